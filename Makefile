@@ -1,0 +1,52 @@
+# Everything runs in a virtual environment that make builds on first use; nothing
+# needs to be installed by hand but Python 3.11 or newer.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.PHONY: help demo test test-slow lint format bench clean
+
+help:
+	@echo "make demo       resolve a game and print NashConv beside bundled baselines"
+	@echo "make test       format, lint, types, layers, tests (under 8 minutes)"
+	@echo "make test-slow  the tests marked slow (large games)"
+	@echo "make bench      benchmarks against the peers; writes JSON lines to out/"
+	@echo "make format     rewrite the code as the formatter wants it"
+	@echo "make clean      remove the virtual environment and all that was built"
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if v >= (3, 11) else "spiel_cr needs Python >= 3.11; this is %d.%d: call make PYTHON=/path/to/python3.11" % v[:2])'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/pip install --quiet --editable .
+	touch $@
+
+$(VENV)/.installed-test: pyproject.toml | $(BIN)/python
+	$(BIN)/pip install --quiet --editable '.[plots,test]'
+	touch $@ $(VENV)/.installed
+
+demo: $(VENV)/.installed
+	$(BIN)/spiel-cr resolve
+
+lint: $(VENV)/.installed-test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/python -m pytest -m 'not slow'
+
+test-slow: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -m slow
+
+bench: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks.cfr
+
+format: $(VENV)/.installed-test
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) build dist out .mypy_cache .pytest_cache .ruff_cache *.egg-info
