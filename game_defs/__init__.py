@@ -1,0 +1,17 @@
+"""Games for OpenSpiel, written in Python; importing this package registers them."""
+
+from game_defs import (
+    ii_goofspiel,
+    latent_tic_tac_toe,
+    leduc_poker,
+    princess_and_monster,
+    rock_paper_scissors,
+)
+
+__all__ = [
+    "ii_goofspiel",
+    "latent_tic_tac_toe",
+    "leduc_poker",
+    "princess_and_monster",
+    "rock_paper_scissors",
+]

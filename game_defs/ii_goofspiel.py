@@ -1,0 +1,302 @@
+"""II-Goofspiel: sealed bids for point cards, only the winner of each round is told.
+
+Rules. Two players hold the cards 1..N each. In every round one point card is on offer;
+player 0 bids one of the cards it still holds, then player 1 does, without seeing that
+bid. The higher bid takes the point card; equal bids: nobody gets it. Both players learn
+who won the round, or that nobody did, but never the other's bid. Bids are spent. The
+point cards 1..N come in a fixed order that both know. The game is over after N rounds;
+every bid is a move, also the last one, which is forced.
+
+Parameters.
+  num_cards: N, from 2 to 13 (default 5).
+  points_order: "ascending" (default) offers the point cards 1, 2, .., N, "descending"
+    N, .., 2, 1.
+  returns_type: "win_loss" (default) pays 1, 0 or -1 to the player with more, equally
+    many or fewer points; "point_difference" pays a player its points less the other's.
+
+Sizes. N = 4: 2 229 histories (nodes of the tree), 369 infosets for each player; N = 5:
+55 731 and 4 974; N = 6: 2 006 323 and 83 001. The value is 0 by symmetry.
+
+OpenSpiel's own `goofspiel(imp_info=true, ...)`, made turn-based, is the same game but
+plays the last card of both players by itself, so its tree is smaller: 1 077 histories
+and 81 infosets each for N = 4.
+
+Source: Schlindenbuch (2019), thesis on general continual resolving; the variant without
+revealed bids is that of Lanctot et al., "Monte Carlo sampling for regret minimization
+in extensive games" (2009); the game is due to Ross, "Goofspiel: the game of pure
+strategy" (1971).
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyspiel
+
+from game_defs import observation, parameters
+
+_NAME = "python_ii_goofspiel"
+_ORDERS = ("ascending", "descending")
+_RETURNS = ("win_loss", "point_difference")
+
+# Who took a point card: player 0, player 1 or nobody, and how strings write that.
+NOBODY = 2
+_WINNER_SIGNS = "01="
+
+_GAME_TYPE = pyspiel.GameType(
+    short_name=_NAME,
+    long_name="Python Imperfect-Information Goofspiel",
+    dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
+    chance_mode=pyspiel.GameType.ChanceMode.DETERMINISTIC,
+    information=pyspiel.GameType.Information.IMPERFECT_INFORMATION,
+    utility=pyspiel.GameType.Utility.ZERO_SUM,
+    reward_model=pyspiel.GameType.RewardModel.TERMINAL,
+    max_num_players=observation.NUM_PLAYERS,
+    min_num_players=observation.NUM_PLAYERS,
+    provides_information_state_string=True,
+    provides_information_state_tensor=True,
+    provides_observation_string=True,
+    provides_observation_tensor=True,
+    provides_factored_observation_string=True,
+    parameter_specification={
+        "num_cards": 5,
+        "points_order": _ORDERS[0],
+        "returns_type": _RETURNS[0],
+    },
+)
+
+
+# The rules, as pure functions. Their domains are small, so code on arrays of states
+# can tabulate them. A bid is the index of a card, 0..N-1, its value less one.
+
+
+def point_cards(num_cards: int, points_order: str) -> tuple[int, ...]:
+    """Returns the values of the point cards in the order of their rounds."""
+    ascending = tuple(range(1, num_cards + 1))
+    return ascending if points_order == "ascending" else ascending[::-1]
+
+
+def round_winner(bid0: int, bid1: int) -> int:
+    """Returns who takes the point card: 0, 1 or `NOBODY`."""
+    if bid0 == bid1:
+        return NOBODY
+    return 0 if bid0 > bid1 else 1
+
+
+def points(winners: Iterable[int], cards: Iterable[int]) -> tuple[int, int]:
+    """Returns both players' points after rounds won as given, for the point cards."""
+    totals = [0, 0, 0]
+    # Fewer winners than cards while the game goes on.
+    for winner, card in zip(winners, cards, strict=False):
+        totals[winner] += card
+    return totals[0], totals[1]
+
+
+def utility(points0: int, points1: int, returns_type: str) -> int:
+    """Returns player 0's utility for the final points."""
+    difference = points0 - points1
+    if returns_type == "point_difference":
+        return difference
+    return (difference > 0) - (difference < 0)
+
+
+def max_utility(num_cards: int, returns_type: str) -> int:
+    """Returns the highest utility that a player can reach.
+
+    If any round has a winner, the permutations of both hands make each player win one:
+    at best all but the point card 1, by outbidding each card by one.
+    """
+    if returns_type == "point_difference":
+        return num_cards * (num_cards + 1) // 2 - 2
+    return 1
+
+
+@dataclasses.dataclass(frozen=True)
+class _Rules:
+    """What a state needs to know of its game."""
+
+    num_cards: int
+    point_cards: tuple[int, ...]
+    returns_type: str
+
+    def __deepcopy__(self, memo: dict) -> "_Rules":
+        """Shared, not copied, by the clones of a state: it never changes."""
+        return self
+
+
+class IIGoofspielGame(pyspiel.Game):
+    """II-Goofspiel; the module's docstring has its rules and parameters."""
+
+    def __init__(self, params: Mapping[str, Any] | None = None) -> None:
+        merged = parameters.merge(_GAME_TYPE, params)
+        num_cards = merged["num_cards"]
+        parameters.check_range(_NAME, "num_cards", num_cards, 2, 13)
+        parameters.check_choice(_NAME, "points_order", merged["points_order"], _ORDERS)
+        parameters.check_choice(_NAME, "returns_type", merged["returns_type"], _RETURNS)
+        highest = max_utility(num_cards, merged["returns_type"])
+        info = pyspiel.GameInfo(
+            num_distinct_actions=num_cards,
+            max_chance_outcomes=0,
+            num_players=observation.NUM_PLAYERS,
+            min_utility=-highest,
+            max_utility=highest,
+            utility_sum=0.0,
+            max_game_length=observation.NUM_PLAYERS * num_cards,
+        )
+        super().__init__(_GAME_TYPE, info, merged)
+        self.rules = _Rules(
+            num_cards,
+            point_cards(num_cards, merged["points_order"]),
+            merged["returns_type"],
+        )
+
+    def new_initial_state(self) -> "IIGoofspielState":
+        """Returns the state before the first bid."""
+        return IIGoofspielState(self)
+
+    def make_py_observer(
+        self,
+        iig_obs_type: pyspiel.IIGObservationType | None = None,
+        params: Mapping[str, Any] | None = None,
+    ) -> "IIGoofspielObserver":
+        """Returns an observer; without a type, that of the observation tensor."""
+        observation.refuse_parameters(_NAME, params)
+        return IIGoofspielObserver(
+            iig_obs_type or pyspiel.IIGObservationType(perfect_recall=False),
+            self.rules.num_cards,
+        )
+
+
+class IIGoofspielState(pyspiel.State):
+    """A state of II-Goofspiel: all bids so far, and who won the complete rounds.
+
+    Attributes:
+      rules: what the state needs to know of its game.
+      bids: bytes, both players' bids in turn; `bids[player::2]` are one player's.
+      winners: a character for each complete round: "0", "1", or "=" for nobody.
+    """
+
+    def __init__(self, game: IIGoofspielGame) -> None:
+        """Use `game.new_initial_state()` instead."""
+        super().__init__(game)
+        self.rules = game.rules
+        # Clones deep-copy each attribute, and bytes and str are copied for free.
+        self.bids = b""
+        self.winners = ""
+
+    def current_player(self) -> int:
+        """Returns the player to bid, or TERMINAL after the last bid."""
+        if self.is_terminal():
+            return pyspiel.PlayerId.TERMINAL
+        return len(self.bids) % 2
+
+    def _legal_actions(self, player: int) -> list[int]:
+        return _hand(self.bids[player::2], self.rules.num_cards)
+
+    def _apply_action(self, action: int) -> None:
+        if len(self.bids) % 2 == 1:
+            self.winners += _WINNER_SIGNS[round_winner(self.bids[-1], action)]
+        self.bids += bytes((action,))
+
+    def _action_to_string(self, player: int, action: int) -> str:
+        return f"Bid {action + 1}"
+
+    def is_terminal(self) -> bool:
+        """Returns True if all cards are spent."""
+        return len(self.bids) == 2 * self.rules.num_cards
+
+    def points(self) -> tuple[int, int]:
+        """Returns both players' points so far."""
+        winners = [_WINNER_SIGNS.index(sign) for sign in self.winners]
+        return points(winners, self.rules.point_cards)
+
+    def returns(self) -> list[float]:
+        """Returns both players' utilities; 0 before the end."""
+        if not self.is_terminal():
+            return [0.0, 0.0]
+        value = float(utility(*self.points(), self.rules.returns_type))
+        return [value, 0.0 - value]  # never -0.0
+
+    def __str__(self) -> str:
+        bids0, bids1 = _cards(self.bids[0::2]), _cards(self.bids[1::2])
+        return f"p0 bids {bids0} p1 bids {bids1} won {self.winners or '-'}"
+
+
+class IIGoofspielObserver:
+    """Observer: private are the own bids, public the winners of rounds and the turn.
+
+    The pieces, for perfect recall: `bids` [N, N], round by card; `winners` [N, 3],
+    round by player 0, player 1, nobody. Otherwise: `hand` [N], the cards still held;
+    `points` [2], of both players. Always: `turn` [2 N + 1], the number of bids so far,
+    is public; `player` [2], who observes, comes with the pieces of one player. If those
+    of both players are shown, they have a leading axis of players.
+    """
+
+    def __init__(
+        self, iig_obs_type: pyspiel.IIGObservationType, num_cards: int
+    ) -> None:
+        self._num_cards = num_cards
+        self._recall = iig_obs_type.perfect_recall
+        self._public = iig_obs_type.public_info
+        self._owners = observation.owners_shown(iig_obs_type.private_info)
+        own = (
+            {"bids": (num_cards, num_cards)} if self._recall else {"hand": (num_cards,)}
+        )
+        shapes = observation.private_shapes(iig_obs_type.private_info, own)
+        if self._public:
+            shapes["turn"] = (2 * num_cards + 1,)
+            shapes |= {"winners": (num_cards, 3)} if self._recall else {"points": (2,)}
+        self.tensor, self.dict = observation.allocate(shapes)
+
+    def set_from(self, state: IIGoofspielState, player: int) -> None:
+        """Writes what `player` observes at `state` to `tensor` and so to `dict`."""
+        self.tensor.fill(0)
+        if "player" in self.dict:
+            self.dict["player"][player] = 1
+        owners = self._owners[player]
+        for i, owner in enumerate(owners):
+            bids = state.bids[owner::2]
+            if self._recall:
+                rows = self.dict["bids"].reshape(len(owners), self._num_cards, -1)[i]
+                for number, bid in enumerate(bids):
+                    rows[number, bid] = 1
+            else:
+                held = self.dict["hand"].reshape(len(owners), -1)[i]
+                held[_hand(bids, self._num_cards)] = 1
+        if self._public:
+            self.dict["turn"][len(state.bids)] = 1
+            if self._recall:
+                for number, sign in enumerate(state.winners):
+                    self.dict["winners"][number, _WINNER_SIGNS.index(sign)] = 1
+            else:
+                self.dict["points"][:] = state.points()
+
+    def string_from(self, state: IIGoofspielState, player: int) -> str:
+        """Returns what `player` observes at `state`."""
+        parts = []
+        for owner in self._owners[player]:
+            bids = state.bids[owner::2]
+            if self._recall:
+                parts.append(f"p{owner} bids {_cards(bids)}")
+            else:
+                parts.append(f"p{owner} hand {_cards(_hand(bids, self._num_cards))}")
+        if self._public:
+            if self._recall:
+                parts.append(f"turn {len(state.bids)} won {state.winners or '-'}")
+            else:
+                points0, points1 = state.points()
+                parts.append(f"turn {len(state.bids)} points {points0}-{points1}")
+        return " ".join(parts)
+
+
+def _hand(bids: bytes, num_cards: int) -> list[int]:
+    """The cards still held after `bids`, as indices."""
+    return [card for card in range(num_cards) if card not in bids]
+
+
+def _cards(bids: Iterable[int]) -> str:
+    """Indices of cards as the readable list of their values."""
+    return ",".join([str(bid + 1) for bid in bids]) or "-"
+
+
+pyspiel.register_game(_GAME_TYPE, IIGoofspielGame)

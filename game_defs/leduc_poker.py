@@ -1,0 +1,290 @@
+"""Leduc poker with chosen stacks, number of raises and number of ranks.
+
+Rules. The deck has two cards of each rank; suits do not matter. Each player antes 1 and
+gets a private card; the players bet; a public card is dealt; they bet again. Player 0
+opens both rounds. A player folds, calls (which is a check if there is nothing to call)
+or raises, by 2 over the other's chips in the first round, by 4 in the second. A round
+ends when the second or a later action is a call. Of two players who have not folded,
+the one whose card has the rank of the public card wins, else the one with the higher
+rank; equal ranks are a draw. The winner wins the loser's chips.
+
+Details. Folding is always allowed, also if there is nothing to call. A raise needs the
+chips to call and to raise by the full amount, and each round allows only so many. Who
+has too few chips to call calls with all that it has; what it could not match goes back
+to the raiser at once. So a raise may be more than the other has, and a player without
+chips keeps its turns: it can fold or call.
+Ranks are dealt, with the odds of the real deck.
+
+Parameters.
+  stack0, stack1: chips of player 0 and player 1, the ante included, from 1 to 1000
+    (default 7).
+  max_raises: raises in a round, both players' together, from 0 to 10 (default 1).
+  num_ranks: ranks in the deck, from 2 to 13 (default 3).
+
+Sizes and values. With the defaults: 895 histories (nodes of the tree), 540 of them
+terminal, 60 infosets for each player, value -0.07811. With stacks of 13, which cover
+all bets, and two raises it is OpenSpiel's `leduc_poker`, but for folds without a raise
+and for suits; the value is the same, -0.085606.
+
+Sources: Southey et al., "Bayes' bluff: opponent modelling in poker" (2005), who
+introduce the game; Schlindenbuch, "General continual resolving" (2019), from which the
+parameters and the rules of stacks are.
+
+The rules themselves are in `leduc_betting`.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyspiel
+
+from game_defs import leduc_betting, observation, parameters
+
+_NAME = "python_leduc_poker"
+
+_GAME_TYPE = pyspiel.GameType(
+    short_name=_NAME,
+    long_name="Python Leduc Poker with Stacks",
+    dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
+    chance_mode=pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC,
+    information=pyspiel.GameType.Information.IMPERFECT_INFORMATION,
+    utility=pyspiel.GameType.Utility.ZERO_SUM,
+    reward_model=pyspiel.GameType.RewardModel.TERMINAL,
+    max_num_players=observation.NUM_PLAYERS,
+    min_num_players=observation.NUM_PLAYERS,
+    provides_information_state_string=True,
+    provides_information_state_tensor=True,
+    provides_observation_string=True,
+    provides_observation_tensor=True,
+    provides_factored_observation_string=True,
+    parameter_specification={
+        "stack0": 7,
+        "stack1": 7,
+        "max_raises": 1,
+        "num_ranks": 3,
+    },
+)
+
+
+# The lowest and the highest value of each parameter.
+_RANGES = {
+    "stack0": (1, 1000),
+    "stack1": (1, 1000),
+    "max_raises": (0, 10),
+    "num_ranks": (2, 13),
+}
+_UNSEEN = "-"
+_TERMINAL = int(pyspiel.PlayerId.TERMINAL)
+
+
+class LeducPokerGame(pyspiel.Game):
+    """Leduc poker; the module's docstring has its rules and parameters."""
+
+    def __init__(self, params: Mapping[str, Any] | None = None) -> None:
+        merged = parameters.merge(_GAME_TYPE, params)
+        for name, (low, high) in _RANGES.items():
+            parameters.check_range(_NAME, name, merged[name], low, high)
+        tree = leduc_betting.betting_tree(
+            merged["stack0"], merged["stack1"], merged["max_raises"]
+        )
+        info = pyspiel.GameInfo(
+            num_distinct_actions=tree.num_actions,
+            max_chance_outcomes=merged["num_ranks"],
+            num_players=observation.NUM_PLAYERS,
+            min_utility=-tree.max_utility,
+            max_utility=tree.max_utility,
+            utility_sum=0.0,
+            max_game_length=tree.max_bets,
+        )
+        super().__init__(_GAME_TYPE, info, merged)
+        self.tree = tree
+        self.num_ranks = merged["num_ranks"]
+        self._max_raises = merged["max_raises"]
+
+    def max_chance_nodes_in_history(self) -> int:
+        """Returns the number of deals: two private cards and the public one."""
+        return leduc_betting.NUM_DEALS
+
+    def new_initial_state(self) -> "LeducPokerState":
+        """Returns the state before the first deal."""
+        return LeducPokerState(self)
+
+    def make_py_observer(
+        self,
+        iig_obs_type: pyspiel.IIGObservationType | None = None,
+        params: Mapping[str, Any] | None = None,
+    ) -> "LeducPokerObserver":
+        """Returns an observer; without a type, that of the observation tensor."""
+        observation.refuse_parameters(_NAME, params)
+        return LeducPokerObserver(
+            iig_obs_type or pyspiel.IIGObservationType(perfect_recall=False),
+            self.num_ranks,
+            self.tree.max_bets,
+            self._max_raises,
+        )
+
+
+class LeducPokerState(pyspiel.State):
+    """A state of Leduc poker.
+
+    Attributes:
+      tree: all sequences of deals and bets.
+      num_ranks: ranks in the deck.
+      row: the row of the tree where the game is.
+      cards: the cards dealt, as one integer, as `leduc_betting` takes it.
+    """
+
+    def __init__(self, game: LeducPokerGame) -> None:
+        """Use `game.new_initial_state()` instead."""
+        super().__init__(game)
+        self.tree = game.tree
+        self.num_ranks = game.num_ranks
+        self.row = 0
+        self.cards = 0
+
+    def bets(self) -> leduc_betting.Bets:
+        """Returns the deals made and the bets so far."""
+        return self.tree.bets[self.row]
+
+    def current_player(self) -> int:
+        """Returns the player to act, CHANCE before a deal, or TERMINAL."""
+        return self.tree.mover[self.row]
+
+    def _legal_actions(self, player: int) -> list[int]:
+        return list(self.tree.legal[self.row])
+
+    def chance_outcomes(self) -> list[tuple[int, float]]:
+        """Returns the ranks that can be dealt, with their probabilities."""
+        return leduc_betting.rank_odds(self.cards, self.num_ranks)
+
+    def _apply_action(self, action: int) -> None:
+        children = self.tree.children[self.row]
+        if self.tree.legal[self.row]:
+            self.row = children[action]
+        else:
+            number = self.tree.bets[self.row].num_deals
+            self.cards = leduc_betting.add_card(self.cards, number, action)
+            self.row = children[0]
+
+    def _action_to_string(self, player: int, action: int) -> str:
+        if player < 0:
+            return f"Deal {action}"
+        return leduc_betting.Action(action).name.capitalize()
+
+    def is_terminal(self) -> bool:
+        """Returns True after a fold and at a showdown."""
+        return self.tree.mover[self.row] == _TERMINAL
+
+    def returns(self) -> list[float]:
+        """Returns both players' utilities; 0 before the end."""
+        if not self.is_terminal():
+            return [0.0, 0.0]
+        value = float(leduc_betting.utility(self.bets(), self.cards))
+        return [value, 0.0 - value]  # never -0.0
+
+    def __str__(self) -> str:
+        bets = self.bets()
+        card0, card1, public = (
+            _rank_text(self.cards, number) for number in range(leduc_betting.NUM_DEALS)
+        )
+        chips0, chips1 = bets.chips
+        return (
+            f"cards {card0} {card1} public {public} "
+            f"bets {bets.text} chips {chips0} {chips1}"
+        )
+
+
+class LeducPokerObserver:
+    """Observer: private is the own card, public are the deals, bets and public card.
+
+    The pieces of the tensor, with R ranks: `card` [R], private; `deals` [4], the number
+    of cards dealt; `public_card` [R]; for perfect recall `bets` [most bets in a game,
+    3], all actions in order; otherwise `turn` [2], the player to act, `chips` [2], what
+    each player has in the pot, and `raises` [max_raises + 1], those in this round. When
+    one player's card is shown, `player` [2] says whose; when both are, `card` has a
+    leading axis of players.
+
+    In strings of perfect recall the bets are "d" for a deal, "f", "c" and "r" for fold,
+    call and raise; "p0 card 2 public 0 bets ddrcd" is player 0's information when it
+    opens the second round.
+    """
+
+    def __init__(
+        self,
+        iig_obs_type: pyspiel.IIGObservationType,
+        num_ranks: int,
+        max_bets: int,
+        max_raises: int,
+    ) -> None:
+        self._recall = iig_obs_type.perfect_recall
+        self._public = iig_obs_type.public_info
+        self._owners = observation.owners_shown(iig_obs_type.private_info)
+        shapes = observation.private_shapes(
+            iig_obs_type.private_info, {"card": (num_ranks,)}
+        )
+        if self._public:
+            shapes["deals"] = (leduc_betting.NUM_DEALS + 1,)
+            shapes["public_card"] = (num_ranks,)
+            if self._recall:
+                shapes["bets"] = (max_bets, len(leduc_betting.Action))
+            else:
+                shapes["turn"] = shapes["chips"] = (observation.NUM_PLAYERS,)
+                shapes["raises"] = (max_raises + 1,)
+        self.tensor, self.dict = observation.allocate(shapes)
+
+    def set_from(self, state: LeducPokerState, player: int) -> None:
+        """Writes what `player` observes at `state` to `tensor` and so to `dict`."""
+        self.tensor.fill(0)
+        if "player" in self.dict:
+            self.dict["player"][player] = 1
+        owners = self._owners[player]
+        for i, owner in enumerate(owners):
+            _set_card(self.dict["card"].reshape(len(owners), -1)[i], state.cards, owner)
+        if self._public:
+            bets = state.bets()
+            self.dict["deals"][bets.num_deals] = 1
+            _set_card(self.dict["public_card"], state.cards, 2)
+            if self._recall:
+                for number, action in enumerate(bets.actions()):
+                    self.dict["bets"][number, action] = 1
+            else:
+                if bets.mover >= 0:
+                    self.dict["turn"][bets.mover] = 1
+                self.dict["chips"][:] = bets.chips
+                self.dict["raises"][bets.raises] = 1
+
+    def string_from(self, state: LeducPokerState, player: int) -> str:
+        """Returns what `player` observes at `state`."""
+        parts = []
+        for owner in self._owners[player]:
+            parts.append(f"p{owner} card {_rank_text(state.cards, owner)}")
+        if self._public:
+            bets = state.bets()
+            parts.append(f"public {_rank_text(state.cards, 2)}")
+            if self._recall:
+                parts.append(f"bets {bets.text}")
+            else:
+                turn = bets.mover if bets.mover >= 0 else _UNSEEN
+                chips0, chips1 = bets.chips
+                parts.append(
+                    f"deals {bets.num_deals} turn {turn} "
+                    f"chips {chips0} {chips1} raises {bets.raises}"
+                )
+        return " ".join(parts)
+
+
+def _set_card(row: np.ndarray, cards: int, number: int) -> None:
+    """Marks the rank of a card, if it has been dealt, in a row of zeros."""
+    card = leduc_betting.card_of(cards, number)
+    if card:
+        row[card - 1] = 1
+
+
+def _rank_text(cards: int, number: int) -> str:
+    """The rank of a card, or a dash as long as it is not dealt."""
+    card = leduc_betting.card_of(cards, number)
+    return str(card - 1) if card else _UNSEEN
+
+
+pyspiel.register_game(_GAME_TYPE, LeducPokerGame)

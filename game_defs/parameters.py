@@ -1,0 +1,74 @@
+"""Reading of game parameters: defaults filled in, mistakes refused with a remedy.
+
+`pyspiel.load_game` fills in the defaults and checks names and types before it calls
+the constructor of a game; constructing the class directly does neither. Games call
+`merge` first, so that both ways lead to the same complete parameters, then check each
+value. An exception raised here inside `pyspiel.load_game` reaches the caller as it is.
+"""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyspiel
+
+
+def merge(
+    game_type: pyspiel.GameType, params: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Returns `params` completed by the defaults of the game type.
+
+    Args:
+      game_type: whose `parameter_specification` maps every parameter to its default.
+      params: the parameters given; None means none.
+
+    Returns:
+      A new dict with a value for each parameter of the game type, in its order.
+
+    Raises:
+      ValueError: a parameter is unknown, or its type is not that of its default.
+    """
+    game = game_type.short_name
+    defaults = game_type.parameter_specification
+    given = dict(params or {})
+    for name, value in given.items():
+        if name not in defaults:
+            close = difflib.get_close_matches(name, defaults, n=1)
+            hint = f"did you mean {close[0]!r}? " if close else ""
+            raise ValueError(
+                f"{game}: unknown parameter {name!r}; {hint}it has "
+                f"{', '.join(sorted(defaults)) or 'none'}"
+            )
+        # Not isinstance: True is an int in Python, but no number of cards.
+        if type(value) is not type(defaults[name]):
+            raise ValueError(
+                f"{game}: {name}={value!r} is {_article(value)}; "
+                f"give {_article(defaults[name])}, as {name}={defaults[name]!r}"
+            )
+    return {**defaults, **given}
+
+
+def check_range(game: str, name: str, value: int, low: int, high: int) -> None:
+    """Raises ValueError unless `low <= value <= high`."""
+    if not low <= value <= high:
+        raise ValueError(
+            f"{game}: {name}={value} is out of range; "
+            f"choose {name} from {low} to {high}"
+        )
+
+
+def check_choice(game: str, name: str, value: str, choices: Sequence[str]) -> None:
+    """Raises ValueError unless `value` is one of `choices`."""
+    if value not in choices:
+        close = difflib.get_close_matches(value, choices, n=1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        raise ValueError(
+            f"{game}: {name}={value!r} is unknown; "
+            f"{hint}choose one of {', '.join(choices)}"
+        )
+
+
+def _article(value: object) -> str:
+    """The kind of a parameter value in words, for an error message."""
+    words = {bool: "a bool", int: "an int", float: "a float", str: "a string"}
+    return words.get(type(value), f"of type {type(value).__name__}")

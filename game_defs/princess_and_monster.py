@@ -1,0 +1,262 @@
+"""Princess and monster: hide and seek in the dark, nobody ever sees anything.
+
+Rules. On a grid of squares the princess (player 0) starts in the first corner, the
+monster (player 1) in the opposite one. They move in turn, the princess first; a move
+goes to an orthogonal neighbour, and staying is not allowed. Neither observes anything
+of the other. The princess is caught as soon as both are on the same square, whoever
+moved there; the game also ends when both have made `horizon` moves.
+
+Payoffs, zero-sum, with T the horizon: a princess that is never caught gets 2 T; one
+that is caught after m moves, those of both counted, gets -(2 T - m). So the monster
+wants to be fast, and a capture by its very last move pays 0.
+
+Parameters.
+  horizon: moves that each player makes at most, up to 50 (default 5); at least as many
+    as it takes to meet, since no capture would be possible otherwise.
+  rows, columns: of the grid, from 2 to 10 (default 3 and 3).
+
+Sizes, 3 x 3. T = 4: 2 043 histories (nodes of the tree), 25 infosets for each player,
+value 42/13 = 3.2308 for the princess; T = 5: 11 283, 73 and 1.8715572.
+
+Squares are numbered row by row; the first corner is square 0.
+
+Source: Schlindenbuch (2019), thesis on general continual resolving; Lanctot et al.,
+"Monte Carlo sampling for regret minimization in extensive games" (2009); the game is
+due to Isaacs, "Differential games" (1965).
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyspiel
+
+from game_defs import observation, parameters
+
+_NAME = "python_princess_and_monster"
+_NO_SQUARE = -1
+
+# An action is a direction: its name, and the step in rows and columns.
+DIRECTIONS = (("Up", -1, 0), ("Right", 0, 1), ("Down", 1, 0), ("Left", 0, -1))
+
+_GAME_TYPE = pyspiel.GameType(
+    short_name=_NAME,
+    long_name="Python Princess and Monster",
+    dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
+    chance_mode=pyspiel.GameType.ChanceMode.DETERMINISTIC,
+    information=pyspiel.GameType.Information.IMPERFECT_INFORMATION,
+    utility=pyspiel.GameType.Utility.ZERO_SUM,
+    reward_model=pyspiel.GameType.RewardModel.TERMINAL,
+    max_num_players=observation.NUM_PLAYERS,
+    min_num_players=observation.NUM_PLAYERS,
+    provides_information_state_string=True,
+    provides_information_state_tensor=True,
+    provides_observation_string=True,
+    provides_observation_tensor=True,
+    provides_factored_observation_string=True,
+    parameter_specification={"horizon": 5, "rows": 3, "columns": 3},
+)
+
+
+# The rules, as tables and pure functions.
+
+
+def neighbour_table(rows: int, columns: int) -> tuple[tuple[int, ...], ...]:
+    """Returns the square that each direction leads to from each square.
+
+    Returns:
+      A table [rows * columns][4] of squares, in the order of `DIRECTIONS`; -1 where the
+      step would leave the grid.
+    """
+    table = []
+    for square in range(rows * columns):
+        row, column = divmod(square, columns)
+        targets = []
+        for _, down, right in DIRECTIONS:
+            inside = 0 <= row + down < rows and 0 <= column + right < columns
+            targets.append(
+                (row + down) * columns + column + right if inside else _NO_SQUARE
+            )
+        table.append(tuple(targets))
+    return tuple(table)
+
+
+def utility(caught: bool, num_moves: int, horizon: int) -> int:
+    """Returns the princess's utility at the end, after both players' moves."""
+    return num_moves - 2 * horizon if caught else 2 * horizon
+
+
+@dataclasses.dataclass(frozen=True)
+class _Rules:
+    """What a state needs to know of its game."""
+
+    horizon: int
+    neighbours: tuple[tuple[int, ...], ...]
+
+    def __deepcopy__(self, memo: dict) -> "_Rules":
+        """Shared, not copied, by the clones of a state: it never changes."""
+        return self
+
+
+class PrincessAndMonsterGame(pyspiel.Game):
+    """Princess and monster; the module's docstring has its rules and parameters."""
+
+    def __init__(self, params: Mapping[str, Any] | None = None) -> None:
+        merged = parameters.merge(_GAME_TYPE, params)
+        horizon, rows, columns = merged["horizon"], merged["rows"], merged["columns"]
+        parameters.check_range(_NAME, "rows", rows, 2, 10)
+        parameters.check_range(_NAME, "columns", columns, 2, 10)
+        moves_to_meet = rows + columns - 2
+        parameters.check_range(_NAME, "horizon", horizon, (moves_to_meet + 1) // 2, 50)
+        info = pyspiel.GameInfo(
+            num_distinct_actions=len(DIRECTIONS),
+            max_chance_outcomes=0,
+            num_players=observation.NUM_PLAYERS,
+            min_utility=-2.0 * horizon,
+            max_utility=2.0 * horizon,
+            utility_sum=0.0,
+            max_game_length=2 * horizon,
+        )
+        super().__init__(_GAME_TYPE, info, merged)
+        self.rules = _Rules(horizon, neighbour_table(rows, columns))
+
+    def new_initial_state(self) -> "PrincessAndMonsterState":
+        """Returns the state with both players in their corners."""
+        return PrincessAndMonsterState(self)
+
+    def make_py_observer(
+        self,
+        iig_obs_type: pyspiel.IIGObservationType | None = None,
+        params: Mapping[str, Any] | None = None,
+    ) -> "PrincessAndMonsterObserver":
+        """Returns an observer; without a type, that of the observation tensor."""
+        observation.refuse_parameters(_NAME, params)
+        return PrincessAndMonsterObserver(
+            iig_obs_type or pyspiel.IIGObservationType(perfect_recall=False),
+            self.rules.horizon,
+            len(self.rules.neighbours),
+        )
+
+
+class PrincessAndMonsterState(pyspiel.State):
+    """A state of princess and monster: the squares that both have visited.
+
+    Attributes:
+      rules: what the state needs to know of its game.
+      squares: bytes, both start squares, then the squares moved to in turn;
+        `squares[player::2]` is one player's path.
+    """
+
+    def __init__(self, game: PrincessAndMonsterGame) -> None:
+        """Use `game.new_initial_state()` instead."""
+        super().__init__(game)
+        self.rules = game.rules
+        # Clones deep-copy each attribute, and bytes are copied for free.
+        self.squares = bytes((0, len(game.rules.neighbours) - 1))
+
+    def num_moves(self) -> int:
+        """Returns how many moves both players made."""
+        return len(self.squares) - 2
+
+    def is_caught(self) -> bool:
+        """Returns True if both are on one square; then the last move led there."""
+        return self.squares[-1] == self.squares[-2]
+
+    def current_player(self) -> int:
+        """Returns the player to move, or TERMINAL at the end."""
+        if self.is_terminal():
+            return pyspiel.PlayerId.TERMINAL
+        return len(self.squares) % 2
+
+    def _legal_actions(self, player: int) -> list[int]:
+        targets = self.rules.neighbours[self.squares[-2]]
+        return [action for action in range(4) if targets[action] != _NO_SQUARE]
+
+    def _apply_action(self, action: int) -> None:
+        # The one to move is the one who did not move last.
+        target = self.rules.neighbours[self.squares[-2]][action]
+        self.squares += bytes((target,))
+
+    def _action_to_string(self, player: int, action: int) -> str:
+        return DIRECTIONS[action][0]
+
+    def is_terminal(self) -> bool:
+        """Returns True if the princess is caught or all moves are made."""
+        squares = self.squares
+        return squares[-1] == squares[-2] or len(squares) == 2 + 2 * self.rules.horizon
+
+    def returns(self) -> list[float]:
+        """Returns both players' utilities; 0 before the end."""
+        if not self.is_terminal():
+            return [0.0, 0.0]
+        value = float(utility(self.is_caught(), self.num_moves(), self.rules.horizon))
+        return [value, 0.0 - value]  # never -0.0
+
+    def __str__(self) -> str:
+        princess, monster = _path(self.squares[0::2]), _path(self.squares[1::2])
+        return f"princess {princess} monster {monster}"
+
+
+class PrincessAndMonsterObserver:
+    """Observer: private is the own path; public are the number of moves and a capture.
+
+    The pieces: `path` [T + 1, squares], the square after each own move, for perfect
+    recall; `square` [squares], the last of them, otherwise. `moves` [2 T + 1], by both,
+    and `caught` [1] are public; `player` [2], who observes, comes with the pieces of
+    one player. If those of both players are shown, they have a leading axis of players.
+    """
+
+    def __init__(
+        self, iig_obs_type: pyspiel.IIGObservationType, horizon: int, num_squares: int
+    ) -> None:
+        self._recall = iig_obs_type.perfect_recall
+        self._public = iig_obs_type.public_info
+        self._owners = observation.owners_shown(iig_obs_type.private_info)
+        self._num_rows = horizon + 1 if self._recall else 1
+        if self._recall:
+            own: dict[str, observation.Shape] = {"path": (horizon + 1, num_squares)}
+        else:
+            own = {"square": (num_squares,)}
+        shapes = observation.private_shapes(iig_obs_type.private_info, own)
+        if self._public:
+            shapes |= {"moves": (2 * horizon + 1,), "caught": (1,)}
+        self.tensor, self.dict = observation.allocate(shapes)
+
+    def set_from(self, state: PrincessAndMonsterState, player: int) -> None:
+        """Writes what `player` observes at `state` to `tensor` and so to `dict`."""
+        self.tensor.fill(0)
+        if "player" in self.dict:
+            self.dict["player"][player] = 1
+        owners = self._owners[player]
+        for i, owner in enumerate(owners):
+            piece = self.dict["path" if self._recall else "square"]
+            rows = piece.reshape(len(owners), self._num_rows, -1)[i]
+            for number, square in enumerate(self._shown(state, owner)):
+                rows[number, square] = 1
+        if self._public:
+            self.dict["moves"][state.num_moves()] = 1
+            self.dict["caught"][0] = state.is_caught()
+
+    def string_from(self, state: PrincessAndMonsterState, player: int) -> str:
+        """Returns what `player` observes at `state`."""
+        parts = []
+        for owner in self._owners[player]:
+            parts.append(f"p{owner} at {_path(self._shown(state, owner))}")
+        if self._public:
+            parts.append(f"moves {state.num_moves()}")
+            if state.is_caught():
+                parts.append("caught")
+        return " ".join(parts)
+
+    def _shown(self, state: PrincessAndMonsterState, owner: int) -> bytes:
+        """The squares of a player that are shown, in order."""
+        path = state.squares[owner::2]
+        return path if self._recall else path[-1:]
+
+
+def _path(squares: Iterable[int]) -> str:
+    """Squares in the order of visits, as a readable string."""
+    return ">".join([str(square) for square in squares])
+
+
+pyspiel.register_game(_GAME_TYPE, PrincessAndMonsterGame)

@@ -1,0 +1,193 @@
+"""Rock, paper, scissors with N signs: the smallest game with a mixed equilibrium.
+
+Rules. Player 0 chooses a number from 1..N, then player 1 does, without seeing that
+choice. If the numbers differ by more than (N - 1) / 2, the higher one wins, else the
+lower one; equal numbers draw. The winner gets 1, the loser -1; a draw pays 0. N is odd,
+so each number beats as many others as it loses to. At the end both learn who won.
+
+Parameters.
+  num_actions: N, odd, from 3 to 99 (default 3).
+
+Sizes: N^2 + N + 1 histories (nodes of the tree), one infoset for each player. The value
+is 0, and to choose uniformly at random is the only equilibrium: different numbers never
+tie, and such tournament games have just one (Fisher and Ryan, "Optimal strategies for a
+generalized 'scissors, paper, and stone' game", 1992).
+
+Source: Schlindenbuch (2019), thesis on general continual resolving.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyspiel
+
+from game_defs import observation, parameters
+
+_NAME = "python_rock_paper_scissors"
+
+_GAME_TYPE = pyspiel.GameType(
+    short_name=_NAME,
+    long_name="Python Rock, Paper, Scissors",
+    dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
+    chance_mode=pyspiel.GameType.ChanceMode.DETERMINISTIC,
+    information=pyspiel.GameType.Information.IMPERFECT_INFORMATION,
+    utility=pyspiel.GameType.Utility.ZERO_SUM,
+    reward_model=pyspiel.GameType.RewardModel.TERMINAL,
+    max_num_players=observation.NUM_PLAYERS,
+    min_num_players=observation.NUM_PLAYERS,
+    provides_information_state_string=True,
+    provides_information_state_tensor=True,
+    provides_observation_string=True,
+    provides_observation_tensor=True,
+    provides_factored_observation_string=True,
+    parameter_specification={"num_actions": 3},
+)
+
+
+def utility(choice0: int, choice1: int, num_actions: int) -> int:
+    """Returns player 0's utility for both players' choices."""
+    if choice0 == choice1:
+        return 0
+    higher_wins = abs(choice0 - choice1) > (num_actions - 1) // 2
+    return 1 if (choice0 > choice1) == higher_wins else -1
+
+
+class RockPaperScissorsGame(pyspiel.Game):
+    """Rock, paper, scissors; the module's docstring has its rules and parameters."""
+
+    def __init__(self, params: Mapping[str, Any] | None = None) -> None:
+        merged = parameters.merge(_GAME_TYPE, params)
+        num_actions = merged["num_actions"]
+        parameters.check_range(_NAME, "num_actions", num_actions, 3, 99)
+        if num_actions % 2 == 0:
+            raise ValueError(
+                f"{_NAME}: num_actions={num_actions} is even, so no fair rule is left; "
+                f"choose {num_actions - 1} or {num_actions + 1}"
+            )
+        info = pyspiel.GameInfo(
+            num_distinct_actions=num_actions,
+            max_chance_outcomes=0,
+            num_players=observation.NUM_PLAYERS,
+            min_utility=-1.0,
+            max_utility=1.0,
+            utility_sum=0.0,
+            max_game_length=2,
+        )
+        super().__init__(_GAME_TYPE, info, merged)
+        self.num_actions: int = num_actions
+
+    def new_initial_state(self) -> "RockPaperScissorsState":
+        """Returns the state before the first choice."""
+        return RockPaperScissorsState(self)
+
+    def make_py_observer(
+        self,
+        iig_obs_type: pyspiel.IIGObservationType | None = None,
+        params: Mapping[str, Any] | None = None,
+    ) -> "RockPaperScissorsObserver":
+        """Returns an observer; without a type, that of the observation tensor."""
+        observation.refuse_parameters(_NAME, params)
+        return RockPaperScissorsObserver(
+            iig_obs_type or pyspiel.IIGObservationType(perfect_recall=False),
+            self.num_actions,
+        )
+
+
+class RockPaperScissorsState(pyspiel.State):
+    """A state of rock, paper, scissors: the choices so far.
+
+    Attributes:
+      num_actions: how many numbers there are.
+      choices: bytes, the numbers chosen, less one; `choices[player]` is a player's.
+    """
+
+    def __init__(self, game: RockPaperScissorsGame) -> None:
+        """Use `game.new_initial_state()` instead."""
+        super().__init__(game)
+        self.num_actions = game.num_actions
+        self.choices = b""
+
+    def current_player(self) -> int:
+        """Returns the player to choose, or TERMINAL after both choices."""
+        if self.is_terminal():
+            return pyspiel.PlayerId.TERMINAL
+        return len(self.choices)
+
+    def _legal_actions(self, player: int) -> list[int]:
+        return list(range(self.num_actions))
+
+    def _apply_action(self, action: int) -> None:
+        self.choices += bytes((action,))
+
+    def _action_to_string(self, player: int, action: int) -> str:
+        return f"Choose {action + 1}"
+
+    def is_terminal(self) -> bool:
+        """Returns True if both players chose."""
+        return len(self.choices) == 2
+
+    def returns(self) -> list[float]:
+        """Returns both players' utilities; 0 before the end."""
+        if not self.is_terminal():
+            return [0.0, 0.0]
+        value = float(utility(self.choices[0], self.choices[1], self.num_actions))
+        return [value, 0.0 - value]  # never -0.0
+
+    def __str__(self) -> str:
+        return " ".join([f"p{i} chose {c + 1}" for i, c in enumerate(self.choices)])
+
+
+class RockPaperScissorsObserver:
+    """Observer: private is the own choice; public are the number of moves and the end.
+
+    The pieces, the same with and without perfect recall: `choice` [N], private;
+    `moves` [3], by both, and `result` [3], a draw or the winner, 0 or 1, public;
+    `player` [2], who observes, comes with the choice of one player. If the choices of
+    both are shown, `choice` is [2, N].
+    """
+
+    def __init__(
+        self, iig_obs_type: pyspiel.IIGObservationType, num_actions: int
+    ) -> None:
+        self._public = iig_obs_type.public_info
+        self._owners = observation.owners_shown(iig_obs_type.private_info)
+        shapes = observation.private_shapes(
+            iig_obs_type.private_info, {"choice": (num_actions,)}
+        )
+        if self._public:
+            shapes |= {"moves": (3,), "result": (3,)}
+        self.tensor, self.dict = observation.allocate(shapes)
+
+    def set_from(self, state: RockPaperScissorsState, player: int) -> None:
+        """Writes what `player` observes at `state` to `tensor` and so to `dict`."""
+        self.tensor.fill(0)
+        if "player" in self.dict:
+            self.dict["player"][player] = 1
+        owners = self._owners[player]
+        for i, owner in enumerate(owners):
+            for choice in state.choices[owner : owner + 1]:
+                self.dict["choice"].reshape(len(owners), -1)[i, choice] = 1
+        if self._public:
+            self.dict["moves"][len(state.choices)] = 1
+            if state.is_terminal():
+                self.dict["result"][_result(state)] = 1
+
+    def string_from(self, state: RockPaperScissorsState, player: int) -> str:
+        """Returns what `player` observes at `state`."""
+        parts = []
+        for owner in self._owners[player]:
+            own = state.choices[owner : owner + 1]
+            parts.append(f"p{owner} chose {own[0] + 1 if own else '-'}")
+        if self._public:
+            parts.append(f"moves {len(state.choices)}")
+            if state.is_terminal():
+                parts.append(("draw", "p0 won", "p1 won")[_result(state)])
+        return " ".join(parts)
+
+
+def _result(state: RockPaperScissorsState) -> int:
+    """0 for a draw, 1 if player 0 won, 2 if player 1 did."""
+    return {0.0: 0, 1.0: 1, -1.0: 2}[state.returns()[0]]
+
+
+pyspiel.register_game(_GAME_TYPE, RockPaperScissorsGame)

@@ -1,0 +1,316 @@
+"""Third stage: full-width solvers, the CFR family as one jitted step.
+
+`init(trees)` and `step(trees, state)` are pure; `Solver` jits the loop, keeps compile
+time apart and shows progress. Regrets and strategies live in the state block by block
+(see `sequence_form.py`), so that nothing is recomputed between iterations.
+"""
+
+from collections.abc import Callable
+import functools
+import time
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from spiel_cr import algorithm as algorithm_lib
+from spiel_cr import regret
+from spiel_cr import sequence_form
+from spiel_cr import treeplex
+
+__all__ = ["CFRState", "PlayerState", "Solver", "init", "step"]
+
+Trees = tuple[treeplex.Treeplex, treeplex.Treeplex]
+
+# The clock is looked at between chunks of about this many seconds.
+_CHUNK_SECONDS = 0.25
+
+
+class PlayerState(NamedTuple):
+    """What one player's regret minimiser remembers.
+
+    Attributes:
+      strategy: current behaviour strategy, [A, n] a block.
+      regrets: cumulative counterfactual regrets, [A, n] a block, the game's units.
+      reach: float [S], own reach of every position under `strategy`.
+      average: float [S], weighted mean over the iterations of `reach`: the average
+        strategy in sequence form.
+      values: float [I], weighted mean over the iterations of every infoset's
+        counterfactual value (own perspective, the game's units) *under the iterates*,
+        with the same weights; None where they were not asked for. Continual resolving
+        needs these: values of the average strategy would be meaningless where the
+        owner's own reach is zero.
+    """
+
+    strategy: treeplex.Blocks
+    regrets: treeplex.Blocks
+    reach: jax.Array
+    average: jax.Array
+    values: jax.Array | None
+
+
+class CFRState(NamedTuple):
+    """State of a solve.
+
+    Attributes:
+      players: one PlayerState each.
+      iteration: int scalar, iterations done.
+      weight: float scalar, sum of their averaging weights.
+    """
+
+    players: tuple[PlayerState, PlayerState]
+    iteration: jax.Array
+    weight: jax.Array
+
+
+def init(trees: Trees, *, values: bool = False) -> CFRState:
+    """Both players start from the uniform strategy and zero regrets.
+
+    Args:
+      trees: each player's treeplex.
+      values: keep the mean counterfactual values of infosets.
+    """
+    players = []
+    for tree in trees:
+        uniform = treeplex.uniform_strategy(tree)
+        reach = treeplex.reach(tree, uniform)
+        infosets = sum(level.parent.shape[0] for level in tree.levels)
+        players.append(
+            PlayerState(
+                strategy=uniform,
+                regrets=jax.tree.map(jnp.zeros_like, uniform),
+                reach=reach,
+                average=jnp.zeros_like(reach),
+                values=jnp.zeros(infosets, reach.dtype) if values else None,
+            )
+        )
+    weight = jnp.zeros((), players[0].reach.dtype)
+    return CFRState((players[0], players[1]), jnp.zeros((), jnp.int32), weight)
+
+
+def step(
+    trees: Trees,
+    state: CFRState,
+    *,
+    config: algorithm_lib.CFRConfig,
+    first: int = 0,
+) -> CFRState:
+    """One iteration: both players' regrets, next strategies and averages.
+
+    A player's average takes in the strategy that it had before its update, as in
+    OpenSpiel's solvers. So with alternating updates the mean `values` of the player who
+    updates first belong exactly to the average strategy of the second; the other way
+    round they are one iteration apart, an error of order 1/T.
+
+    Args:
+      trees: each player's treeplex.
+      state: the state to advance.
+      config: algorithm.
+      first: who updates first where updates alternate; 0 in OpenSpiel.
+    """
+    iteration = state.iteration + 1
+    t = iteration.astype(state.weight.dtype)
+    added = t**config.gamma if config.gamma else jnp.ones_like(t)
+    weight = state.weight + added
+    update = functools.partial(_update, config.rule, iteration=t, share=added / weight)
+    second = 1 - first
+    leader = update(trees[first], state.players[first], state.players[second].reach)
+    seen = leader.reach if config.alternating else state.players[first].reach
+    follower = update(trees[second], state.players[second], seen)
+    players = (follower, leader) if first else (leader, follower)
+    return CFRState(players, iteration, weight)
+
+
+def _update(
+    rule: regret.Rule,
+    tree: treeplex.Treeplex,
+    player: PlayerState,
+    other_reach: jax.Array,
+    *,
+    iteration: jax.Array,
+    share: jax.Array,
+) -> PlayerState:
+    """One player's pass up the tree (values, regrets) and down again (reach).
+
+    Args:
+      rule: regret rule.
+      tree: the player's treeplex.
+      player: its state.
+      other_reach: float [S'], the opponent's reach.
+      iteration: float scalar, from 1.
+      share: float scalar, weight of this iteration in the averages so far.
+    """
+    leaves = treeplex.leaf_values(tree, other_reach)
+    child: treeplex.Level | None = None
+    child_values: jax.Array | None = None
+    strategy, regrets, values = [], [], []
+    levels = zip(tree.levels, player.strategy, player.regrets, strict=True)
+    for level, old_strategy, old_regrets in reversed(list(levels)):
+        actions = treeplex.values_below(level, leaves, child, child_values)
+        blocks = zip(actions, old_strategy, old_regrets, level.uniform, strict=True)
+        updated = [_update_block(rule, *block, iteration) for block in blocks]
+        child, child_values = level, treeplex.join([u[0] for u in updated])
+        values.append(child_values)
+        regrets.append(tuple(u[1] for u in updated))
+        strategy.append(tuple(u[2] for u in updated))
+    new_strategy = tuple(reversed(strategy))
+    means = player.values
+    if means is not None and values:
+        means = means + share * (jnp.concatenate(values[::-1]) - means)
+    return PlayerState(
+        strategy=new_strategy,
+        regrets=tuple(reversed(regrets)),
+        reach=treeplex.reach(tree, new_strategy),
+        average=player.average + share * (player.reach - player.average),
+        values=means,
+    )
+
+
+def _update_block(
+    rule: regret.Rule,
+    actions: jax.Array,
+    strategy: jax.Array,
+    regrets: jax.Array,
+    uniform: jax.Array,
+    iteration: jax.Array,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Infoset values [n], new regrets [A, n] and next strategy [A, n] of a block."""
+    if uniform.shape[0] == 1:
+        return actions[0], regrets, strategy
+    value = treeplex.sum_rows(strategy * actions)
+    return value, *regret.update(rule, regrets, actions - value, uniform, iteration)
+
+
+@functools.partial(jax.jit, static_argnames=("config", "first"))
+def _run(
+    trees: Trees,
+    state: CFRState,
+    iterations: jax.Array,
+    *,
+    config: algorithm_lib.CFRConfig,
+    first: int,
+) -> CFRState:
+    return jax.lax.fori_loop(
+        0, iterations, lambda _, s: step(trees, s, config=config, first=first), state
+    )
+
+
+class Solver:
+    """Drives the jitted loop for one game; holds the state between calls.
+
+    Double precision is switched on inside its methods only, so the caller's JAX
+    configuration does not change.
+
+    Attributes:
+      form: the game.
+      config: the algorithm.
+      dtype: float64 (default) or float32.
+      compile_seconds: time spent tracing and compiling so far.
+      seconds: time spent iterating so far.
+    """
+
+    def __init__(
+        self,
+        form: sequence_form.SequenceForm,
+        *,
+        config: algorithm_lib.CFRConfig,
+        dtype: np.typing.DTypeLike = np.float64,
+        values: bool = False,
+        first: int = 0,
+    ) -> None:
+        self.form = form
+        self._first = first
+        self.config = config
+        self.dtype = np.dtype(dtype)
+        if self.dtype not in (np.float32, np.float64):
+            raise ValueError(f"dtype={self.dtype} must be float32 or float64")
+        self.compile_seconds = 0.0
+        self.seconds = 0.0
+        with self._precision():
+            self._trees: Trees = jax.tree.map(self._put, form.arrays)
+            self._state = init(self._trees, values=values)
+        started = time.perf_counter()
+        self._advance(0)
+        self.compile_seconds = time.perf_counter() - started
+
+    @property
+    def iterations(self) -> int:
+        """Iterations done so far."""
+        return int(self._state.iteration)
+
+    def run(
+        self, iterations: int, *, progress: Callable[[int], object] | None = None
+    ) -> None:
+        """Iterates.
+
+        Args:
+          iterations: how many more.
+          progress: called after every chunk with the number of iterations in it.
+        """
+        done, chunk = 0, 1
+        while done < iterations:
+            chunk = min(chunk, iterations - done)
+            started = time.perf_counter()
+            self._advance(chunk)
+            elapsed = time.perf_counter() - started
+            self.seconds += elapsed
+            done += chunk
+            if progress is not None:
+                progress(chunk)
+            chunk = max(1, int(chunk * min(8.0, _CHUNK_SECONDS / max(elapsed, 1e-9))))
+
+    def average(self, player: int) -> np.ndarray:
+        """float64 [S], the average strategy in sequence form, by logical sequence."""
+        return self._sequences(player, self._state.players[player].average)
+
+    def current(self, player: int) -> np.ndarray:
+        """float64 [S], the last iterate in sequence form, by logical sequence."""
+        return self._sequences(player, self._state.players[player].reach)
+
+    def current_behaviour(self, player: int) -> np.ndarray:
+        """float64 [S], the last iterate's action probabilities, by logical sequence."""
+        with self._precision():
+            rows = [
+                np.asarray(block).reshape(-1)
+                for level in self._state.players[player].strategy
+                for block in level
+            ]
+        positions = np.concatenate([np.ones(1), *rows]).astype(np.float64)
+        return positions[self.form.layouts[player].sequences]
+
+    def infoset_values(self, player: int) -> np.ndarray:
+        """float64 [I], mean counterfactual values under the iterates (see PlayerState).
+
+        Raises:
+          ValueError: the solver was made without `values=True`.
+        """
+        values = self._state.players[player].values
+        if values is None:
+            raise ValueError("infoset values were not kept; make Solver(values=True)")
+        by_position = np.asarray(values, np.float64)
+        return by_position[self.form.layouts[player].infosets]
+
+    def _sequences(self, player: int, positions: jax.Array) -> np.ndarray:
+        by_position = np.asarray(positions, np.float64)
+        return by_position[self.form.layouts[player].sequences]
+
+    def _advance(self, iterations: int) -> None:
+        with self._precision():
+            count = jnp.asarray(iterations, jnp.int32)
+            self._state = jax.block_until_ready(
+                _run(
+                    self._trees,
+                    self._state,
+                    count,
+                    config=self.config,
+                    first=self._first,
+                )
+            )
+
+    def _put(self, array: np.ndarray) -> jax.Array:
+        floating = np.issubdtype(array.dtype, np.floating)
+        return jnp.asarray(array, self.dtype if floating else array.dtype)
+
+    def _precision(self) -> jax.enable_x64:
+        return jax.enable_x64(self.dtype == np.float64)

@@ -1,0 +1,77 @@
+"""First stage: an OpenSpiel game string becomes a checked `pyspiel.Game`.
+
+Everything downstream assumes a finite, sequential, two-player zero-sum game with
+information-state strings. What does not fit is refused here, before any work starts.
+"""
+
+from absl import logging
+import pyspiel
+
+__all__ = ["load_game"]
+
+_GameType = pyspiel.GameType
+
+
+def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
+    """Returns a sequential two-player zero-sum game, or says why that is impossible.
+
+    A simultaneous-move game is converted with OpenSpiel's
+    `convert_to_turn_based` (the second mover does not see the first one's move, so
+    values and equilibria stay the same), and a notice is logged.
+
+    Args:
+      game: an OpenSpiel game string such as "leduc_poker" or
+        "liars_dice(numdice=1,dice_sides=4)", or a game that is already loaded.
+
+    Returns:
+      The game, with sequential dynamics.
+
+    Raises:
+      pyspiel.SpielError: OpenSpiel does not know the string or a parameter in it.
+      ValueError: the game is not a two-player zero-sum game with explicit chance and
+        information states.
+      TypeError: `game` is neither a string nor a `pyspiel.Game`.
+    """
+    if isinstance(game, str):
+        game = pyspiel.load_game(game)
+    if not isinstance(game, pyspiel.Game):
+        raise TypeError(
+            f"game must be an OpenSpiel game string or a pyspiel.Game, got "
+            f"{type(game).__name__}"
+        )
+    game_type = game.get_type()
+    if game.num_players() != 2:
+        raise ValueError(
+            f"{game}: spiel_cr needs exactly two players and this game has "
+            f"{game.num_players()}; if the game takes a players parameter, set players=2"
+        )
+    if game_type.utility != _GameType.Utility.ZERO_SUM:
+        raise ValueError(
+            f"{game}: spiel_cr solves zero-sum games and this one is "
+            f"{game_type.utility.name.lower().replace('_', '-')}; for games of two "
+            f"players with returns in {{-1, 0, 1}} or constant sum, a zero-sum variant "
+            f"is usually a game parameter or an OpenSpiel game transform"
+        )
+    if game_type.chance_mode == _GameType.ChanceMode.SAMPLED_STOCHASTIC:
+        raise ValueError(
+            f"{game}: its chance events are sampled inside the game, so their "
+            f"probabilities are unknown; spiel_cr needs explicit chance outcomes"
+        )
+    if game_type.dynamics == _GameType.Dynamics.SIMULTANEOUS:
+        logging.warning(
+            "%s has simultaneous moves; it is converted to turns in which the second "
+            "mover does not see the first move (values and equilibria are the same)",
+            game,
+        )
+        game = pyspiel.convert_to_turn_based(game)
+    elif game_type.dynamics != _GameType.Dynamics.SEQUENTIAL:
+        raise ValueError(
+            f"{game}: dynamics {game_type.dynamics.name} are not supported; spiel_cr "
+            f"needs sequential or simultaneous moves"
+        )
+    if not game.get_type().provides_information_state_string:
+        raise ValueError(
+            f"{game}: the game offers no information_state_string, which spiel_cr "
+            f"needs to know what a player remembers; implement it in the game"
+        )
+    return game

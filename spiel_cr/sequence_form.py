@@ -1,0 +1,278 @@
+"""The game as full-width solvers see it: two decision trees and a payoff coupling.
+
+In a two-player zero-sum game with perfect recall, player p's counterfactual values
+depend on the opponent only through its reach of sequences:
+`leaf values = ±A · reach(other)` with `A[s0, s1]` the sum of chance · utility over the
+terminals whose last own sequences are s0 and s1 (von Stengel 1996, "Efficient
+computation of behavior strategies"). Solvers, subgames and gadgets all speak this form.
+
+Logical numbers (see `tree.py`) are for people and other modules. Solvers see a player's
+sequences by *position*: the empty sequence first, then level by level (a level is the
+number of own decisions before an infoset), within a level block by block. A block holds
+infosets of similar action counts as a dense [A, n] array, actions major, so that sums
+over actions are sums of rows, which compilers vectorise.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import numpy as np
+
+from spiel_cr import treeplex
+
+__all__ = [
+    "Decisions",
+    "Layout",
+    "Payoffs",
+    "SequenceForm",
+    "build",
+    "sum_payoffs",
+]
+
+# What one more block, or one more group of payoff rows, costs in a solver's step,
+# measured in array elements processed in the same time. Fewer, more padded blocks also
+# compile faster.
+_BLOCK_OVERHEAD = 1000
+_ROW_GROUP_OVERHEAD = 600
+
+
+@dataclasses.dataclass(frozen=True)
+class Decisions:
+    """One player's decision points, in logical numbers.
+
+    Attributes:
+      parent: int32 [I], the last own sequence before each infoset.
+      num_actions: int32 [I], at least 1 each.
+    """
+
+    parent: np.ndarray
+    num_actions: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+    @property
+    def num_sequences(self) -> int:
+        """The empty sequence and one for each action of each infoset."""
+        return 1 + int(self.num_actions.sum())
+
+    @property
+    def first_sequence(self) -> np.ndarray:
+        """int32 [I], the sequence of each infoset's first action."""
+        ends = np.cumsum(self.num_actions, dtype=np.int32)
+        return 1 + ends - self.num_actions.astype(np.int32)
+
+    @property
+    def owner(self) -> np.ndarray:
+        """int32 [S], the infoset at which a sequence ends; -1 for the empty one."""
+        infosets = np.arange(len(self), dtype=np.int32)
+        return np.concatenate(
+            [np.array([-1], np.int32), np.repeat(infosets, self.num_actions)]
+        )
+
+    def levels(self) -> np.ndarray:
+        """int32 [I], own decisions before each infoset."""
+        parent_infoset = self.owner[self.parent]
+        level = np.zeros(len(self), np.int32)
+        active = np.flatnonzero(parent_infoset >= 0)
+        ancestor = parent_infoset[active]
+        while len(active):
+            level[active] += 1
+            further = parent_infoset[ancestor] >= 0
+            active, ancestor = active[further], parent_infoset[ancestor[further]]
+        return level
+
+
+class Payoffs(NamedTuple):
+    """The payoff coupling A as coordinates, each pair of sequences at most once.
+
+    Attributes:
+      rows: int32 [nnz], player 0's sequences.
+      columns: int32 [nnz], player 1's sequences.
+      values: float64 [nnz], player 0's utility times chance, summed over terminals.
+    """
+
+    rows: np.ndarray
+    columns: np.ndarray
+    values: np.ndarray
+
+
+def sum_payoffs(rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> Payoffs:
+    """Adds up `values` over equal pairs (row, column)."""
+    pair = rows.astype(np.int64) << 32 | columns.astype(np.int64)
+    unique, inverse = np.unique(pair, return_inverse=True)
+    total = np.bincount(inverse, weights=values, minlength=len(unique))
+    return Payoffs(
+        (unique >> 32).astype(np.int32),
+        (unique & 0xFFFFFFFF).astype(np.int32),
+        total,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """Where one player's logical sequences and infosets lie in the solver's arrays.
+
+    Attributes:
+      sequences: int32 [S], position of each logical sequence.
+      infosets: int32 [I], position of each logical infoset in vectors over infosets.
+      size: length of vectors over positions; more than S where blocks are padded.
+    """
+
+    sequences: np.ndarray
+    infosets: np.ndarray
+    size: int
+
+
+@dataclasses.dataclass(frozen=True)
+class SequenceForm:
+    """A two-player zero-sum game in sequence form.
+
+    Attributes:
+      decisions: each player's decision points, logical.
+      payoffs: the coupling in coordinates, player 0's utility.
+      layouts: logical numbers to positions, for each player.
+      arrays: what the jitted passes of `treeplex.py` take, for each player; numpy.
+    """
+
+    decisions: tuple[Decisions, Decisions]
+    payoffs: Payoffs
+    layouts: tuple[Layout, Layout]
+    arrays: tuple[treeplex.Treeplex, treeplex.Treeplex]
+
+
+def build(decisions: tuple[Decisions, Decisions], payoffs: Payoffs) -> SequenceForm:
+    """Lays out both players' decision trees and the coupling for the solvers.
+
+    Args:
+      decisions: each player's decision points; parents must precede nothing but their
+        own descendants (any order of infosets will do).
+      payoffs: pairs of logical sequences with player 0's utility times chance.
+    """
+    shapes = [_lay_out(d) for d in decisions]
+    layouts = (shapes[0].layout, shapes[1].layout)
+    at0 = layouts[0].sequences[payoffs.rows]
+    at1 = layouts[1].sequences[payoffs.columns]
+    arrays = tuple(
+        _treeplex(shape, own, other, sign * payoffs.values)
+        for shape, own, other, sign in (
+            (shapes[0], at0, at1, 1.0),
+            (shapes[1], at1, at0, -1.0),
+        )
+    )
+    return SequenceForm(decisions, payoffs, layouts, (arrays[0], arrays[1]))
+
+
+class _Shape(NamedTuple):
+    """One player's layout and, level by level, its parents and legal masks."""
+
+    layout: Layout
+    parents: list[np.ndarray]
+    legal: list[list[np.ndarray]]
+
+
+def _lay_out(decisions: Decisions) -> _Shape:
+    """Chooses blocks and positions for one player's infosets."""
+    first, levels = decisions.first_sequence, decisions.levels()
+    position = np.zeros(decisions.num_sequences, np.int32)
+    infoset_position = np.zeros(len(decisions), np.int32)
+    # Position of a sequence within its own level: what children's `parent` refers to.
+    in_level = np.zeros(decisions.num_sequences, np.int32)
+    parents, legal_by_level = [], []
+    offset, infoset_offset = 1, 0
+    for level in range(int(levels.max(initial=-1)) + 1):
+        at_level = np.flatnonzero(levels == level)
+        size, ordered, blocks = 0, [], []
+        for low, high in _partition(decisions.num_actions[at_level], _BLOCK_OVERHEAD):
+            counts = decisions.num_actions[at_level]
+            members = at_level[(low <= counts) & (counts <= high)]
+            by_parent = np.argsort(in_level[decisions.parent[members]], kind="stable")
+            members = members[by_parent]
+            legal = np.arange(high)[:, None] < decisions.num_actions[members]
+            for a, row in enumerate(legal):
+                columns = np.flatnonzero(row)
+                in_level[first[members[row]] + a] = size + a * len(members) + columns
+            size += legal.size
+            ordered.append(members)
+            blocks.append(legal)
+        order = np.concatenate(ordered)
+        mine = np.flatnonzero(np.repeat(levels == level, decisions.num_actions)) + 1
+        position[mine] = offset + in_level[mine]
+        infoset_position[order] = infoset_offset + np.arange(len(order))
+        parents.append(in_level[decisions.parent[order]])
+        legal_by_level.append(blocks)
+        offset += size
+        infoset_offset += len(order)
+    return _Shape(Layout(position, infoset_position, offset), parents, legal_by_level)
+
+
+def _partition(counts: np.ndarray, overhead: float) -> list[tuple[int, int]]:
+    """Splits rows of various lengths into groups padded to their longest row.
+
+    Minimises padded elements + overhead · groups by dynamic programming over the
+    distinct lengths. Rows of length one stay alone: they need no padding and no work.
+
+    Args:
+      counts: int [n], length of each row; rows of length zero join no group.
+      overhead: cost of a group, in elements.
+
+    Returns:
+      Ranges (shortest, longest) of lengths, ascending.
+    """
+    lengths, rows = np.unique(counts[counts > 0], return_counts=True)
+    cost = np.zeros(len(lengths) + 1)
+    begin = np.zeros(len(lengths) + 1, np.int64)
+    below = np.concatenate([[0], np.cumsum(rows)])
+    for end in range(1, len(lengths) + 1):
+        candidates = cost[:end] + lengths[end - 1] * (below[end] - below[:end])
+        if lengths[0] == 1 and end > 1:
+            candidates[0] = np.inf
+        begin[end] = int(candidates.argmin())
+        cost[end] = candidates[begin[end]] + overhead
+    groups = []
+    end = len(lengths)
+    while end:
+        groups.append((int(lengths[begin[end]]), int(lengths[end - 1])))
+        end = begin[end]
+    return groups[::-1]
+
+
+def _treeplex(
+    shape: _Shape, own: np.ndarray, other: np.ndarray, values: np.ndarray
+) -> treeplex.Treeplex:
+    """One player's arrays; `own`, `other` are positions of the coupling's entries."""
+    size = shape.layout.size
+    order = np.lexsort((other, own))
+    own, other, values = own[order], other[order], values[order]
+    lengths = np.bincount(own, minlength=size)
+    start = np.cumsum(lengths) - lengths
+    # A position without payoffs reads the zero that follows the last group's rows.
+    source = np.full(size, np.count_nonzero(lengths), np.int32)
+    groups = []
+    done = 0
+    for low, high in _partition(lengths, _ROW_GROUP_OVERHEAD):
+        rows = np.flatnonzero((low <= lengths) & (lengths <= high))
+        column = np.arange(high)[:, None]
+        filled = column < lengths[rows]
+        entry = np.where(filled, start[rows] + column, 0)
+        groups.append(
+            treeplex.RowGroup(
+                np.where(filled, other[entry], 0).astype(np.int32),
+                np.where(filled, values[entry], 0.0),
+            )
+        )
+        source[rows] = done + np.arange(len(rows), dtype=np.int32)
+        done += len(rows)
+    levels = []
+    offset = 1
+    for parent, blocks in zip(shape.parents, shape.legal, strict=True):
+        width = sum(legal.size for legal in blocks)
+        levels.append(
+            treeplex.Level(
+                parent=parent.astype(np.int32),
+                source=source[offset : offset + width],
+                uniform=tuple(legal / legal.sum(axis=0) for legal in blocks),
+            )
+        )
+        offset += width
+    return treeplex.Treeplex(tuple(levels), tuple(groups), source[:1])

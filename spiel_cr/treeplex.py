@@ -1,0 +1,172 @@
+"""JAX passes over one player's decision tree: strategy → reach, leaf values → values.
+
+The kernels are plain functions of arrays; callers jit them. Reach of a player is a
+vector over its positions (see `sequence_form.py`), the product of its own action
+probabilities. Values are counterfactual: weighted by the reach of opponent and chance,
+from the owner's perspective, in the game's units.
+"""
+
+from collections.abc import Sequence
+import functools
+import operator
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+__all__ = [
+    "Blocks",
+    "Level",
+    "RowGroup",
+    "Treeplex",
+    "leaf_values",
+    "reach",
+    "sum_rows",
+    "uniform_strategy",
+    "values_below",
+]
+
+# Row sums are written out up to this many rows: XLA on the CPU vectorises a chain of
+# additions, but reduces the major axis of a dense array one strided element at a time.
+_UNROLLED_ROWS = 16
+
+# One array [A, n] for each block of each level.
+Blocks = tuple[tuple[jax.Array, ...], ...]
+
+
+class Level(NamedTuple):
+    """The infosets with equally many own decisions before them.
+
+    Attributes:
+      parent: int32 [n], each infoset's parent sequence: its index among the sequences
+        of the level above (0 at the first level: the empty sequence).
+      source: int32 [m], where `leaf_values` puts the value of each of the level's
+        sequences, block after block, each block actions-major.
+      uniform: one float [A, n_b] for each block: the uniform strategy, 0 at padding.
+    """
+
+    parent: jax.Array
+    source: jax.Array
+    uniform: tuple[jax.Array, ...]
+
+
+class RowGroup(NamedTuple):
+    """Rows of the payoff coupling with similar numbers of entries, padded to equal.
+
+    Attributes:
+      columns: int32 [w, r], positions of the opponent's sequences.
+      values: float [w, r], the owner's utility times chance; 0 at padding.
+    """
+
+    columns: jax.Array
+    values: jax.Array
+
+
+class Treeplex(NamedTuple):
+    """One player's decision tree and its rows of the payoff coupling.
+
+    Attributes:
+      levels: top to bottom.
+      coupling: the rows with at least one entry, in groups.
+      root_source: int32 [1], where `leaf_values` puts the empty sequence's value.
+    """
+
+    levels: tuple[Level, ...]
+    coupling: tuple[RowGroup, ...]
+    root_source: jax.Array
+
+
+def sum_rows(rows: jax.Array) -> jax.Array:
+    """Sums [k, n] over its first axis."""
+    if rows.shape[0] > _UNROLLED_ROWS:
+        return rows.sum(axis=0)
+    return functools.reduce(operator.add, [rows[i] for i in range(rows.shape[0])])
+
+
+def leaf_values(tree: Treeplex, other_reach: jax.Array) -> jax.Array:
+    """Sums terminal payoffs by own sequence: the product of coupling and reach.
+
+    Args:
+      tree: the player's treeplex.
+      other_reach: float [S'], the opponent's reach by position.
+
+    Returns:
+      float [R + 1], values of the rows that have payoffs, in the order that
+      `Level.source` refers to, then one zero.
+    """
+    parts = []
+    for group in tree.coupling:
+        if group.columns.shape[0] > _UNROLLED_ROWS:
+            parts.append((group.values * other_reach[group.columns]).sum(axis=0))
+        else:
+            # Gather row by row, so that each product fuses with its gather.
+            terms = [
+                v * other_reach[c]
+                for c, v in zip(group.columns, group.values, strict=True)
+            ]
+            parts.append(functools.reduce(operator.add, terms))
+    return jnp.concatenate([*parts, jnp.zeros(1, other_reach.dtype)])
+
+
+def reach(tree: Treeplex, strategy: Blocks) -> jax.Array:
+    """Multiplies action probabilities down the tree.
+
+    Args:
+      tree: the player's treeplex.
+      strategy: behaviour strategy, one [A, n] a block.
+
+    Returns:
+      float [S], the player's own reach of every position; 1 at the empty sequence.
+    """
+    above = jnp.ones(1, strategy[0][0].dtype) if strategy else jnp.ones(1)
+    parts = [above]
+    for level, blocks in zip(tree.levels, strategy, strict=True):
+        into = above[level.parent]
+        rows = []
+        begin = 0
+        for block in blocks:
+            end = begin + block.shape[1]
+            rows.append((into[begin:end] * block).reshape(-1))
+            begin = end
+        above = jnp.concatenate(rows)
+        parts.append(above)
+    return jnp.concatenate(parts)
+
+
+def values_below(
+    level: Level,
+    leaves: jax.Array,
+    child: Level | None,
+    child_values: jax.Array | None,
+) -> list[jax.Array]:
+    """Counterfactual value of every action of a level.
+
+    Args:
+      level: the level.
+      leaves: from `leaf_values`.
+      child: the level below, None at the last one.
+      child_values: float [n of child], values of its infosets.
+
+    Returns:
+      One float [A, n] for each block of the level; 0 at padding.
+    """
+    values = leaves[level.source]
+    if child is not None:
+        values = values.at[child.parent].add(child_values)
+    blocks = []
+    begin = 0
+    for uniform in level.uniform:
+        end = begin + uniform.size
+        blocks.append(values[begin:end].reshape(uniform.shape))
+        begin = end
+    return blocks
+
+
+def uniform_strategy(tree: Treeplex) -> Blocks:
+    """The uniform behaviour strategy."""
+    return tuple(level.uniform for level in tree.levels)
+
+
+def join(parts: Sequence[jax.Array]) -> jax.Array:
+    """Concatenates vectors; a single one is passed through."""
+    return parts[0] if len(parts) == 1 else jnp.concatenate(parts)

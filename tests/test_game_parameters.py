@@ -1,0 +1,164 @@
+"""Parameters of our games: defaults filled in, nonsense refused with a remedy."""
+
+import subprocess
+import sys
+
+import pyspiel
+import pytest
+
+from game_defs import (
+    ii_goofspiel,
+    parameters,
+    princess_and_monster,
+    rock_paper_scissors,
+)
+
+GAME_CLASSES = {
+    "python_ii_goofspiel": ii_goofspiel.IIGoofspielGame,
+    "python_princess_and_monster": princess_and_monster.PrincessAndMonsterGame,
+    "python_rock_paper_scissors": rock_paper_scissors.RockPaperScissorsGame,
+}
+
+# Wrong values: game, parameter, value, and what the message must advise.
+OUT_OF_RANGE = (
+    ("python_ii_goofspiel", "num_cards", 1, "from 2 to 13"),
+    ("python_ii_goofspiel", "num_cards", 0, "from 2 to 13"),
+    ("python_ii_goofspiel", "num_cards", -4, "from 2 to 13"),
+    ("python_ii_goofspiel", "num_cards", 14, "from 2 to 13"),
+    ("python_ii_goofspiel", "points_order", "random", "ascending, descending"),
+    ("python_ii_goofspiel", "points_order", "Ascending", "did you mean 'ascending'"),
+    ("python_ii_goofspiel", "returns_type", "winloss", "did you mean 'win_loss'"),
+    ("python_princess_and_monster", "horizon", 0, "from 2 to 50"),
+    ("python_princess_and_monster", "horizon", 1, "from 2 to 50"),
+    ("python_princess_and_monster", "horizon", -2, "from 2 to 50"),
+    ("python_princess_and_monster", "horizon", 51, "from 2 to 50"),
+    ("python_princess_and_monster", "rows", 1, "from 2 to 10"),
+    ("python_princess_and_monster", "rows", 11, "from 2 to 10"),
+    ("python_princess_and_monster", "columns", 0, "from 2 to 10"),
+    ("python_princess_and_monster", "columns", 11, "from 2 to 10"),
+    ("python_rock_paper_scissors", "num_actions", 1, "from 3 to 99"),
+    ("python_rock_paper_scissors", "num_actions", -3, "from 3 to 99"),
+    ("python_rock_paper_scissors", "num_actions", 101, "from 3 to 99"),
+    ("python_rock_paper_scissors", "num_actions", 4, "choose 3 or 5"),
+)
+
+# Wrong types: game, parameter, value, and the words for the right type.
+WRONG_TYPE = (
+    ("python_ii_goofspiel", "num_cards", 4.5, "an int"),
+    ("python_ii_goofspiel", "num_cards", True, "an int"),
+    ("python_ii_goofspiel", "num_cards", "four", "an int"),
+    ("python_ii_goofspiel", "points_order", 1, "a string"),
+    ("python_ii_goofspiel", "returns_type", True, "a string"),
+    ("python_princess_and_monster", "horizon", 5.0, "an int"),
+    ("python_princess_and_monster", "rows", "3x3", "an int"),
+    ("python_princess_and_monster", "columns", False, "an int"),
+    ("python_rock_paper_scissors", "num_actions", 3.0, "an int"),
+)
+
+MALFORMED_STRINGS = (
+    "python_ii_goofspiel(cards=4)",
+    "python_ii_goofspiel(num_cards=)",
+    "python_ii_goofspiel(num_cards)",
+    "python_ii_goofspiel(num_cards=4",
+    "python_ii_goofspiel(num_cards=4)(num_cards=5)",
+    "python_ii_goofspiel(num_cards=4;points_order=descending)",
+    "python_ii_goofspiel(num_cards=kuhn_poker())",
+    "python_princess_and_monster(horizon=5,rows=3,columns=3,depth=3)",
+    "python_princess_and_monster(Horizon=5)",
+    "misere(game=python_rock_paper_scissors(num_actions=4))",
+)
+
+
+def refused(game_string: str, params: dict | None = None) -> str:
+    """The message of the exception that loading must raise."""
+    with pytest.raises((ValueError, pyspiel.SpielError)) as caught:
+        if params is None:
+            pyspiel.load_game(game_string)
+        else:
+            pyspiel.load_game(game_string, params)
+    assert str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("game, name, value, remedy", OUT_OF_RANGE)
+def test_values_out_of_range_are_refused(game, name, value, remedy):
+    messages = [refused(f"{game}({name}={value})"), refused(game, {name: value})]
+    with pytest.raises(ValueError) as caught:
+        GAME_CLASSES[game]({name: value})
+    for message in (*messages, str(caught.value)):
+        assert game in message
+        assert name in message
+        assert str(value) in message
+        assert remedy in message
+
+
+@pytest.mark.parametrize("game, name, value, right_type", WRONG_TYPE)
+def test_values_of_the_wrong_type_are_refused(game, name, value, right_type):
+    # OpenSpiel refuses these itself, with its own words, before our constructor runs.
+    assert name in refused(f"{game}({name}={value})")
+    assert name in refused(game, {name: value})
+    with pytest.raises(ValueError) as caught:
+        GAME_CLASSES[game]({name: value})
+    message = str(caught.value)
+    assert game in message and f"{name}={value!r}" in message
+    assert f"give {right_type}" in message
+
+
+@pytest.mark.parametrize("game_string", MALFORMED_STRINGS)
+def test_malformed_strings_are_refused(game_string):
+    refused(game_string)
+
+
+@pytest.mark.parametrize("game", GAME_CLASSES)
+def test_unknown_parameters_are_refused(game):
+    assert "nonsense" in refused(f"{game}(nonsense=1)")
+    with pytest.raises(ValueError, match=f"{game}: unknown parameter 'nonsense'"):
+        GAME_CLASSES[game]({"nonsense": 1})
+
+
+@pytest.mark.parametrize("game", GAME_CLASSES)
+def test_a_class_constructed_directly_has_the_defaults(game):
+    assert str(GAME_CLASSES[game]()) == str(pyspiel.load_game(game))
+    assert str(GAME_CLASSES[game]({})) == str(pyspiel.load_game(game))
+
+
+def test_a_class_constructed_directly_takes_parameters():
+    game = ii_goofspiel.IIGoofspielGame({"num_cards": 3})
+    assert str(game) == str(pyspiel.load_game("python_ii_goofspiel(num_cards=3)"))
+    assert game.num_distinct_actions() == 3
+    assert game.max_game_length() == 6
+
+
+def test_the_process_survives_a_refusal():
+    """Also where nothing catches the exception: a traceback, not a crash."""
+    program = (
+        "import pyspiel, game_defs\n"
+        "pyspiel.load_game('python_ii_goofspiel(num_cards=1)')"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert run.returncode == 1  # a killed process has a negative code
+    last_line = run.stderr.strip().splitlines()[-1]
+    assert last_line.startswith("ValueError: python_ii_goofspiel: num_cards=1")
+
+
+def test_merge_fills_in_and_leaves_the_given_alone():
+    game_type = pyspiel.load_game("python_princess_and_monster").get_type()
+    given = {"rows": 2}
+    merged = parameters.merge(game_type, given)
+    assert merged == {"horizon": 5, "rows": 2, "columns": 3}
+    assert given == {"rows": 2}
+    assert parameters.merge(game_type, None) == {"horizon": 5, "rows": 3, "columns": 3}
+
+
+def test_merge_suggests_the_name_that_was_meant():
+    game_type = pyspiel.load_game("python_princess_and_monster").get_type()
+    with pytest.raises(ValueError, match="did you mean 'columns'"):
+        parameters.merge(game_type, {"colums": 2})
+
+
+def test_checks_accept_what_is_right():
+    parameters.check_range("a_game", "size", 2, 2, 4)
+    parameters.check_range("a_game", "size", 4, 2, 4)
+    parameters.check_choice("a_game", "order", "up", ("up", "down"))
