@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from typing import Any
 
 import pyspiel
 
@@ -88,10 +89,19 @@ def parse_algorithm(algorithm: str | CFRConfig) -> CFRConfig:
             f"algorithm={algorithm!r}: unknown parameter {unknown[0]!r}; {name} takes "
             f"{', '.join(_PARAMETERS)}"
         )
-    values = {key: _value(algorithm, key, value) for key, value in given.items()}
-    own = {key: values.pop(key) for key in ("gamma", "alternating") if key in values}
+    if len(given) != algorithm.count("="):
+        raise ValueError(
+            f"algorithm={algorithm!r}: every parameter needs a value, as in gamma=2"
+        )
+    values: dict[str, Any] = {
+        key: _value(algorithm, key, value) for key, value in given.items()
+    }
+    own: dict[str, Any] = {
+        key: values.pop(key) for key in ("gamma", "alternating") if key in values
+    }
     rule = dataclasses.replace(preset.rule, **values)
-    return dataclasses.replace(preset, name=algorithm, rule=rule, **own)
+    own.update(name=algorithm, rule=rule)
+    return dataclasses.replace(preset, **own)
 
 
 def _value(algorithm: str, key: str, value: object) -> float | bool:

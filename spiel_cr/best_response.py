@@ -4,14 +4,12 @@ These serve inside loops (convergence curves, stopping rules, values at subgame 
 results that people see come from OpenSpiel's own exact tools.
 """
 
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from spiel_cr import policy as policy_lib
-from spiel_cr import sequence_form
-from spiel_cr import treeplex
+from spiel_cr import sequence_form, treeplex
 
 __all__ = [
     "best_response_value",

@@ -5,9 +5,10 @@ time apart and shows progress. Regrets and strategies live in the state block by
 (see `sequence_form.py`), so that nothing is recomputed between iterations.
 """
 
-from collections.abc import Callable
+import contextlib
 import functools
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -15,9 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from spiel_cr import algorithm as algorithm_lib
-from spiel_cr import regret
-from spiel_cr import sequence_form
-from spiel_cr import treeplex
+from spiel_cr import regret, sequence_form, treeplex
 
 __all__ = ["CFRState", "PlayerState", "Solver", "init", "step"]
 
@@ -312,5 +311,5 @@ class Solver:
         floating = np.issubdtype(array.dtype, np.floating)
         return jnp.asarray(array, self.dtype if floating else array.dtype)
 
-    def _precision(self) -> jax.enable_x64:
+    def _precision(self) -> contextlib.AbstractContextManager[object]:
         return jax.enable_x64(self.dtype == np.float64)

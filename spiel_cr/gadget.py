@@ -4,7 +4,8 @@
     chance of the root;
   - at each gate (see `subgame.py`) the opponent o first chooses *terminate*, worth a
     given counterfactual value, or *follow* into the roots: the CFR-D gadget of Burch,
-    Johanson & Bowling (2014, "Solving imperfect information games using decomposition");
+    Johanson & Bowling (2014, "Solving imperfect information games using
+    decomposition");
   - the gates of the next layer are further points of o with a single action: nothing is
     decided there, but solvers report values at infosets, and that is where the next
     layer's gadget needs them.
@@ -16,9 +17,7 @@ import dataclasses
 
 import numpy as np
 
-from spiel_cr import policy
-from spiel_cr import sequence_form
-from spiel_cr import subgame
+from spiel_cr import policy, sequence_form, subgame
 
 __all__ = ["Forest", "build_forest"]
 
@@ -65,7 +64,7 @@ def build_forest(
         layer's own gates.
     """
     d = decomposition
-    tree = d.tree
+    tree, histories = d.tree, d.tree.histories
     own_decisions = tree.infosets[d.player].decisions
     own = np.flatnonzero(d.own_layer >= layer)
     own_sequence = _renumber(own_decisions, own)
@@ -79,9 +78,9 @@ def build_forest(
     inside = np.flatnonzero(d.terminal_layer >= (layer if layer > 1 else 0))
     # Terminals worth nothing are left out, but zero weights are not: the shapes of a
     # forest must not depend on strategies, or its program would be compiled anew.
-    inside = inside[tree.histories.utility[d.terminals[inside]] != 0]
+    inside = inside[histories.utility[d.terminals[inside]] != 0]
     terminals = d.terminals[inside]
-    sequence = tree.histories.sequence[d.player][terminals]
+    sequence = histories.sequence[d.player][terminals]
     weight = np.ones(len(terminals))
     if layer > 1:
         weight = _root_reach(d, layer, own_reach)[sequence]
@@ -97,7 +96,7 @@ def build_forest(
     ]
     values = np.concatenate(
         [
-            weight * tree.histories.chance[terminals] * tree.histories.utility[terminals],
+            weight * histories.chance[terminals] * histories.utility[terminals],
             sign * gate_values[gates],
         ]
     )
@@ -105,7 +104,7 @@ def build_forest(
     if d.player == 1:
         by_player.reverse()
         decisions.reverse()
-    payoffs = sequence_form.sum_payoffs(*by_player, values)
+    payoffs = sequence_form.sum_payoffs(by_player[0], by_player[1], values)
     form = sequence_form.build((decisions[0], decisions[1]), payoffs)
     return Forest(form, own, gates, other, next_gates)
 
@@ -155,7 +154,9 @@ def _other_side(
     return other, sequence_form.Decisions(parents, num_actions), extended
 
 
-def _root_reach(d: subgame.Decomposition, layer: int, own_reach: np.ndarray) -> np.ndarray:
+def _root_reach(
+    d: subgame.Decomposition, layer: int, own_reach: np.ndarray
+) -> np.ndarray:
     """float64 [S of i], i's reach of the root above each sequence in the layer."""
     decisions = d.tree.infosets[d.player].decisions
     roots = np.flatnonzero((d.own_layer == layer) & d.opens)
@@ -179,4 +180,3 @@ def _root_reach(d: subgame.Decomposition, layer: int, own_reach: np.ndarray) -> 
         mine = 1 + np.flatnonzero(np.isin(owner[1:], here))
         below[mine] = weight[owner[mine]]
     return below
-

@@ -4,8 +4,10 @@ Everything downstream assumes a finite, sequential, two-player zero-sum game wit
 information-state strings. What does not fit is refused here, before any work starts.
 """
 
-from absl import logging
+import difflib
+
 import pyspiel
+from absl import logging
 
 __all__ = ["load_game"]
 
@@ -33,6 +35,7 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
       TypeError: `game` is neither a string nor a `pyspiel.Game`.
     """
     if isinstance(game, str):
+        _check_name(game)
         game = pyspiel.load_game(game)
     if not isinstance(game, pyspiel.Game):
         raise TypeError(
@@ -43,14 +46,14 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
     if game.num_players() != 2:
         raise ValueError(
             f"{game}: spiel_cr needs exactly two players and this game has "
-            f"{game.num_players()}; if the game takes a players parameter, set players=2"
+            f"{game.num_players()}; if it takes a players parameter, set players=2"
         )
     if game_type.utility != _GameType.Utility.ZERO_SUM:
         raise ValueError(
             f"{game}: spiel_cr solves zero-sum games and this one is "
-            f"{game_type.utility.name.lower().replace('_', '-')}; for games of two "
-            f"players with returns in {{-1, 0, 1}} or constant sum, a zero-sum variant "
-            f"is usually a game parameter or an OpenSpiel game transform"
+            f"{game_type.utility.name.lower().replace('_', '-')}; look for a "
+            f"zero-sum variant among the game's parameters (goofspiel, for one, has "
+            f"returns_type=win_loss)"
         )
     if game_type.chance_mode == _GameType.ChanceMode.SAMPLED_STOCHASTIC:
         raise ValueError(
@@ -75,3 +78,20 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
             f"needs to know what a player remembers; implement it in the game"
         )
     return game
+
+
+def _check_name(game: str) -> None:
+    """Refuses unknown names before OpenSpiel prints all the known ones."""
+    name = game.partition("(")[0].strip()
+    known = pyspiel.registered_names()
+    if name in known:
+        return
+    close = difflib.get_close_matches(name, known)
+    hint = (
+        f"did you mean {' or '.join(close)}?"
+        if close
+        else "see pyspiel.registered_names()"
+    )
+    if name.startswith("python_"):
+        hint += "; the project's own games need `import game_defs` first"
+    raise pyspiel.SpielError(f"Unknown game {name!r}; {hint}")

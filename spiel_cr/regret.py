@@ -86,7 +86,8 @@ def update(
     Args:
       rule: settings.
       regrets: float [A, n], cumulative, counterfactual, in the game's units.
-      instantaneous: float [A, n], action value minus infoset value; anything at padding.
+      instantaneous: float [A, n], action value minus infoset value; at padding
+        anything.
       uniform: float [A, n], the uniform strategy, 0 at padding.
       iteration: float scalar, the iteration that gave `instantaneous`, from 1.
 
@@ -101,7 +102,9 @@ def update(
             regrets = regrets * _discount(rule.alpha, iteration)
     elif rule.alpha != math.inf or rule.beta != math.inf:
         regrets = regrets * jnp.where(
-            regrets > 0, _discount(rule.alpha, iteration), _discount(rule.beta, iteration)
+            regrets > 0,
+            _discount(rule.alpha, iteration),
+            _discount(rule.beta, iteration),
         )
     predicted = regrets + instantaneous if rule.predictive else regrets
     return regrets, match(rule, predicted, uniform)

@@ -1,19 +1,19 @@
 """Continual resolving of a whole game: one solve a layer, for both roles.
 
 A player that resolves continually keeps only its own reach of where it may be and the
-opponent's counterfactual values there, and solves a gadget game at each of its decisions
-(Burch et al. 2014, CFR-D; Moravčík et al. 2017, DeepStack). `resolve` computes what such
-a player would do at *every* infoset: all subgames between two of its decisions are
-solved together, as a forest (see `gadget.py`).
+opponent's counterfactual values there, and solves a gadget game at each of its
+decisions (Burch et al. 2014, CFR-D; Moravčík et al. 2017, DeepStack). `resolve`
+computes what such a player would do at *every* infoset: all subgames between two of its
+decisions are solved together, as a forest (see `gadget.py`).
 
-The invariant between layers, `LayerState`: i's average strategy above, in sequence form,
-and o's counterfactual value at every gate, averaged over the *iterates* of the solve
-above. Values of the average strategy instead look right and are wrong where o's own
-reach is zero (`opponent_values="average"` shows it).
+The invariant between layers, `LayerState`: i's average strategy above, in sequence
+form, and o's counterfactual value at every gate, averaged over the *iterates* of the
+solve above. Values of the average strategy instead look right and are wrong where o's
+own reach is zero (`opponent_values="average"` shows it).
 """
 
-from collections.abc import Callable
 import time
+from collections.abc import Callable
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -21,12 +21,9 @@ import pyspiel
 from tqdm import tqdm
 
 from spiel_cr import algorithm as algorithm_lib
-from spiel_cr import best_response
-from spiel_cr import cfr
-from spiel_cr import gadget
+from spiel_cr import best_response, cfr, gadget, subgame
 from spiel_cr import policy as policy_lib
 from spiel_cr import solve as solve_lib
-from spiel_cr import subgame
 from spiel_cr import tree as tree_lib
 
 __all__ = ["LayerState", "OpponentValues", "initial_state", "resolve", "resolve_layer"]
@@ -110,7 +107,7 @@ def resolve_layer(
 def resolve(
     game: str | pyspiel.Game | tree_lib.CompiledGame,
     iterations: int = 1000,
-    algorithm: str | algorithm_lib.CFRConfig = "cfr+",
+    algorithm: str | algorithm_lib.CFRConfig = "pdcfr+",
     *,
     dtype: np.typing.DTypeLike = np.float64,
     opponent_values: OpponentValues = "iterates",
@@ -125,7 +122,10 @@ def resolve(
       game: OpenSpiel game string, game, or compiled game. A compiled game should have
         been compiled with `observed=True`, for smaller subgames.
       iterations: iterations of every solve.
-      algorithm: solver of every solve; see `algorithm.parse_algorithm`.
+      algorithm: solver of every solve; see `algorithm.parse_algorithm`. Gadget games
+        suit discounting: regrets from early iterations, when the opponent still
+        followed everywhere, otherwise outweigh later ones for long. pdcfr+ measured
+        best over the games in docs/resolving.md, cfr+ is the classic.
       dtype: arithmetic, float64 or float32.
       opponent_values: "iterates", or "average" to see what goes wrong.
       progress: show a progress bar on stderr.
@@ -135,8 +135,8 @@ def resolve(
 
     Raises:
       pyspiel.SpielError: OpenSpiel does not know the game.
-      ValueError: the game does not fit (see `tree.compile_game`, `subgame.decompose`) or
-        a bad argument.
+      ValueError: the game does not fit (see `tree.compile_game` and
+        `subgame.decompose`), or a bad argument.
     """
     config = algorithm_lib.parse_algorithm(algorithm)
     iterations = solve_lib.check_iterations(iterations)
@@ -154,14 +154,12 @@ def resolve(
     with tqdm(total=total, desc=f"resolve {config.name}", disable=not progress) as bar:
 
         def solver_of(role: subgame.Decomposition, forest: gadget.Forest) -> cfr.Solver:
-            # The opponent updates first: only then are its mean values those against
-            # exactly the player's average strategy (see `cfr.step`).
             solver = cfr.Solver(
                 forest.form,
                 config=config,
                 dtype=dtype,
                 values=True,
-                first=1 - role.player,
+                first=role.player,
             )
             solver.run(iterations, progress=bar.update)
             solvers.append(solver)

@@ -14,8 +14,9 @@ over actions are sums of rows, which compilers vectorise.
 """
 
 import dataclasses
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
+import jax
 import numpy as np
 
 from spiel_cr import treeplex
@@ -257,8 +258,8 @@ def _treeplex(
         entry = np.where(filled, start[rows] + column, 0)
         groups.append(
             treeplex.RowGroup(
-                np.where(filled, other[entry], 0).astype(np.int32),
-                np.where(filled, values[entry], 0.0),
+                _host(np.where(filled, other[entry], 0).astype(np.int32)),
+                _host(np.where(filled, values[entry], 0.0)),
             )
         )
         source[rows] = done + np.arange(len(rows), dtype=np.int32)
@@ -269,10 +270,15 @@ def _treeplex(
         width = sum(legal.size for legal in blocks)
         levels.append(
             treeplex.Level(
-                parent=parent.astype(np.int32),
-                source=source[offset : offset + width],
-                uniform=tuple(legal / legal.sum(axis=0) for legal in blocks),
+                parent=_host(parent.astype(np.int32)),
+                source=_host(source[offset : offset + width]),
+                uniform=tuple(_host(legal / legal.sum(axis=0)) for legal in blocks),
             )
         )
         offset += width
-    return treeplex.Treeplex(tuple(levels), tuple(groups), source[:1])
+    return treeplex.Treeplex(tuple(levels), tuple(groups), _host(source[:1]))
+
+
+def _host(array: np.ndarray) -> jax.Array:
+    """Types a numpy array as what it becomes when a solver puts it on a device."""
+    return cast(jax.Array, array)

@@ -4,8 +4,8 @@ import dataclasses
 import time
 
 import numpy as np
-from open_spiel.python import policy as openspiel_policy
 import pyspiel
+from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
 from spiel_cr import algorithm as algorithm_lib

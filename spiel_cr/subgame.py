@@ -4,8 +4,8 @@ Resolving player i against opponent o, the game is cut at i's decisions. A *laye
 what lies between two consecutive cuts on the way down; histories at the top of layer l
 are its roots. At a root the opponent has information (a *gate*): its last own sequence,
 refined by what it is told there where the game says so; at least the augmented
-information sets of Burch, Johanson & Bowling (2014, "Solving imperfect information games
-using decomposition").
+information sets of Burch, Johanson & Bowling (2014, "Solving imperfect information
+games using decomposition").
 """
 
 import dataclasses
@@ -199,9 +199,9 @@ def _merge_gates(
 ) -> np.ndarray:
     """int32 [roots], the gate of every root.
 
-    Starts from (layer, o's sequence, what o is told), and joins what o cannot tell apart
-    at its next own decision or at the next gate: some games tell a player who does not
-    act more than it remembers later.
+    Starts from (layer, o's sequence, what o is told), and joins what o cannot tell
+    apart at its next own decision or at the next gate: some games tell a player who
+    does not act more than it remembers later.
     """
     histories = tree.histories
     observed = histories.observed

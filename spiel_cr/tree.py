@@ -9,17 +9,23 @@ Sequences of a player are numbered logically: 0 is the empty sequence, and infos
 owns the consecutive numbers `first_sequence[i] + a` for its a-th legal action.
 """
 
+import dataclasses
 from array import array
 from collections.abc import Sequence
-import dataclasses
 
 import numpy as np
 import pyspiel
 
-from spiel_cr import loading
-from spiel_cr import sequence_form
+from spiel_cr import loading, sequence_form
 
-__all__ = ["CHANCE", "TERMINAL", "CompiledGame", "Histories", "Infosets", "compile_game"]
+__all__ = [
+    "CHANCE",
+    "TERMINAL",
+    "CompiledGame",
+    "Histories",
+    "Infosets",
+    "compile_game",
+]
 
 CHANCE = int(pyspiel.PlayerId.CHANCE)
 TERMINAL = int(pyspiel.PlayerId.TERMINAL)
@@ -115,7 +121,10 @@ class CompiledGame:
 
 
 def compile_game(
-    game: str | pyspiel.Game, *, observed: bool = False, max_histories: int | None = None
+    game: str | pyspiel.Game,
+    *,
+    observed: bool = False,
+    max_histories: int | None = None,
 ) -> CompiledGame:
     """Walks a game once and lays it out as arrays.
 
@@ -274,7 +283,9 @@ class _Walk:
             acts = player == p
             table, infoset_map, sequence_map = _number_infosets(known)
             infoset[acts] = infoset_map[infoset[acts]]
-            sequence[p] = sequence_map[np.frombuffer(self._sequence[p], np.int32)[order]]
+            sequence[p] = sequence_map[
+                np.frombuffer(self._sequence[p], np.int32)[order]
+            ]
             here = np.flatnonzero(acts)
             first = np.full(len(table), len(order), np.int32)
             np.minimum.at(first, infoset[here], here.astype(np.int32))
@@ -299,14 +310,12 @@ class _Walk:
             sequence[1, terminal],
             chance[terminal] * utility[terminal],
         )
-        form = sequence_form.build(
-            (tables[0].decisions, tables[1].decisions), payoffs
-        )
+        form = sequence_form.build((tables[0].decisions, tables[1].decisions), payoffs)
         return CompiledGame(self._game, histories, (tables[0], tables[1]), form)
 
 
 def _number_infosets(known: _PlayerWalk) -> tuple[Infosets, np.ndarray, np.ndarray]:
-    """Sorts one player's infosets by level; returns old → new for infosets, sequences."""
+    """Sorts one player's infosets by level; also old → new of infosets, sequences."""
     counts = np.array([len(legal) for legal in known.legal], np.int32)
     parents = np.array(known.parent_sequence, np.int32)
     raw = sequence_form.Decisions(parents, counts)

@@ -6,9 +6,9 @@ probabilities. Values are counterfactual: weighted by the reach of opponent and 
 from the owner's perspective, in the game's units.
 """
 
-from collections.abc import Sequence
 import functools
 import operator
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax

@@ -1,0 +1,225 @@
+"""The command line `spiel-cr`: look at a game, solve it, resolve it.
+
+People read the lines; with --json the last line of stdout is one JSON object for
+programs. Progress goes to stderr.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+
+import pyspiel
+from absl import app, logging
+from absl.flags import argparse_flags
+
+import game_defs  # noqa: F401  registers the project's games
+import spiel_cr
+from eval import baselines, judge
+
+__all__ = ["main"]
+
+_DEMO_GAME = "python_ii_goofspiel(num_cards=4)"
+
+_EPILOG = """examples:
+  spiel-cr info --game leduc_poker
+  spiel-cr solve --game leduc_poker --algorithm cfr+ --iterations 1000
+  spiel-cr resolve --game 'liars_dice(numdice=1,dice_sides=4)' --iterations 500 --json
+
+Games are OpenSpiel strings. Besides OpenSpiel's own there are python_ii_goofspiel,
+python_princess_and_monster, python_latent_tic_tac_toe, python_leduc_poker and
+python_rock_paper_scissors."""
+
+
+def main() -> None:
+    """Entry point of the command `spiel-cr`."""
+    app.run(_run, flags_parser=_parse)
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    """Reads the command line; argparse exits by itself on --help and on mistakes."""
+    parser = argparse_flags.ArgumentParser(
+        prog="spiel-cr",
+        description="Solve, resolve and judge two-player zero-sum OpenSpiel games.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    info = _add_command(commands, "info", _info, "print a game's size")
+    info.add_argument("--game", required=True, help="OpenSpiel game string")
+    solve = _add_command(commands, "solve", _solve, "solve a whole game by CFR")
+    solve.add_argument("--game", required=True, help="OpenSpiel game string")
+    _add_solver_arguments(solve, algorithm="cfr+")
+    resolve = _add_command(
+        commands,
+        "resolve",
+        _resolve,
+        "resolve a whole game continually, in both roles; without --game, resolve "
+        "4-card II-goofspiel and compare with what OpenSpiel bundles",
+    )
+    resolve.add_argument("--game", help=f"OpenSpiel game string (default {_DEMO_GAME})")
+    _add_solver_arguments(resolve, algorithm="pdcfr+")
+    resolve.add_argument(
+        "--baselines",
+        action=argparse.BooleanOptionalAction,
+        help="also run bundled CFR+ for as many iterations, outcome-sampling MCCFR for "
+        "the same seconds, and uniform (default: only without --game)",
+    )
+    return parser.parse_args(argv[1:])
+
+
+def _add_command(
+    commands: argparse._SubParsersAction,
+    name: str,
+    run: Callable[[argparse.Namespace], dict[str, object]],
+    text: str,
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=text, description=text[0].upper() + text[1:] + "."
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument(
+        "--json", action="store_true", help="end with one line of JSON on stdout"
+    )
+    return parser
+
+
+def _add_solver_arguments(parser: argparse.ArgumentParser, *, algorithm: str) -> None:
+    parser.add_argument(
+        "--algorithm",
+        default=algorithm,
+        help=f"one of {', '.join(spiel_cr.PRESETS)}, with parameters if you like: "
+        f"'dcfr(alpha=1.5,beta=0,gamma=2)' (default %(default)s)",
+    )
+    parser.add_argument(
+        "--iterations",
+        type=int,
+        default=1000,
+        help="iterations of every solve (default %(default)s)",
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        help="seed of whatever is sampled; CFR itself samples nothing "
+        "(default %(default)s)",
+    )
+
+
+def _run(arguments: argparse.Namespace) -> None:
+    # app.run turns on JAX's chatter about accelerators that are not there.
+    logging.set_verbosity(logging.WARNING)
+    try:
+        report = arguments.run(arguments)
+    except (ValueError, pyspiel.SpielError) as error:
+        print(f"spiel-cr: error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("spiel-cr: interrupted", file=sys.stderr)
+        sys.exit(130)
+    if arguments.json:
+        print(json.dumps(report))
+
+
+def _info(arguments: argparse.Namespace) -> dict[str, object]:
+    tree = spiel_cr.compile_game(arguments.game)
+    sizes: dict[str, object] = {
+        "histories": len(tree.histories),
+        "terminals": tree.num_terminals,
+        "infosets": [len(infosets) for infosets in tree.infosets],
+        "sequences": [i.decisions.num_sequences for i in tree.infosets],
+        "max_depth": tree.max_depth,
+    }
+    print(tree.game)
+    for name, size in sizes.items():
+        both = size if isinstance(size, list) else [size]
+        print(f"  {name:<10} " + " / ".join(f"{n:,}" for n in both))
+    return sizes
+
+
+def _solve(arguments: argparse.Namespace) -> dict[str, object]:
+    result = spiel_cr.solve(
+        arguments.game,
+        arguments.algorithm,
+        arguments.iterations,
+        progress=True,
+    )
+    return _report(arguments.game, result)
+
+
+def _resolve(arguments: argparse.Namespace) -> dict[str, object]:
+    game = arguments.game or _DEMO_GAME
+    compare = arguments.baselines
+    if compare is None:
+        compare = arguments.game is None
+    result = spiel_cr.resolve(
+        game, arguments.iterations, arguments.algorithm, progress=True
+    )
+    report = _report(game, result)
+    if compare:
+        report["baselines"] = _compare(result, report, arguments.seed)
+    return report
+
+
+def _report(game: str, result: spiel_cr.SolveResult) -> dict[str, object]:
+    """Judges a result, prints it for people and returns it for programs."""
+    verdict = judge.judge(result.tree.game, result.average_policy())
+    report: dict[str, object] = {
+        "game": game,
+        "algorithm": result.algorithm,
+        "iterations": result.iterations,
+        "nash_conv": verdict.nash_conv,
+        "game_value": verdict.game_value,
+        "seconds": result.seconds,
+        "compile_seconds": result.compile_seconds,
+        "iterations_per_second": result.iterations_per_second,
+    }
+    print(f"{game}, {result.algorithm}, {result.iterations} iterations", end="")
+    print(f" in each of {result.solves} solves" if result.solves > 1 else "")
+    print(f"  NashConv    {verdict.nash_conv:.3e}  (OpenSpiel, exact)")
+    print(f"  game value  {verdict.game_value:+.6f}  (player 0, under this policy)")
+    print(
+        f"  solving     {result.seconds:.2f} s, "
+        f"{result.iterations_per_second:,.0f} iterations/s; "
+        f"jit {result.compile_seconds:.1f} s, building {result.build_seconds:.1f} s"
+    )
+    return report
+
+
+def _compare(
+    result: spiel_cr.SolveResult, report: dict[str, object], seed: int
+) -> list[dict[str, object]]:
+    """Runs what OpenSpiel bundles on the same game; prints a table.
+
+    Sampling gets all the time that resolving took, compiling included.
+    """
+    game = result.tree.game
+    total = result.seconds + result.compile_seconds + result.build_seconds
+    peers = [
+        baselines.bundled_cfr_plus(game, result.iterations),
+        baselines.outcome_sampling(game, total, seed),
+        baselines.uniform(game),
+    ]
+    rows: list[dict[str, object]] = [
+        {
+            "name": peer.name,
+            "iterations": peer.iterations,
+            "seconds": peer.seconds,
+            "nash_conv": judge.judge(game, peer.policy).nash_conv,
+        }
+        for peer in peers
+    ]
+    name = f"spiel_cr resolve ({result.algorithm})"
+    ours = {
+        "name": name,
+        "iterations": result.iterations,
+        "seconds": total,
+        "nash_conv": report["nash_conv"],
+    }
+    print(f"\n{'':<40}{'NashConv':>10}{'iterations':>12}{'seconds':>9}")
+    for row in (ours, *rows):
+        print(
+            f"{row['name']:<40}{row['nash_conv']:>10.2e}"
+            f"{row['iterations']:>12,}{row['seconds']:>9.2f}"
+        )
+    return rows
