@@ -15,7 +15,8 @@ from absl.flags import argparse_flags
 
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
-from eval import baselines, judge
+from eval import baselines, judge, plots
+from spiel_cr import memory, solving
 
 __all__ = ["main"]
 
@@ -47,9 +48,15 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     info = _add_command(commands, "info", _info, "print a game's size")
     info.add_argument("--game", required=True, help="OpenSpiel game string")
+    info.add_argument(
+        "--memory-limit",
+        metavar="SIZE",
+        help="refuse games that need more than this, such as 3GB",
+    )
     solve = _add_command(commands, "solve", _solve, "solve a whole game by CFR")
     solve.add_argument("--game", required=True, help="OpenSpiel game string")
     _add_solver_arguments(solve, algorithm="cfr+")
+    _add_stopping_arguments(solve)
     resolve = _add_command(
         commands,
         "resolve",
@@ -89,7 +96,8 @@ def _add_solver_arguments(parser: argparse.ArgumentParser, *, algorithm: str) ->
         "--algorithm",
         default=algorithm,
         help=f"one of {', '.join(spiel_cr.PRESETS)}, with parameters if you like: "
-        f"'dcfr(alpha=1.5,beta=0,gamma=2)' (default %(default)s)",
+        f"'dcfr(alpha=1.5,beta=0,gamma=2)'; solve also takes lp, the exact solution "
+        f"by linear programming (default %(default)s)",
     )
     parser.add_argument(
         "--iterations",
@@ -98,11 +106,55 @@ def _add_solver_arguments(parser: argparse.ArgumentParser, *, algorithm: str) ->
         help="iterations of every solve (default %(default)s)",
     )
     parser.add_argument(
+        "--dtype",
+        choices=("float64", "float32"),
+        default="float64",
+        help="arithmetic; float32 stalls earlier (default %(default)s)",
+    )
+    parser.add_argument(
+        "--memory-limit",
+        metavar="SIZE",
+        help="refuse games that need more than this, such as 3GB",
+    )
+    parser.add_argument(
+        "--save", metavar="PATH", help="write the policy to this .npz file"
+    )
+    parser.add_argument(
         "--seed",
         type=int,
         default=0,
         help="seed of whatever is sampled; CFR itself samples nothing "
         "(default %(default)s)",
+    )
+
+
+def _add_stopping_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--seconds", type=float, help="stop after so many seconds of iterating"
+    )
+    parser.add_argument(
+        "--until", type=float, metavar="NASH_CONV", help="stop at this NashConv"
+    )
+    parser.add_argument(
+        "--eval-every",
+        type=int,
+        metavar="N",
+        help="compute NashConv every N iterations; the points are in the JSON",
+    )
+    parser.add_argument(
+        "--plot", metavar="PATH", help="draw these points (png, svg or pdf)"
+    )
+    parser.add_argument(
+        "--checkpoint",
+        metavar="PATH",
+        help="continue from this file if it exists, and write the state to it",
+    )
+    parser.add_argument(
+        "--checkpoint-every",
+        type=float,
+        default=60.0,
+        metavar="SECONDS",
+        help="time between two writes (default %(default)s)",
     )
 
 
@@ -117,12 +169,15 @@ def _run(arguments: argparse.Namespace) -> None:
     except KeyboardInterrupt:
         print("spiel-cr: interrupted", file=sys.stderr)
         sys.exit(130)
+    except FileNotFoundError as error:
+        print(f"spiel-cr: error: {error}", file=sys.stderr)
+        sys.exit(2)
     if arguments.json:
         print(json.dumps(report))
 
 
 def _info(arguments: argparse.Namespace) -> dict[str, object]:
-    tree = spiel_cr.compile_game(arguments.game)
+    tree = solving.as_compiled(arguments.game, memory_limit=arguments.memory_limit)
     sizes: dict[str, object] = {
         "histories": len(tree.histories),
         "terminals": tree.num_terminals,
@@ -142,9 +197,23 @@ def _solve(arguments: argparse.Namespace) -> dict[str, object]:
         arguments.game,
         arguments.algorithm,
         arguments.iterations,
+        seconds=arguments.seconds,
+        until=arguments.until,
+        eval_every=arguments.eval_every,
+        dtype=arguments.dtype,
+        memory_limit=arguments.memory_limit,
+        checkpoint_path=arguments.checkpoint,
+        checkpoint_every=arguments.checkpoint_every,
         progress=True,
     )
-    return _report(arguments.game, result)
+    report = _report(arguments.game, result, arguments.save)
+    if result.curve:
+        report["curve"] = [point._asdict() for point in result.curve]
+    if arguments.plot:
+        title = f"{arguments.game}, {result.algorithm}"
+        plots.plot_curves({result.algorithm: result.curve}, arguments.plot, title=title)
+        print(f"  plot        {arguments.plot}")
+    return report
 
 
 def _resolve(arguments: argparse.Namespace) -> dict[str, object]:
@@ -153,16 +222,25 @@ def _resolve(arguments: argparse.Namespace) -> dict[str, object]:
     if compare is None:
         compare = arguments.game is None
     result = spiel_cr.resolve(
-        game, arguments.iterations, arguments.algorithm, progress=True
+        game,
+        arguments.iterations,
+        arguments.algorithm,
+        dtype=arguments.dtype,
+        memory_limit=arguments.memory_limit,
+        progress=True,
     )
-    report = _report(game, result)
+    report = _report(game, result, arguments.save)
     if compare:
         report["baselines"] = _compare(result, report, arguments.seed)
     return report
 
 
-def _report(game: str, result: spiel_cr.SolveResult) -> dict[str, object]:
-    """Judges a result, prints it for people and returns it for programs."""
+def _report(
+    game: str, result: spiel_cr.SolveResult, save: str | None
+) -> dict[str, object]:
+    """Saves and judges a result, prints it for people, returns it for programs."""
+    if save:
+        result.save(save)
     verdict = judge.judge(result.tree.game, result.average_policy())
     report: dict[str, object] = {
         "game": game,
@@ -173,6 +251,7 @@ def _report(game: str, result: spiel_cr.SolveResult) -> dict[str, object]:
         "seconds": result.seconds,
         "compile_seconds": result.compile_seconds,
         "iterations_per_second": result.iterations_per_second,
+        "peak_memory_bytes": memory.peak_bytes(),
     }
     print(f"{game}, {result.algorithm}, {result.iterations} iterations", end="")
     print(f" in each of {result.solves} solves" if result.solves > 1 else "")
@@ -181,8 +260,11 @@ def _report(game: str, result: spiel_cr.SolveResult) -> dict[str, object]:
     print(
         f"  solving     {result.seconds:.2f} s, "
         f"{result.iterations_per_second:,.0f} iterations/s; "
-        f"jit {result.compile_seconds:.1f} s, building {result.build_seconds:.1f} s"
+        f"jit {result.compile_seconds:.1f} s, building {result.build_seconds:.1f} s; "
+        f"peak memory {memory.peak_bytes() / 1e9:.2f} GB"
     )
+    if save:
+        print(f"  policy      {save}")
     return report
 
 

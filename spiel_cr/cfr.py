@@ -8,7 +8,7 @@ time apart and shows progress. Regrets and strategies live in the state block by
 import contextlib
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
@@ -238,14 +238,45 @@ class Solver:
         """Iterations done so far."""
         return int(self._state.iteration)
 
+    @property
+    def state(self) -> CFRState:
+        """The state, as pure functions take it."""
+        return self._state
+
+    def restore(self, leaves: Sequence[np.ndarray], *, seconds: float) -> None:
+        """Puts back a state that was taken apart by `jax.tree.leaves`.
+
+        Args:
+          leaves: the arrays of a state of the same game, dtype and options.
+          seconds: time that was spent iterating before.
+
+        Raises:
+          ValueError: the arrays do not fit this game.
+        """
+        mine, structure = jax.tree.flatten(self._state)
+        shapes = [(leaf.shape, leaf.dtype) for leaf in mine]
+        if shapes != [(leaf.shape, leaf.dtype) for leaf in leaves]:
+            raise ValueError("the state is one of another game, dtype or solver option")
+        with self._precision():
+            arrays = [jnp.asarray(leaf) for leaf in leaves]
+        self._state = jax.tree.unflatten(structure, arrays)
+        self.seconds = seconds
+
     def run(
-        self, iterations: int, *, progress: Callable[[int], object] | None = None
-    ) -> None:
+        self,
+        iterations: int,
+        *,
+        after_chunk: Callable[[int], bool | None] | None = None,
+    ) -> bool:
         """Iterates.
 
         Args:
           iterations: how many more.
-          progress: called after every chunk with the number of iterations in it.
+          after_chunk: called after every chunk of about a quarter of a second with the
+            number of iterations in it; returns True to stop.
+
+        Returns:
+          Whether `after_chunk` stopped it.
         """
         done, chunk = 0, 1
         while done < iterations:
@@ -255,9 +286,10 @@ class Solver:
             elapsed = time.perf_counter() - started
             self.seconds += elapsed
             done += chunk
-            if progress is not None:
-                progress(chunk)
+            if after_chunk is not None and after_chunk(chunk):
+                return True
             chunk = max(1, int(chunk * min(8.0, _CHUNK_SECONDS / max(elapsed, 1e-9))))
+        return False
 
     def average(self, player: int) -> np.ndarray:
         """float64 [S], the average strategy in sequence form, by logical sequence."""

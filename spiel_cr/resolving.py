@@ -21,9 +21,9 @@ import pyspiel
 from tqdm import tqdm
 
 from spiel_cr import algorithm as algorithm_lib
-from spiel_cr import best_response, cfr, gadget, subgame
+from spiel_cr import best_response, cfr, gadget, solving, subgame
 from spiel_cr import policy as policy_lib
-from spiel_cr import solve as solve_lib
+from spiel_cr import result as result_lib
 from spiel_cr import tree as tree_lib
 
 __all__ = ["LayerState", "OpponentValues", "initial_state", "resolve", "resolve_layer"]
@@ -111,8 +111,9 @@ def resolve(
     *,
     dtype: np.typing.DTypeLike = np.float64,
     opponent_values: OpponentValues = "iterates",
+    memory_limit: int | str | None = None,
     progress: bool = False,
-) -> solve_lib.SolveResult:
+) -> result_lib.SolveResult:
     """Resolves a whole game continually, in both roles.
 
     Every infoset gets the strategy that a continually resolving player has there, given
@@ -128,6 +129,7 @@ def resolve(
         best over the games in docs/resolving.md, cfr+ is the classic.
       dtype: arithmetic, float64 or float32.
       opponent_values: "iterates", or "average" to see what goes wrong.
+      memory_limit: bytes, or a size like "3GB"; refuse larger games.
       progress: show a progress bar on stderr.
 
     Returns:
@@ -139,19 +141,22 @@ def resolve(
         `subgame.decompose`), or a bad argument.
     """
     config = algorithm_lib.parse_algorithm(algorithm)
-    iterations = solve_lib.check_iterations(iterations)
+    iterations = solving.check_iterations(iterations)
     if opponent_values not in get_args(OpponentValues):
         raise ValueError(
             f"opponent_values={opponent_values!r} must be one of "
             f"{', '.join(get_args(OpponentValues))}"
         )
     started = time.perf_counter()
-    tree = solve_lib.as_compiled(game, observed=True)
+    tree = solving.as_compiled(game, observed=True, memory_limit=memory_limit)
     roles = [subgame.decompose(tree, player) for player in range(2)]
     solvers: list[cfr.Solver] = []
     layers = sum(role.num_layers for role in roles)
     total = layers * iterations
     with tqdm(total=total, desc=f"resolve {config.name}", disable=not progress) as bar:
+
+        def advance(count: int) -> None:
+            bar.update(count)
 
         def solver_of(role: subgame.Decomposition, forest: gadget.Forest) -> cfr.Solver:
             solver = cfr.Solver(
@@ -161,7 +166,7 @@ def resolve(
                 values=True,
                 first=role.player,
             )
-            solver.run(iterations, progress=bar.update)
+            solver.run(iterations, after_chunk=advance)
             solvers.append(solver)
             return solver
 
@@ -176,7 +181,7 @@ def resolve(
     elapsed = time.perf_counter() - started
     seconds = sum(solver.seconds for solver in solvers)
     compile_seconds = sum(solver.compile_seconds for solver in solvers)
-    return solve_lib.SolveResult(
+    return result_lib.SolveResult(
         tree=tree,
         algorithm=config.name,
         iterations=iterations,

@@ -1,0 +1,1 @@
+"""Benchmarks: facts as JSON lines first, tables made from them."""

@@ -1,0 +1,147 @@
+"""The yardstick: CFR+ in plain C on the same sequence form, built by `cc` on the spot.
+
+Only benchmarks and their test use this; the package itself contains no C.
+"""
+
+import ctypes
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import time
+
+import numpy as np
+
+from spiel_cr import sequence_form
+
+__all__ = ["FLAGS", "CReference", "compiler"]
+
+FLAGS = ("-O3", "-march=native", "-shared", "-fPIC")
+
+_SOURCE = pathlib.Path(__file__).with_name("reference.c")
+_INT = ctypes.POINTER(ctypes.c_int)
+_DOUBLE = ctypes.POINTER(ctypes.c_double)
+
+
+class _Player(ctypes.Structure):
+    """`struct player` of reference.c."""
+
+    _fields_ = [
+        ("infosets", ctypes.c_int),
+        ("sequences", ctypes.c_int),
+        *((name, _INT) for name in ("parent", "first", "actions", "row", "column")),
+        *(
+            (name, _DOUBLE)
+            for name in ("payoff", "strategy", "regret", "reach", "sum", "value")
+        ),
+    ]
+
+
+def compiler() -> str | None:
+    """Path of the C compiler, None where there is none."""
+    return shutil.which("cc")
+
+
+def _compile() -> ctypes.CDLL:
+    """Builds the shared library afresh, for this very CPU."""
+    cc = compiler()
+    if cc is None:
+        raise RuntimeError("no C compiler (cc) on the path")
+    with tempfile.TemporaryDirectory() as folder:
+        library = pathlib.Path(folder) / "reference.so"
+        command = [cc, *FLAGS, "-o", str(library), str(_SOURCE)]
+        built = subprocess.run(command, capture_output=True, text=True, check=False)
+        if built.returncode:
+            raise RuntimeError(f"{' '.join(command)} failed: {built.stderr.strip()}")
+        loaded = ctypes.CDLL(str(library))
+    loaded.cfr_plus.argtypes = [ctypes.POINTER(_Player), ctypes.c_long, ctypes.c_long]
+    loaded.cfr_plus.restype = None
+    return loaded
+
+
+class CReference:
+    """CFR+ with alternating updates, float64, one thread.
+
+    Attributes:
+      iterations: done so far.
+      compile_seconds: what the C compiler took.
+    """
+
+    def __init__(self, form: sequence_form.SequenceForm) -> None:
+        """Compiles the C code and lays out the game.
+
+        Raises:
+          RuntimeError: there is no C compiler, or it failed.
+          ValueError: some infoset comes before its parent.
+        """
+        started = time.perf_counter()
+        self._library = _compile()
+        self.compile_seconds = time.perf_counter() - started
+        self.iterations = 0
+        rows, columns, values = form.payoffs
+        self._arrays = [
+            _lay_out(form.decisions[0], rows, columns, values),
+            _lay_out(form.decisions[1], columns, rows, -values),
+        ]
+        self._players = (_Player * 2)(*(_structure(a) for a in self._arrays))
+
+    def run(self, iterations: int) -> None:
+        """Iterates."""
+        self._library.cfr_plus(self._players, self.iterations, iterations)
+        self.iterations += iterations
+
+    def average(self, player: int) -> np.ndarray:
+        """float64 [S], the average strategy in sequence form, by logical sequence."""
+        total = self._arrays[player]["sum"]
+        # The empty sequence is reached with probability 1 in every iteration.
+        return total / total[0]
+
+
+def _lay_out(
+    decisions: sequence_form.Decisions,
+    own: np.ndarray,
+    other: np.ndarray,
+    values: np.ndarray,
+) -> dict[str, np.ndarray]:
+    """One player's arrays, by the names of `struct player`.
+
+    Args:
+      decisions: the player's decision points.
+      own: int [nnz], its sequences in the payoff coupling.
+      other: int [nnz], the opponent's.
+      values: float64 [nnz], its utility times chance.
+    """
+    first = decisions.first_sequence
+    if (decisions.parent >= first).any():
+        raise ValueError("the C reference needs parents before their children")
+    order = np.lexsort((other, own))
+    count = decisions.num_sequences
+    row = np.concatenate([[0], np.cumsum(np.bincount(own, minlength=count))])
+    strategy = np.ones(count)
+    strategy[1:] = np.repeat(1.0 / decisions.num_actions, decisions.num_actions)
+    reach = np.ones(count)
+    for i, parent in enumerate(decisions.parent):
+        block = slice(first[i], first[i] + decisions.num_actions[i])
+        reach[block] = reach[parent] * strategy[block]
+    return {
+        "parent": np.ascontiguousarray(decisions.parent, np.intc),
+        "first": np.ascontiguousarray(first, np.intc),
+        "actions": np.ascontiguousarray(decisions.num_actions, np.intc),
+        "row": row.astype(np.intc),
+        "column": other[order].astype(np.intc),
+        "payoff": values[order].astype(np.float64),
+        "strategy": strategy,
+        "regret": np.zeros(count),
+        "reach": reach,
+        "sum": np.zeros(count),
+        "value": np.zeros(count),
+    }
+
+
+def _structure(arrays: dict[str, np.ndarray]) -> _Player:
+    """Points the C structure at the arrays, which the caller keeps alive."""
+    pointers = {
+        name: array.ctypes.data_as(_DOUBLE if array.dtype == np.float64 else _INT)
+        for name, array in arrays.items()
+    }
+    return _Player(len(arrays["parent"]), len(arrays["strategy"]), **pointers)

@@ -1,0 +1,110 @@
+"""How much memory a game will take: estimates before, the peak after, limits."""
+
+import re
+import sys
+
+import numpy as np
+import pyspiel
+
+try:
+    import resource
+except ImportError:  # Windows has no such module.
+    resource = None  # type: ignore[assignment]
+
+__all__ = [
+    "BYTES_PER_HISTORY",
+    "check_limit",
+    "estimate_histories",
+    "parse_size",
+    "peak_bytes",
+]
+
+# Peak bytes a history while a game is compiled and solved, infosets' strings included:
+# measured on games from 27 thousand to 5 million histories (docs/solving.md).
+BYTES_PER_HISTORY = 400
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_PLAYOUTS = 200
+# The estimate of a skewed tree is uncertain; refuse early only when it is clearly over.
+_MARGIN = 2.0
+
+
+def parse_size(text: str | int) -> int:
+    """Bytes from 3000000000, "3GB", "500M" or "1.5 GiB" (decimal; i for binary).
+
+    Raises:
+      ValueError: the text is no size.
+    """
+    if isinstance(text, int):
+        return text
+    match = re.fullmatch(r"\s*([\d.]+)\s*([KMGT]?)(I?)B?\s*", text.upper())
+    try:
+        if match is None:
+            raise ValueError(text)
+        number, unit, binary = match.groups()
+        base = 1024 ** ("KMGT".index(unit) + 1) if unit and binary else _UNITS[unit]
+        return int(float(number) * base)
+    except ValueError:
+        raise ValueError(
+            f"memory_limit={text!r} is no size; write a number of bytes, or such as "
+            f"500MB, 3GB or 2GiB"
+        ) from None
+
+
+def estimate_histories(
+    game: pyspiel.Game, *, playouts: int = _PLAYOUTS, seed: int = 0
+) -> float:
+    """Estimates the number of histories without walking the tree.
+
+    Averages, over random playouts, the sum of the products of branching factors on the
+    way: unbiased (Knuth 1975, "Estimating the efficiency of backtrack programs"), but
+    often low on skewed trees, where few playouts see the bushy part.
+
+    Args:
+      game: a sequential game.
+      playouts: how many.
+      seed: of the playouts.
+    """
+    random = np.random.default_rng(seed)
+    total = 0.0
+    for _ in range(playouts):
+        state, product = game.new_initial_state(), 1.0
+        total += product
+        while not state.is_terminal():
+            actions = state.legal_actions()
+            product *= len(actions)
+            total += product
+            state.apply_action(actions[int(random.integers(len(actions)))])
+    return total / playouts
+
+
+def check_limit(game: pyspiel.Game, limit: int) -> int:
+    """Refuses a game that clearly exceeds a memory limit, before walking it.
+
+    Args:
+      game: a sequential game.
+      limit: bytes.
+
+    Returns:
+      How many histories fit.
+
+    Raises:
+      ValueError: the estimate is over the limit.
+    """
+    estimate = estimate_histories(game)
+    if estimate * BYTES_PER_HISTORY > _MARGIN * limit:
+        raise ValueError(
+            f"{game} has about {estimate:.2g} histories, which would take about "
+            f"{estimate * BYTES_PER_HISTORY / 1e9:.2g} GB, and the memory limit is "
+            f"{limit / 1e9:.2g} GB; raise the limit or choose smaller game parameters"
+        )
+    return limit // BYTES_PER_HISTORY
+
+
+def peak_bytes() -> int:
+    """The most memory this process has held so far; 0 where that is unknown."""
+    if resource is None:
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # Linux counts kilobytes, macOS bytes.
+    return peak if sys.platform == "darwin" else peak * 1024

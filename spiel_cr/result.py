@@ -1,0 +1,136 @@
+"""What solving or resolving gives: strategies, timings, files."""
+
+import dataclasses
+from typing import NamedTuple
+
+import numpy as np
+from open_spiel.python import policy as openspiel_policy
+
+from spiel_cr import best_response, loading, storage
+from spiel_cr import policy as policy_lib
+from spiel_cr import tree as tree_lib
+
+__all__ = ["CurvePoint", "SolveResult", "load_policy"]
+
+
+class CurvePoint(NamedTuple):
+    """One point of a convergence curve.
+
+    Attributes:
+      iterations: done so far.
+      seconds: spent iterating so far; compiling and evaluating are not counted.
+      nash_conv: of the average strategy, exact, in the game's units.
+    """
+
+    iterations: int
+    seconds: float
+    nash_conv: float
+
+
+@dataclasses.dataclass(frozen=True)
+class SolveResult:
+    """What solving or resolving a game gave.
+
+    Attributes:
+      tree: the compiled game.
+      algorithm: as given.
+      iterations: iterations done, of each solve where there are several; for "lp" the
+        simplex iterations of both programs.
+      average: for each player float64 [S], the average strategy's action
+        probabilities by logical sequence.
+      current: the same of the last iterate; None where there is none (resolving, lp).
+      seconds: time spent iterating.
+      compile_seconds: time spent tracing and compiling JAX programs.
+      build_seconds: time spent walking the game and laying out arrays.
+      solves: how many solves that took.
+      curve: NashConv on the way, where it was asked for.
+    """
+
+    tree: tree_lib.CompiledGame
+    algorithm: str
+    iterations: int
+    average: tuple[np.ndarray, np.ndarray]
+    current: tuple[np.ndarray, np.ndarray] | None
+    seconds: float
+    compile_seconds: float
+    build_seconds: float
+    solves: int = 1
+    curve: tuple[CurvePoint, ...] = ()
+
+    @property
+    def iterations_per_second(self) -> float:
+        """Iterations a second, compile time apart; 0 if nothing was done."""
+        return self.iterations * self.solves / self.seconds if self.seconds else 0.0
+
+    def average_policy(self) -> openspiel_policy.TabularPolicy:
+        """The average strategy over every infoset of the game."""
+        return policy_lib.tabular_policy(self.tree, self.average)
+
+    def current_policy(self) -> openspiel_policy.TabularPolicy:
+        """The last iterate over every infoset of the game.
+
+        Raises:
+          ValueError: the result has no last iterate.
+        """
+        if self.current is None:
+            raise ValueError(
+                "this result has an average policy only; use average_policy()"
+            )
+        return policy_lib.tabular_policy(self.tree, self.current)
+
+    def nash_conv(self) -> float:
+        """NashConv of the average strategy by our own exact best response.
+
+        Results that people see should come from OpenSpiel's tools; this is for loops
+        and for games that are too large for those.
+        """
+        form = self.tree.form
+        return best_response.nash_conv(form, best_response.reach_of(form, self.average))
+
+    def save(self, path: storage.Path) -> None:
+        """Writes the average strategy to an `.npz` file, atomically.
+
+        The file's metadata (JSON) hold game string, versions, algorithm, iterations and
+        NashConv; `load_policy` reads it.
+        """
+        metadata = {
+            "kind": "policy",
+            "game": str(self.tree.game),
+            "fingerprint": storage.fingerprint(self.tree),
+            "algorithm": self.algorithm,
+            "iterations": self.iterations,
+            "nash_conv": self.nash_conv(),
+            "versions": storage.versions(),
+        }
+        arrays = {f"player{p}": behaviour for p, behaviour in enumerate(self.average)}
+        storage.save(path, arrays, metadata)
+
+
+def load_policy(
+    path: storage.Path, game: str | tree_lib.CompiledGame | None = None
+) -> openspiel_policy.TabularPolicy:
+    """Reads a policy that `SolveResult.save` wrote.
+
+    Args:
+      path: the file.
+      game: the game it must be for, string or compiled; None: the one named in the
+        file.
+
+    Raises:
+      FileNotFoundError: there is no such file.
+      ValueError: the file holds no policy, is damaged, or is for another game.
+    """
+    arrays, metadata = storage.load(path)
+    if metadata.get("kind") != "policy":
+        raise ValueError(
+            f"{path} holds a {metadata.get('kind', 'file of another kind')}, not a "
+            f"policy; give a file written by SolveResult.save or --save"
+        )
+    if not isinstance(game, tree_lib.CompiledGame):
+        game = tree_lib.compile_game(loading.load_game(game or metadata["game"]))
+    if storage.fingerprint(game) != metadata["fingerprint"]:
+        raise ValueError(
+            f"{path} holds a policy for {metadata['game']}, not for {game.game}, or "
+            f"the game's rules or information states have changed since"
+        )
+    return policy_lib.tabular_policy(game, (arrays["player0"], arrays["player1"]))

@@ -1,0 +1,212 @@
+"""Solving a whole game: `solve`, by the CFR family or exactly by linear programming."""
+
+import time
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import pyspiel
+from tqdm import tqdm
+
+from spiel_cr import algorithm as algorithm_lib
+from spiel_cr import best_response, cfr, checkpoint, loading, lp, memory, storage
+from spiel_cr import policy as policy_lib
+from spiel_cr import tree as tree_lib
+from spiel_cr.result import CurvePoint, SolveResult
+
+__all__ = ["as_compiled", "check_iterations", "solve"]
+
+Game: TypeAlias = str | pyspiel.Game | tree_lib.CompiledGame
+
+# With `until` and no `eval_every`, NashConv is computed each time that the iterations
+# have grown by this factor.
+_EVALUATION_GROWTH = 1.2
+
+
+def as_compiled(
+    game: Game, *, observed: bool = False, memory_limit: int | str | None = None
+) -> tree_lib.CompiledGame:
+    """Compiles unless that is done already; refuses games over the memory limit."""
+    if isinstance(game, tree_lib.CompiledGame):
+        return game
+    game = loading.load_game(game)
+    fits = None
+    if memory_limit is not None:
+        fits = memory.check_limit(game, memory.parse_size(memory_limit))
+    return tree_lib.compile_game(game, observed=observed, max_histories=fits)
+
+
+def check_iterations(iterations: int) -> int:
+    """Returns a whole number >= 1 or raises ValueError."""
+    if isinstance(iterations, bool) or int(iterations) != iterations or iterations < 1:
+        raise ValueError(f"iterations={iterations!r} must be a whole number >= 1")
+    return int(iterations)
+
+
+class _Goal(NamedTuple):
+    """When to stop and when to look; see `solve`."""
+
+    iterations: int
+    seconds: float | None
+    until: float | None
+    eval_every: int | None
+
+    def check(self) -> None:
+        """Raises ValueError where a value makes no sense."""
+        for name in ("seconds", "until", "eval_every"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"{name}={value!r} must be positive")
+
+    def next_look(self, done: int) -> int:
+        """The number of iterations at which to evaluate next."""
+        if self.eval_every is not None:
+            return min(self.iterations, done + self.eval_every)
+        if self.until is not None:
+            grown = max(done + 10, int(done * _EVALUATION_GROWTH))
+            return min(self.iterations, grown)
+        return self.iterations
+
+    def reached(self, nash_conv: float) -> bool:
+        return self.until is not None and nash_conv <= self.until
+
+
+def solve(
+    game: Game,
+    algorithm: str | algorithm_lib.CFRConfig = "cfr+",
+    iterations: int = 1000,
+    *,
+    seconds: float | None = None,
+    until: float | None = None,
+    eval_every: int | None = None,
+    dtype: np.typing.DTypeLike = np.float64,
+    memory_limit: int | str | None = None,
+    checkpoint_path: storage.Path | None = None,
+    checkpoint_every: float = 60.0,
+    progress: bool = False,
+) -> SolveResult:
+    """Solves a game with a member of the CFR family, or exactly.
+
+    The run is deterministic: the same arguments (without `seconds`) give the same bits
+    on the same machine, interrupted and resumed or not.
+
+    Args:
+      game: OpenSpiel game string, game, or compiled game.
+      algorithm: preset and parameters, such as "cfr+" or "dcfr(alpha=1.5)", see
+        `algorithm.parse_algorithm`; or "lp": the exact equilibrium by linear
+        programming, for which the arguments about iterating mean nothing.
+      iterations: how many at most; in one iteration both players are updated once.
+      seconds: stop after this time of iterating.
+      until: stop when NashConv of the average strategy, in the game's units, is at
+        most this.
+      eval_every: compute NashConv every so many iterations, for `result.curve`.
+      dtype: arithmetic, float64 or float32. float32 takes half the memory and stalls
+        earlier.
+      memory_limit: bytes, or a size like "3GB"; refuse larger games.
+      checkpoint_path: a file to continue from where it exists, and to write to.
+      checkpoint_every: seconds between writes; the last state is written too, also
+        when the run is interrupted from the keyboard.
+      progress: show a progress bar on stderr.
+
+    Returns:
+      The average and the last strategies.
+
+    Raises:
+      pyspiel.SpielError: OpenSpiel does not know the game.
+      ValueError: the game is not two-player zero-sum with perfect recall or too large,
+        a bad argument, or a checkpoint of another run.
+    """
+    goal = _Goal(check_iterations(iterations), seconds, until, eval_every)
+    goal.check()
+    exact = algorithm == "lp"
+    if not exact:
+        config = algorithm_lib.parse_algorithm(algorithm)
+    started = time.perf_counter()
+    tree = as_compiled(game, memory_limit=memory_limit)
+    build_seconds = time.perf_counter() - started
+    if exact:
+        return _solve_exactly(tree, build_seconds)
+    solver = cfr.Solver(tree.form, config=config, dtype=dtype)
+    keeper = None
+    if checkpoint_path is not None:
+        keeper = checkpoint.Keeper(checkpoint_path, tree, solver, checkpoint_every)
+        keeper.resume()
+    with tqdm(
+        total=goal.iterations,
+        initial=solver.iterations,
+        desc=config.name,
+        disable=not progress,
+    ) as bar:
+        curve = _run(solver, goal, keeper, bar)
+    return SolveResult(
+        tree=tree,
+        algorithm=config.name,
+        iterations=solver.iterations,
+        average=_averages(tree, solver),
+        current=(solver.current_behaviour(0), solver.current_behaviour(1)),
+        seconds=solver.seconds,
+        compile_seconds=solver.compile_seconds,
+        build_seconds=build_seconds,
+        curve=curve,
+    )
+
+
+def _run(
+    solver: cfr.Solver, goal: _Goal, keeper: checkpoint.Keeper | None, bar: tqdm
+) -> tuple[CurvePoint, ...]:
+    """Iterates to the goal; checkpoints on the way and at the end, however it comes."""
+    curve: list[CurvePoint] = []
+
+    def after_chunk(count: int) -> bool:
+        bar.update(count)
+        if keeper is not None:
+            keeper.tick()
+        return goal.seconds is not None and solver.seconds >= goal.seconds
+
+    looks = goal.until is not None or goal.eval_every is not None
+    try:
+        stopped = False
+        while solver.iterations < goal.iterations and not stopped:
+            target = goal.next_look(solver.iterations)
+            stopped = solver.run(target - solver.iterations, after_chunk=after_chunk)
+            if looks:
+                nash_conv = best_response.nash_conv(
+                    solver.form, (solver.average(0), solver.average(1))
+                )
+                curve.append(CurvePoint(solver.iterations, solver.seconds, nash_conv))
+                bar.set_postfix(nash_conv=f"{nash_conv:.2e}")
+                stopped = stopped or goal.reached(nash_conv)
+    finally:
+        if keeper is not None:
+            keeper.write()
+    return tuple(curve)
+
+
+def _averages(
+    tree: tree_lib.CompiledGame, solver: cfr.Solver
+) -> tuple[np.ndarray, np.ndarray]:
+    """Both average strategies as action probabilities."""
+    first, second = (
+        policy_lib.behaviour_from_reach(infosets.decisions, solver.average(p))
+        for p, infosets in enumerate(tree.infosets)
+    )
+    return first, second
+
+
+def _solve_exactly(tree: tree_lib.CompiledGame, build_seconds: float) -> SolveResult:
+    started = time.perf_counter()
+    behaviours, iterations = [], 0
+    for player in range(2):
+        reach, _, simplex = lp.realisation_plan(tree.form, player)
+        decisions = tree.infosets[player].decisions
+        behaviours.append(policy_lib.behaviour_from_reach(decisions, reach))
+        iterations += simplex
+    return SolveResult(
+        tree=tree,
+        algorithm="lp",
+        iterations=iterations,
+        average=(behaviours[0], behaviours[1]),
+        current=None,
+        seconds=time.perf_counter() - started,
+        compile_seconds=0.0,
+        build_seconds=build_seconds,
+    )

@@ -1,0 +1,90 @@
+"""Files: arrays and JSON metadata in `.npz`, written atomically, never pickled."""
+
+import hashlib
+import json
+import os
+import pathlib
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from importlib import metadata as importlib_metadata
+from typing import Any
+
+import numpy as np
+
+from spiel_cr import sequence_form
+from spiel_cr import tree as tree_lib
+
+__all__ = ["Path", "fingerprint", "load", "save", "versions"]
+
+Path = str | os.PathLike[str]
+
+# The member of the archive that holds the JSON text, as UTF-8 bytes.
+_METADATA = "metadata"
+
+
+def versions() -> dict[str, str]:
+    """Versions of everything that can change a result."""
+    packages = ("spiel_cr", "open_spiel", "jax", "numpy", "scipy")
+    return {name: importlib_metadata.version(name) for name in packages}
+
+
+def fingerprint(game: tree_lib.CompiledGame | sequence_form.SequenceForm) -> str:
+    """A hash that tells games apart: trees, payoffs, and keys where there are any."""
+    form = game.form if isinstance(game, tree_lib.CompiledGame) else game
+    digest = hashlib.sha256()
+    for decisions in form.decisions:
+        digest.update(decisions.parent.tobytes())
+        digest.update(decisions.num_actions.tobytes())
+    for array in form.payoffs:
+        digest.update(array.tobytes())
+    if isinstance(game, tree_lib.CompiledGame):
+        for infosets in game.infosets:
+            digest.update("\0".join(infosets.keys).encode())
+    return digest.hexdigest()
+
+
+def save(
+    path: Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]
+) -> None:
+    """Writes arrays and metadata so that a reader sees the old file or the new one.
+
+    Args:
+      path: the file; its folder is made where it is missing.
+      arrays: by name.
+      metadata: anything that JSON can hold.
+    """
+    target = pathlib.Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    text = np.frombuffer(json.dumps(dict(metadata)).encode(), np.uint8)
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, allow_pickle=False, **{_METADATA: text}, **dict(arrays))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        pathlib.Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def load(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Reads what `save` wrote.
+
+    Raises:
+      FileNotFoundError: there is no such file.
+      ValueError: the file is not one of ours, or damaged.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        metadata = json.loads(arrays.pop(_METADATA).tobytes().decode())
+    except FileNotFoundError:
+        raise
+    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"{os.fspath(path)} is not a file written by spiel_cr, or it is damaged "
+            f"({error}); delete it to start anew"
+        ) from error
+    return arrays, metadata

@@ -1,0 +1,192 @@
+"""Games made for tests: trees written as rules of paths, and random ones.
+
+A rule tells for a path (the actions from the root on, chance included) what is there. So
+a test can ask for information that real games do not have: players who forget, who
+cannot count the opponent's decisions, or who are told more while they do not act than
+they remember afterwards.
+"""
+
+import functools
+import random
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import pyspiel
+
+Path = tuple[int, ...]
+
+CHANCE = int(pyspiel.PlayerId.CHANCE)
+TERMINAL = int(pyspiel.PlayerId.TERMINAL)
+
+
+class Node(NamedTuple):
+    """What is at a path.
+
+    Attributes:
+      player: who acts: 0, 1, CHANCE or TERMINAL.
+      actions: legal actions, ascending; nothing at terminals.
+      infos: what player 0 and player 1 are told there; not used at terminals.
+      utility: player 0's, at terminals.
+      chance: probability of each action at chance nodes.
+    """
+
+    player: int
+    actions: Sequence[int] = ()
+    infos: tuple[str, str] = ("", "")
+    utility: float = 0.0
+    chance: Sequence[float] = ()
+
+
+Rules = Callable[[Path], Node]
+
+
+class MadeState(pyspiel.State):
+    """A path and the rules."""
+
+    def __init__(self, game: pyspiel.Game, rules: Rules) -> None:
+        super().__init__(game)
+        self._rules = rules
+        self._path: Path = ()
+
+    def current_player(self) -> int:
+        return self._rules(self._path).player
+
+    def _legal_actions(self, player: int) -> list[int]:
+        return list(self._rules(self._path).actions)
+
+    def chance_outcomes(self) -> list[tuple[int, float]]:
+        node = self._rules(self._path)
+        return list(zip(node.actions, node.chance, strict=True))
+
+    def _apply_action(self, action: int) -> None:
+        self._path = (*self._path, action)
+
+    def _action_to_string(self, player: int, action: int) -> str:
+        return f"{player}:{action}"
+
+    def information_state_string(self, player: int | None = None) -> str:
+        node = self._rules(self._path)
+        return node.infos[node.player if player is None else player]
+
+    def is_terminal(self) -> bool:
+        return self._rules(self._path).player == TERMINAL
+
+    def returns(self) -> list[float]:
+        utility = self._rules(self._path).utility
+        return [utility, -utility]
+
+    def __str__(self) -> str:
+        return " ".join(map(str, self._path))
+
+
+class MadeGame(pyspiel.Game):
+    """A two-player game whose tree the rules give."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        name: str,
+        *,
+        chance_mode: pyspiel.GameType.ChanceMode = (
+            pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC
+        ),
+        strings: bool = True,
+    ) -> None:
+        game_type = pyspiel.GameType(
+            short_name=name,
+            long_name=name,
+            dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
+            chance_mode=chance_mode,
+            information=pyspiel.GameType.Information.IMPERFECT_INFORMATION,
+            utility=pyspiel.GameType.Utility.ZERO_SUM,
+            reward_model=pyspiel.GameType.RewardModel.TERMINAL,
+            max_num_players=2,
+            min_num_players=2,
+            provides_information_state_string=strings,
+            provides_information_state_tensor=False,
+            provides_observation_string=False,
+            provides_observation_tensor=False,
+            parameter_specification={},
+        )
+        info = pyspiel.GameInfo(
+            num_distinct_actions=16,
+            max_chance_outcomes=16,
+            num_players=2,
+            min_utility=-100.0,
+            max_utility=100.0,
+            utility_sum=0.0,
+            max_game_length=64,
+        )
+        super().__init__(game_type, info, {})
+        self._rules = rules
+
+    def new_initial_state(self) -> MadeState:
+        return MadeState(self, self._rules)
+
+
+def random_game(
+    seed: int,
+    *,
+    depth: int = 6,
+    max_actions: int = 2,
+    turns: str = "by depth",
+    remembered: float = 0.4,
+    transient: float = 0.0,
+) -> MadeGame:
+    """A random game with perfect recall.
+
+    After each move each player is told, with some probability, one of two words about
+    the move; its information state is all that it was told and did, in order.
+
+    Args:
+      seed: of everything.
+      depth: longest history.
+      max_actions: at most so many actions, at least one, at an infoset.
+      turns: "by depth", the acting player is a function of the depth, which both know;
+        "by history", of the history, and only a player who acts learns it, so that
+        players may be unable to count each other's moves.
+      remembered: probability that a player is told something about a move.
+      transient: probability that a player who does not act is told something that it
+        does not remember at its next decision.
+    """
+
+    def draw(*what: object) -> random.Random:
+        return random.Random(repr((seed, *what)))
+
+    counts_depth = turns == "by depth"
+
+    def actor(path: Path, what: tuple[object, ...]) -> int:
+        roll = draw("actor", len(path) if counts_depth else what)
+        return roll.choice([0, 1, 0, 1, CHANCE])
+
+    @functools.cache
+    def node(path: Path) -> Node:
+        memories: list[list[str]] = [[], []]
+        for at, action in enumerate(path):
+            before = node(path[:at])
+            for p in range(2):
+                if before.player == p:
+                    memories[p].append(f"did{action}")
+                told = draw("told", p, path[: at + 1])
+                if told.random() < remembered:
+                    memories[p].append(f"saw{told.randrange(2)}")
+            if counts_depth:
+                for memory in memories:
+                    memory.append("|")
+        over = draw("end", path).random() < 0.15 * (len(path) > 2)
+        if len(path) == depth or over:
+            return Node(TERMINAL, utility=float(draw("utility", path).randint(-3, 3)))
+        player = actor(path, (path,))
+        infos = ["".join(f"{p}:" + " ".join(m)) for p, m in enumerate(memories)]
+        if player == CHANCE:
+            p = draw("chance", path).choice([0.5, 0.25])
+            return Node(CHANCE, (0, 1), (infos[0], infos[1]), chance=(p, 1 - p))
+        other = 1 - player
+        extra = draw("transient", path)
+        if extra.random() < transient:
+            infos[other] += f" (told {extra.randrange(2)})"
+        # A player whose memory is the same each time it acts would forget its acting.
+        count = draw("actions", infos[player]).randint(1, max_actions)
+        return Node(player, tuple(range(count)), (infos[0], infos[1]))
+
+    return MadeGame(node, f"random_{seed}")
