@@ -16,7 +16,8 @@ class CFRConfig:
     """One member of the CFR family.
 
     Attributes:
-      name: for people; the preset or the string it was made from.
+      name: for people; the preset or the string it was made from. Two configurations
+        that differ in name only are equal.
       rule: what happens to regrets.
       gamma: iteration t enters the average strategy with weight t^gamma: 0 the plain
         mean, 1 linear averaging.
@@ -24,7 +25,7 @@ class CFRConfig:
         OpenSpiel's solvers); otherwise both answer the previous iteration.
     """
 
-    name: str
+    name: str = dataclasses.field(compare=False)
     rule: regret.Rule
     gamma: float = 0.0
     alternating: bool = True

@@ -107,7 +107,9 @@ def _evaluate(
             strict=True,
         ):
             if behaviour is None:
-                parts.append(jnp.where(uniform > 0, actions, -jnp.inf).max(axis=0))
+                best = jnp.where(uniform > 0, actions, -jnp.inf).max(axis=0)
+                # The first action of an infoset is legal unless it is padding.
+                parts.append(jnp.where(uniform[0] > 0, best, 0))
             else:
                 chosen = behaviour[at : at + uniform.size].reshape(uniform.shape)
                 parts.append((chosen * actions).sum(axis=0))

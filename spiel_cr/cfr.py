@@ -25,6 +25,11 @@ Trees = tuple[treeplex.Treeplex, treeplex.Treeplex]
 # The clock is looked at between chunks of about this many seconds.
 _CHUNK_SECONDS = 0.25
 
+# An iteration takes about this long for every entry of the payoff coupling (measured on
+# CPUs), and faster code pays for its compile time in runs of more than these seconds.
+_SECONDS_PER_PAYOFF = 3e-9
+_SHORT_SECONDS = 2.0
+
 
 class PlayerState(NamedTuple):
     """What one player's regret minimiser remembers.
@@ -53,7 +58,7 @@ class CFRState(NamedTuple):
     """State of a solve.
 
     Attributes:
-      players: one PlayerState each.
+      players: one PlayerState each, in the order of updates.
       iteration: int scalar, iterations done.
       weight: float scalar, sum of their averaging weights.
     """
@@ -67,25 +72,28 @@ def init(trees: Trees, *, values: bool = False) -> CFRState:
     """Both players start from the uniform strategy and zero regrets.
 
     Args:
-      trees: each player's treeplex.
+      trees: each player's treeplex; numpy arrays give a state of numpy arrays.
       values: keep the mean counterfactual values of infosets.
     """
     players = []
     for tree in trees:
+        namespace = tree.root_source.__array_namespace__()
         uniform = treeplex.uniform_strategy(tree)
         reach = treeplex.reach(tree, uniform)
+        dtype = reach.dtype
         infosets = sum(level.parent.shape[0] for level in tree.levels)
         players.append(
             PlayerState(
                 strategy=uniform,
-                regrets=jax.tree.map(jnp.zeros_like, uniform),
+                regrets=jax.tree.map(namespace.zeros_like, uniform),
                 reach=reach,
-                average=jnp.zeros_like(reach),
-                values=jnp.zeros(infosets, reach.dtype) if values else None,
+                average=namespace.zeros_like(reach),
+                values=namespace.zeros(infosets, dtype=dtype) if values else None,
             )
         )
-    weight = jnp.zeros((), players[0].reach.dtype)
-    return CFRState((players[0], players[1]), jnp.zeros((), jnp.int32), weight)
+    iteration = namespace.zeros((), dtype=namespace.int32)
+    weight = namespace.zeros((), dtype=dtype)
+    return CFRState((players[0], players[1]), iteration, weight)
 
 
 def step(
@@ -93,7 +101,6 @@ def step(
     state: CFRState,
     *,
     config: algorithm_lib.CFRConfig,
-    first: int = 0,
 ) -> CFRState:
     """One iteration: both players' regrets, next strategies and averages.
 
@@ -103,22 +110,20 @@ def step(
     round they are one iteration apart, an error of order 1/T.
 
     Args:
-      trees: each player's treeplex.
-      state: the state to advance.
+      trees: each player's treeplex; where updates alternate, the first one's player
+        updates first (in OpenSpiel, player 0).
+      state: the state to advance, players in the same order.
       config: algorithm.
-      first: who updates first where updates alternate; 0 in OpenSpiel.
     """
     iteration = state.iteration + 1
     t = iteration.astype(state.weight.dtype)
     added = t**config.gamma if config.gamma else jnp.ones_like(t)
     weight = state.weight + added
     update = functools.partial(_update, config.rule, iteration=t, share=added / weight)
-    second = 1 - first
-    leader = update(trees[first], state.players[first], state.players[second].reach)
-    seen = leader.reach if config.alternating else state.players[first].reach
-    follower = update(trees[second], state.players[second], seen)
-    players = (follower, leader) if first else (leader, follower)
-    return CFRState(players, iteration, weight)
+    first = update(trees[0], state.players[0], state.players[1].reach)
+    seen = first.reach if config.alternating else state.players[0].reach
+    second = update(trees[1], state.players[1], seen)
+    return CFRState((first, second), iteration, weight)
 
 
 def _update(
@@ -181,18 +186,34 @@ def _update_block(
     return value, *regret.update(rule, regrets, actions - value, uniform, iteration)
 
 
-@functools.partial(jax.jit, static_argnames=("config", "first"))
-def _run(
+def _iterate(
     trees: Trees,
     state: CFRState,
     iterations: jax.Array,
     *,
     config: algorithm_lib.CFRConfig,
-    first: int,
 ) -> CFRState:
     return jax.lax.fori_loop(
-        0, iterations, lambda _, s: step(trees, s, config=config, first=first), state
+        0, iterations, lambda _, s: step(trees, s, config=config), state
     )
+
+
+_run = jax.jit(_iterate, static_argnames="config")
+
+
+@functools.cache
+def _quick_run() -> Callable[..., CFRState]:
+    """`_run` compiled in half the time, for programs that run shortly.
+
+    XLA's older CPU emitters give slower code (by a quarter to a half) but compile twice
+    as fast. Where this jaxlib has no such option, it is `_run`.
+    """
+    options = {"xla_cpu_use_fusion_emitters": False}
+    try:
+        jax.jit(lambda x: x + 1, compiler_options=options)(np.int32(0))
+    except jax.errors.JaxRuntimeError:
+        return _run
+    return jax.jit(_iterate, static_argnames="config", compiler_options=options)
 
 
 class Solver:
@@ -217,19 +238,40 @@ class Solver:
         dtype: np.typing.DTypeLike = np.float64,
         values: bool = False,
         first: int = 0,
+        planned: int | None = None,
     ) -> None:
+        """Puts the game on the device and compiles the program.
+
+        Args:
+          form: the game.
+          config: the algorithm.
+          dtype: float64 or float32.
+          values: keep the mean counterfactual values of infosets.
+          first: who updates first where updates alternate.
+          planned: how many iterations will be run, if that is known; for short runs
+            the program is compiled faster and runs slower.
+
+        Raises:
+          ValueError: another dtype.
+        """
         self.form = form
-        self._first = first
+        # State and trees are in the order of updates, so that a program does not
+        # depend on who is first.
+        self._order = (first, 1 - first)
         self.config = config
         self.dtype = np.dtype(dtype)
         if self.dtype not in (np.float32, np.float64):
             raise ValueError(f"dtype={self.dtype} must be float32 or float64")
         self.compile_seconds = 0.0
         self.seconds = 0.0
+        host = jax.tree.map(self._cast, (form.arrays[first], form.arrays[1 - first]))
         with self._precision():
-            self._trees: Trees = jax.tree.map(self._put, form.arrays)
-            self._state = init(self._trees, values=values)
+            self._trees: Trees = jax.device_put(host)
+            self._state = jax.device_put(init(host, values=values))
         started = time.perf_counter()
+        work = len(form.payoffs.values) * _SECONDS_PER_PAYOFF
+        short = planned is not None and planned * work < _SHORT_SECONDS
+        self._run = _quick_run() if short else _run
         self._advance(0)
         self.compile_seconds = time.perf_counter() - started
 
@@ -258,7 +300,7 @@ class Solver:
         if shapes != [(leaf.shape, leaf.dtype) for leaf in leaves]:
             raise ValueError("the state is one of another game, dtype or solver option")
         with self._precision():
-            arrays = [jnp.asarray(leaf) for leaf in leaves]
+            arrays = jax.device_put(list(leaves))
         self._state = jax.tree.unflatten(structure, arrays)
         self.seconds = seconds
 
@@ -293,18 +335,18 @@ class Solver:
 
     def average(self, player: int) -> np.ndarray:
         """float64 [S], the average strategy in sequence form, by logical sequence."""
-        return self._sequences(player, self._state.players[player].average)
+        return self._sequences(player, self._player(player).average)
 
     def current(self, player: int) -> np.ndarray:
         """float64 [S], the last iterate in sequence form, by logical sequence."""
-        return self._sequences(player, self._state.players[player].reach)
+        return self._sequences(player, self._player(player).reach)
 
     def current_behaviour(self, player: int) -> np.ndarray:
         """float64 [S], the last iterate's action probabilities, by logical sequence."""
         with self._precision():
             rows = [
                 np.asarray(block).reshape(-1)
-                for level in self._state.players[player].strategy
+                for level in self._player(player).strategy
                 for block in level
             ]
         positions = np.concatenate([np.ones(1), *rows]).astype(np.float64)
@@ -316,11 +358,14 @@ class Solver:
         Raises:
           ValueError: the solver was made without `values=True`.
         """
-        values = self._state.players[player].values
+        values = self._player(player).values
         if values is None:
             raise ValueError("infoset values were not kept; make Solver(values=True)")
         by_position = np.asarray(values, np.float64)
         return by_position[self.form.layouts[player].infosets]
+
+    def _player(self, player: int) -> PlayerState:
+        return self._state.players[self._order[player]]
 
     def _sequences(self, player: int, positions: jax.Array) -> np.ndarray:
         by_position = np.asarray(positions, np.float64)
@@ -330,18 +375,12 @@ class Solver:
         with self._precision():
             count = jnp.asarray(iterations, jnp.int32)
             self._state = jax.block_until_ready(
-                _run(
-                    self._trees,
-                    self._state,
-                    count,
-                    config=self.config,
-                    first=self._first,
-                )
+                self._run(self._trees, self._state, count, config=self.config)
             )
 
-    def _put(self, array: np.ndarray) -> jax.Array:
+    def _cast(self, array: np.ndarray) -> np.ndarray:
         floating = np.issubdtype(array.dtype, np.floating)
-        return jnp.asarray(array, self.dtype if floating else array.dtype)
+        return array.astype(self.dtype) if floating else array
 
     def _precision(self) -> contextlib.AbstractContextManager[object]:
         return jax.enable_x64(self.dtype == np.float64)

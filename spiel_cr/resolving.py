@@ -165,6 +165,7 @@ def resolve(
                 dtype=dtype,
                 values=True,
                 first=role.player,
+                planned=iterations,
             )
             solver.run(iterations, after_chunk=advance)
             solvers.append(solver)

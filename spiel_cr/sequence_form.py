@@ -14,6 +14,7 @@ over actions are sums of rows, which compilers vectorise.
 """
 
 import dataclasses
+from collections.abc import Callable
 from typing import NamedTuple, cast
 
 import jax
@@ -142,20 +143,27 @@ class SequenceForm:
     arrays: tuple[treeplex.Treeplex, treeplex.Treeplex]
 
 
-def build(decisions: tuple[Decisions, Decisions], payoffs: Payoffs) -> SequenceForm:
+def build(
+    decisions: tuple[Decisions, Decisions],
+    payoffs: Payoffs,
+    *,
+    round_shapes: bool = False,
+) -> SequenceForm:
     """Lays out both players' decision trees and the coupling for the solvers.
 
     Args:
-      decisions: each player's decision points; parents must precede nothing but their
-        own descendants (any order of infosets will do).
+      decisions: each player's decision points, in any order.
       payoffs: pairs of logical sequences with player 0's utility times chance.
+      round_shapes: pad every array to one of a few sizes with rows that weigh nothing,
+        so that similar games have equal shapes and share a compiled program.
     """
-    shapes = [_lay_out(d) for d in decisions]
+    fit = _round_up if round_shapes else _as_is
+    shapes = [_lay_out(d, fit) for d in decisions]
     layouts = (shapes[0].layout, shapes[1].layout)
     at0 = layouts[0].sequences[payoffs.rows]
     at1 = layouts[1].sequences[payoffs.columns]
     arrays = tuple(
-        _treeplex(shape, own, other, sign * payoffs.values)
+        _treeplex(shape, own, other, sign * payoffs.values, fit)
         for shape, own, other, sign in (
             (shapes[0], at0, at1, 1.0),
             (shapes[1], at1, at0, -1.0),
@@ -172,7 +180,17 @@ class _Shape(NamedTuple):
     legal: list[list[np.ndarray]]
 
 
-def _lay_out(decisions: Decisions) -> _Shape:
+def _as_is(size: int) -> int:
+    return size
+
+
+def _round_up(size: int) -> int:
+    """The next of 1, 2, ..., 8, 10, 12, 14, 16, 20, 24, 28, ...: 4 to 7 times 2^k."""
+    step = 1 << max(0, size.bit_length() - 3)
+    return -(-size // step) * step
+
+
+def _lay_out(decisions: Decisions, fit: Callable[[int], int]) -> _Shape:
     """Chooses blocks and positions for one player's infosets."""
     first, levels = decisions.first_sequence, decisions.levels()
     position = np.zeros(decisions.num_sequences, np.int32)
@@ -183,27 +201,32 @@ def _lay_out(decisions: Decisions) -> _Shape:
     offset, infoset_offset = 1, 0
     for level in range(int(levels.max(initial=-1)) + 1):
         at_level = np.flatnonzero(levels == level)
-        size, ordered, blocks = 0, [], []
-        for low, high in _partition(decisions.num_actions[at_level], _BLOCK_OVERHEAD):
-            counts = decisions.num_actions[at_level]
+        size, above, blocks = 0, [], []
+        counts = decisions.num_actions[at_level]
+        for low, high in _partition(counts, _BLOCK_OVERHEAD):
             members = at_level[(low <= counts) & (counts <= high)]
             by_parent = np.argsort(in_level[decisions.parent[members]], kind="stable")
             members = members[by_parent]
-            legal = np.arange(high)[:, None] < decisions.num_actions[members]
+            width = fit(len(members))
+            legal = np.zeros((fit(high), width), bool)
+            legal[:, : len(members)] = (
+                np.arange(len(legal))[:, None] < decisions.num_actions[members]
+            )
             for a, row in enumerate(legal):
                 columns = np.flatnonzero(row)
-                in_level[first[members[row]] + a] = size + a * len(members) + columns
+                in_level[first[members[columns]] + a] = size + a * width + columns
+            infoset_position[members] = infoset_offset + np.arange(len(members))
+            infoset_offset += width
             size += legal.size
-            ordered.append(members)
+            parent = np.zeros(width, np.int32)
+            parent[: len(members)] = in_level[decisions.parent[members]]
+            above.append(parent)
             blocks.append(legal)
-        order = np.concatenate(ordered)
         mine = np.flatnonzero(np.repeat(levels == level, decisions.num_actions)) + 1
         position[mine] = offset + in_level[mine]
-        infoset_position[order] = infoset_offset + np.arange(len(order))
-        parents.append(in_level[decisions.parent[order]])
+        parents.append(np.concatenate(above))
         legal_by_level.append(blocks)
         offset += size
-        infoset_offset += len(order)
     return _Shape(Layout(position, infoset_position, offset), parents, legal_by_level)
 
 
@@ -239,7 +262,11 @@ def _partition(counts: np.ndarray, overhead: float) -> list[tuple[int, int]]:
 
 
 def _treeplex(
-    shape: _Shape, own: np.ndarray, other: np.ndarray, values: np.ndarray
+    shape: _Shape,
+    own: np.ndarray,
+    other: np.ndarray,
+    values: np.ndarray,
+    fit: Callable[[int], int],
 ) -> treeplex.Treeplex:
     """One player's arrays; `own`, `other` are positions of the coupling's entries."""
     size = shape.layout.size
@@ -248,14 +275,15 @@ def _treeplex(
     lengths = np.bincount(own, minlength=size)
     start = np.cumsum(lengths) - lengths
     # A position without payoffs reads the zero that follows the last group's rows.
-    source = np.full(size, np.count_nonzero(lengths), np.int32)
+    source = np.full(size, -1, np.int32)
     groups = []
     done = 0
     for low, high in _partition(lengths, _ROW_GROUP_OVERHEAD):
         rows = np.flatnonzero((low <= lengths) & (lengths <= high))
-        column = np.arange(high)[:, None]
-        filled = column < lengths[rows]
-        entry = np.where(filled, start[rows] + column, 0)
+        column = np.arange(fit(high))[:, None]
+        padding = fit(len(rows)) - len(rows)
+        filled = column < np.pad(lengths[rows], (0, padding))
+        entry = np.where(filled, np.pad(start[rows], (0, padding)) + column, 0)
         groups.append(
             treeplex.RowGroup(
                 _host(np.where(filled, other[entry], 0).astype(np.int32)),
@@ -263,7 +291,8 @@ def _treeplex(
             )
         )
         source[rows] = done + np.arange(len(rows), dtype=np.int32)
-        done += len(rows)
+        done += len(rows) + padding
+    source[source < 0] = done
     levels = []
     offset = 1
     for parent, blocks in zip(shape.parents, shape.legal, strict=True):
@@ -272,7 +301,9 @@ def _treeplex(
             treeplex.Level(
                 parent=_host(parent.astype(np.int32)),
                 source=_host(source[offset : offset + width]),
-                uniform=tuple(_host(legal / legal.sum(axis=0)) for legal in blocks),
+                uniform=tuple(
+                    _host(legal / np.maximum(legal.sum(axis=0), 1)) for legal in blocks
+                ),
             )
         )
         offset += width

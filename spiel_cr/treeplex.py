@@ -118,7 +118,9 @@ def reach(tree: Treeplex, strategy: Blocks) -> jax.Array:
     Returns:
       float [S], the player's own reach of every position; 1 at the empty sequence.
     """
-    above = jnp.ones(1, strategy[0][0].dtype) if strategy else jnp.ones(1)
+    # numpy arrays stay numpy arrays: initial states need no compiled program.
+    namespace = tree.root_source.__array_namespace__()
+    above = namespace.ones(1, dtype=strategy[0][0].dtype if strategy else None)
     parts = [above]
     for level, blocks in zip(tree.levels, strategy, strict=True):
         into = above[level.parent]
@@ -128,9 +130,10 @@ def reach(tree: Treeplex, strategy: Blocks) -> jax.Array:
             end = begin + block.shape[1]
             rows.append((into[begin:end] * block).reshape(-1))
             begin = end
-        above = jnp.concatenate(rows)
+        above = namespace.concat(rows)
         parts.append(above)
-    return jnp.concatenate(parts)
+    joined: jax.Array = namespace.concat(parts)
+    return joined
 
 
 def values_below(

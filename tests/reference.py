@@ -1,0 +1,263 @@
+"""Slow references: recursions over OpenSpiel's states that share no code with spiel_cr.
+
+`Tree` holds every history of a game as OpenSpiel tells it. Policies are dictionaries
+{(player, information state): {action: probability}}.
+"""
+
+import math
+from typing import NamedTuple
+
+import pyspiel
+from open_spiel.python import policy as policy_lib
+
+CHANCE = int(pyspiel.PlayerId.CHANCE)
+TERMINAL = int(pyspiel.PlayerId.TERMINAL)
+
+Key = tuple[int, str]
+Policy = dict[Key, dict[int, float]]
+
+
+class Node(NamedTuple):
+    """A history.
+
+    Attributes:
+      path: the actions from the root, chance included.
+      player: who acts.
+      key: the acting player and its information state, None where nobody decides.
+      told: what each player is told at a decision, None where the game gives nothing.
+      children: by action; values are indices into `Tree.nodes`.
+      probabilities: of the actions of a chance node.
+      chance: product of the chance probabilities on the path.
+      sequences: for each player the (information state, action) pairs on the path.
+      utility: player 0's, 0 where the game goes on.
+    """
+
+    path: tuple[int, ...]
+    player: int
+    key: Key | None
+    told: tuple[str | None, str | None]
+    children: dict[int, int]
+    probabilities: dict[int, float]
+    chance: float
+    sequences: tuple[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]]
+    utility: float
+
+
+class Tree:
+    """All histories of a sequential game; children after their parents."""
+
+    def __init__(self, game: pyspiel.Game) -> None:
+        self.game = game
+        self.nodes: list[Node] = []
+        self.infosets: dict[Key, list[int]] = {}
+        self._add(game.new_initial_state(), (), 1.0, ((), ()))
+
+    def _add(self, state, path, chance, sequences) -> int:
+        index = len(self.nodes)
+        player = int(state.current_player())
+        key = (player, state.information_state_string(player)) if player >= 0 else None
+        told = tuple(_told(state, p) if player >= 0 else None for p in range(2))
+        probabilities = dict(state.chance_outcomes()) if player == CHANCE else {}
+        utility = state.returns()[0] if player == TERMINAL else 0.0
+        children: dict[int, int] = {}
+        self.nodes.append(
+            Node(
+                *(path, player, key, told, children, probabilities, chance, sequences),
+                utility,
+            )
+        )
+        if key is not None:
+            self.infosets.setdefault(key, []).append(index)
+        for action in state.legal_actions() if player != TERMINAL else ():
+            below = list(sequences)
+            if key is not None:
+                below[player] = (*below[player], (key[1], action))
+            children[action] = self._add(
+                state.child(action),
+                (*path, action),
+                chance * probabilities.get(action, 1.0),
+                tuple(below),
+            )
+        return index
+
+    def actions(self, key: Key) -> list[int]:
+        return list(self.nodes[self.infosets[key][0]].children)
+
+    def uniform(self) -> Policy:
+        return {
+            key: dict.fromkeys(self.actions(key), 1 / len(self.actions(key)))
+            for key in self.infosets
+        }
+
+    def own_reach(self, index: int, player: int, policy: Policy) -> float:
+        """The player's own reach of a history."""
+        return math.prod(
+            policy[player, info][action]
+            for info, action in self.nodes[index].sequences[player]
+        )
+
+
+def _told(state: pyspiel.State, player: int) -> str | None:
+    try:
+        return state.information_state_string(player)
+    except pyspiel.SpielError:
+        return None
+
+
+def from_openspiel(tree: Tree, policy: policy_lib.Policy) -> Policy:
+    """Asks an OpenSpiel policy at every infoset."""
+    result = {}
+    for key, histories in tree.infosets.items():
+        state = tree.game.new_initial_state()
+        for action in tree.nodes[histories[0]].path:
+            state.apply_action(action)
+        asked = policy.action_probabilities(state)
+        result[key] = {a: asked.get(a, 0.0) for a in tree.actions(key)}
+    return result
+
+
+def value_at(tree: Tree, policy: Policy, index: int = 0) -> float:
+    """Player 0's expected utility from a history on."""
+    node = tree.nodes[index]
+    if node.player == TERMINAL:
+        return node.utility
+    weights = node.probabilities if node.key is None else policy[node.key]
+    return sum(
+        weights[action] * value_at(tree, policy, child)
+        for action, child in node.children.items()
+        if weights[action]
+    )
+
+
+def best_response_value(tree: Tree, policy: Policy, player: int) -> float:
+    """The player's own utility if it answers the other's policy best."""
+    sign = 1 - 2 * player
+    best: dict[Key, int] = {}
+
+    def value(index: int) -> float:
+        node = tree.nodes[index]
+        if node.player == TERMINAL:
+            return sign * node.utility
+        if node.player == player:
+            return value(node.children[choice(node.key)])
+        weights = node.probabilities if node.key is None else policy[node.key]
+        return sum(weights[a] * value(c) for a, c in node.children.items())
+
+    def choice(key: Key) -> int:
+        if key not in best:
+            totals = {
+                action: sum(
+                    tree.nodes[i].chance
+                    * tree.own_reach(i, 1 - player, policy)
+                    * value(tree.nodes[i].children[action])
+                    for i in tree.infosets[key]
+                )
+                for action in tree.actions(key)
+            }
+            best[key] = max(totals, key=totals.__getitem__)
+        return best[key]
+
+    return value(0)
+
+
+def nash_conv(tree: Tree, policy: Policy) -> float:
+    return sum(best_response_value(tree, policy, p) for p in range(2))
+
+
+class CFR:
+    """The family of counterfactual regret minimisers, straight from their papers.
+
+    Regrets are kept and matched at each infoset; nothing is arranged for speed.
+
+    Args:
+      tree: the game.
+      alpha, beta: positive and negative regrets are multiplied by t^x / (t^x + 1) after
+        iteration t (Brown & Sandholm 2019); beta None: negative ones are cut (CFR+).
+      gamma: averaging weight t^gamma.
+      predictive: match regrets plus the last instantaneous regret (Farina et al. 2021).
+      alternating: player 1 sees player 0's update of the same iteration.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        *,
+        alpha: float | None = None,
+        beta: float | None = math.inf,
+        gamma: float = 0.0,
+        predictive: bool = False,
+        alternating: bool = True,
+    ) -> None:
+        self.tree = tree
+        self._alpha, self._beta, self._gamma = alpha, beta, gamma
+        self._predictive, self._alternating = predictive, alternating
+        self.policy = tree.uniform()
+        self.regrets = {key: dict.fromkeys(tree.actions(key), 0.0) for key in self._keys}
+        self._total = {key: dict.fromkeys(tree.actions(key), 0.0) for key in self._keys}
+        self.iteration = 0
+
+    @property
+    def _keys(self) -> list[Key]:
+        return list(self.tree.infosets)
+
+    def step(self) -> None:
+        self.iteration += 1
+        frozen = dict(self.policy)
+        for player in range(2):
+            seen = self.policy if self._alternating else frozen
+            self._update(player, dict(seen))
+
+    def _update(self, player: int, policy: Policy) -> None:
+        counterfactual = {
+            key: dict.fromkeys(self.tree.actions(key), 0.0) for key in self._keys
+        }
+        self._walk(0, player, policy, 1.0, counterfactual)
+        t = self.iteration
+        for key in self._keys:
+            if key[0] != player:
+                continue
+            own = self.tree.own_reach(self.tree.infosets[key][0], player, policy)
+            gained = counterfactual[key]
+            mean = sum(policy[key][a] * v for a, v in gained.items())
+            regrets = self.regrets[key]
+            for a, v in gained.items():
+                self._total[key][a] += t**self._gamma * own * policy[key][a]
+                regrets[a] = self._fade(regrets[a] + v - mean, t)
+            hopes = dict(regrets)
+            if self._predictive:
+                hopes = {a: r + gained[a] - mean for a, r in regrets.items()}
+            self.policy[key] = _match(hopes)
+
+    def _fade(self, regret: float, t: int) -> float:
+        if regret < 0 and self._beta is None:
+            return 0.0
+        exponent = self._alpha if regret > 0 else self._beta
+        if exponent is None or exponent == math.inf:
+            return regret
+        return regret * t**exponent / (t**exponent + 1)
+
+    def _walk(self, index, player, policy, others, counterfactual) -> float:
+        """The player's utility from a history on; collects values of its actions."""
+        node = self.tree.nodes[index]
+        if node.player == TERMINAL:
+            return (1 - 2 * player) * node.utility
+        weights = node.probabilities if node.key is None else policy[node.key]
+        result = 0.0
+        for action, child in node.children.items():
+            mine = node.player == player
+            reach = others if mine else others * weights[action]
+            value = self._walk(child, player, policy, reach, counterfactual)
+            result += weights[action] * value
+            if mine:
+                counterfactual[node.key][action] += others * value
+        return result
+
+    def average(self) -> Policy:
+        return {key: _match(total) for key, total in self._total.items()}
+
+
+def _match(regrets: dict[int, float]) -> dict[int, float]:
+    total = sum(max(r, 0.0) for r in regrets.values())
+    if total <= 0:
+        return dict.fromkeys(regrets, 1 / len(regrets))
+    return {a: max(r, 0.0) / total for a, r in regrets.items()}
