@@ -193,6 +193,8 @@ def _info(arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def _solve(arguments: argparse.Namespace) -> dict[str, object]:
+    if arguments.plot and not (arguments.eval_every or arguments.until):
+        raise ValueError("--plot needs points to draw; add --eval-every N")
     result = spiel_cr.solve(
         arguments.game,
         arguments.algorithm,

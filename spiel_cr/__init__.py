@@ -7,7 +7,7 @@ OpenSpiel's own tools judge.
 from spiel_cr.algorithm import PRESETS, CFRConfig, parse_algorithm
 from spiel_cr.dropin import CFRSolver
 from spiel_cr.loading import load_game
-from spiel_cr.resolving import resolve
+from spiel_cr.resolving import OpponentValues, resolve
 from spiel_cr.result import SolveResult, load_policy
 from spiel_cr.solving import solve
 from spiel_cr.tree import CompiledGame, compile_game
@@ -17,6 +17,7 @@ __all__ = [
     "CFRConfig",
     "CFRSolver",
     "CompiledGame",
+    "OpponentValues",
     "SolveResult",
     "compile_game",
     "load_game",

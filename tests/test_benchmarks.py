@@ -121,16 +121,19 @@ def test_the_page_of_the_project_has_markers() -> None:
 
 
 @needs_cc
-@pytest.mark.parametrize(
-    "game,generic",
-    [("kuhn_poker", False), ("leduc_poker", False), ("goofspiel5", True)],
-)
-def test_c_reference_equals_spiel_cr(game: str, generic: bool) -> None:
-    form = spiel_cr.compile_game(cfr.GAMES.get(game, game)).form
-    result = c_reference.disagreement(form)
+@pytest.mark.parametrize("game", ["kuhn_poker", "leduc_poker"])
+def test_c_reference_equals_spiel_cr(game: str) -> None:
+    result = c_reference.disagreement(spiel_cr.compile_game(game).form)
+    assert result["agrees"] and not result["generic"], result
+
+
+@needs_cc
+def test_c_reference_equals_spiel_cr_where_noise_breaks_ties() -> None:
+    # Without noise rounding decides here; whether that shows depends on the CPU.
+    result = c_reference.disagreement(
+        spiel_cr.compile_game(cfr.GAMES["goofspiel5"]).form
+    )
     assert result["agrees"], result
-    # Only goofspiel has exact ties, where rounding decides.
-    assert result["generic"] == generic
 
 
 @needs_cc

@@ -25,7 +25,13 @@ from spiel_cr import tree as tree_lib
 TOLERANCE = 1e-9
 PLAYERS = (0, 1)
 JUDGED = [case for case in games.CASES if case.histories <= 10000]
-STRATEGIES = ("uniform", "random", "pure", "solved")
+# Solved policies on some games only: a program is compiled for each.
+ROWS = [
+    pytest.param(case, kind, id=f"{case.name}-{kind}")
+    for case in JUDGED
+    for kind in ("uniform", "random", "pure", "solved")
+    if kind != "solved" or case.name in ("kuhn", "leduc", "goofspiel4", "princess4")
+]
 
 
 @functools.lru_cache(maxsize=None)
@@ -40,8 +46,7 @@ def behaviours_of(name, kind):
     return random_behaviours(compiled, 7, zeros=kind == "pure")
 
 
-@pytest.mark.parametrize("kind", STRATEGIES)
-@pytest.mark.parametrize("case", JUDGED, ids=lambda c: c.name)
+@pytest.mark.parametrize(("case", "kind"), ROWS)
 def test_values_are_openspiels(case, kind):
     compiled = games.compiled(case.name)
     behaviours = behaviours_of(case.name, kind)
