@@ -12,6 +12,7 @@ except ImportError:  # Windows has no such module.
     resource = None  # type: ignore[assignment]
 
 __all__ = [
+    "BASE_BYTES",
     "BYTES_PER_HISTORY",
     "check_limit",
     "estimate_histories",
@@ -19,9 +20,11 @@ __all__ = [
     "peak_bytes",
 ]
 
-# Peak bytes a history while a game is compiled and solved, infosets' strings included:
-# measured on games from 27 thousand to 5 million histories (docs/solving.md).
-BYTES_PER_HISTORY = 400
+# Peak memory of a process that compiles and solves a game: OpenSpiel and JAX with a
+# compiled program, then so much a history, infosets' strings included. Measured on
+# games of 9 thousand to 5 million histories (docs/solving.md); rounded up.
+BASE_BYTES = 400_000_000
+BYTES_PER_HISTORY = 550
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _PLAYOUTS = 200
@@ -91,14 +94,20 @@ def check_limit(game: pyspiel.Game, limit: int) -> int:
     Raises:
       ValueError: the estimate is over the limit.
     """
+    if limit <= BASE_BYTES:
+        raise ValueError(
+            f"memory_limit={limit / 1e9:.2g} GB is too little for any game: OpenSpiel "
+            f"and JAX alone take about {BASE_BYTES / 1e9:.2g} GB"
+        )
     estimate = estimate_histories(game)
-    if estimate * BYTES_PER_HISTORY > _MARGIN * limit:
+    need = BASE_BYTES + estimate * BYTES_PER_HISTORY
+    if estimate * BYTES_PER_HISTORY > _MARGIN * (limit - BASE_BYTES):
         raise ValueError(
             f"{game} has about {estimate:.2g} histories, which would take about "
-            f"{estimate * BYTES_PER_HISTORY / 1e9:.2g} GB, and the memory limit is "
-            f"{limit / 1e9:.2g} GB; raise the limit or choose smaller game parameters"
+            f"{need / 1e9:.2g} GB, and memory_limit is {limit / 1e9:.2g} GB; raise the "
+            f"limit or choose smaller game parameters"
         )
-    return limit // BYTES_PER_HISTORY
+    return (limit - BASE_BYTES) // BYTES_PER_HISTORY
 
 
 def peak_bytes() -> int:

@@ -1,5 +1,6 @@
 """Solving a whole game: `solve`, by the CFR family or exactly by linear programming."""
 
+import numbers
 import time
 from typing import NamedTuple, TypeAlias
 
@@ -37,7 +38,8 @@ def as_compiled(
 
 def check_iterations(iterations: int) -> int:
     """Returns a whole number >= 1 or raises ValueError."""
-    if isinstance(iterations, bool) or int(iterations) != iterations or iterations < 1:
+    whole = isinstance(iterations, numbers.Integral)
+    if not whole or isinstance(iterations, bool) or iterations < 1:
         raise ValueError(f"iterations={iterations!r} must be a whole number >= 1")
     return int(iterations)
 

@@ -234,6 +234,11 @@ class _Walk:
         known = self._players[player]
         key = state.information_state_string(player)
         legal = state.legal_actions()
+        if not legal:
+            raise ValueError(
+                f"{self._game}: player {player} has no legal action at information "
+                f"state {key!r}; a game without moves must be terminal there"
+            )
         infoset = known.ids.setdefault(key, len(known.ids))
         if infoset == len(known.legal):
             known.legal.append(legal)

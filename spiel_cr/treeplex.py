@@ -19,6 +19,7 @@ __all__ = [
     "Level",
     "RowGroup",
     "Treeplex",
+    "join",
     "leaf_values",
     "reach",
     "sum_rows",

@@ -123,7 +123,7 @@ BY_NAME = {case.name: case for case in CASES}
 SMALL = tuple(case for case in CASES if case.histories <= 2300)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def compiled(name: str, observed: bool = True) -> tree_lib.CompiledGame:
     """The compiled game of a row; compiled once a process."""
     return tree_lib.compile_game(BY_NAME[name].string, observed=observed)

@@ -1,7 +1,7 @@
 """Games made for tests: trees written as rules of paths, and random ones.
 
-A rule tells for a path (the actions from the root on, chance included) what is there. So
-a test can ask for information that real games do not have: players who forget, who
+A rule tells for a path (the actions from the root on, chance included) what is there.
+So a test can ask for information that real games do not have: players who forget, who
 cannot count the opponent's decisions, or who are told more while they do not act than
 they remember afterwards.
 """

@@ -5,6 +5,7 @@
 """
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import pyspiel
@@ -12,6 +13,9 @@ from open_spiel.python import policy as policy_lib
 
 CHANCE = int(pyspiel.PlayerId.CHANCE)
 TERMINAL = int(pyspiel.PlayerId.TERMINAL)
+
+# Sums of positive regrets below this may be rounding; utilities are of size 1 to 10.
+ROUNDING = 1e-11
 
 Key = tuple[int, str]
 Policy = dict[Key, dict[int, float]]
@@ -176,6 +180,8 @@ class CFR:
       gamma: averaging weight t^gamma.
       predictive: match regrets plus the last instantaneous regret (Farina et al. 2021).
       alternating: player 1 sees player 0's update of the same iteration.
+      tie_break: gives the strategy of an infoset whose positive regrets are zero up to
+        rounding, instead of the uniform one.
     """
 
     def __init__(
@@ -187,12 +193,16 @@ class CFR:
         gamma: float = 0.0,
         predictive: bool = False,
         alternating: bool = True,
+        tie_break: Callable[[Key], dict[int, float]] | None = None,
     ) -> None:
         self.tree = tree
+        self._tie_break = tie_break
         self._alpha, self._beta, self._gamma = alpha, beta, gamma
         self._predictive, self._alternating = predictive, alternating
         self.policy = tree.uniform()
-        self.regrets = {key: dict.fromkeys(tree.actions(key), 0.0) for key in self._keys}
+        self.regrets = {
+            key: dict.fromkeys(tree.actions(key), 0.0) for key in self._keys
+        }
         self._total = {key: dict.fromkeys(tree.actions(key), 0.0) for key in self._keys}
         self.iteration = 0
 
@@ -226,7 +236,11 @@ class CFR:
             hopes = dict(regrets)
             if self._predictive:
                 hopes = {a: r + gained[a] - mean for a, r in regrets.items()}
-            self.policy[key] = _match(hopes)
+            tie = sum(max(h, 0.0) for h in hopes.values()) < ROUNDING
+            if tie and self._tie_break is not None:
+                self.policy[key] = self._tie_break(key)
+            else:
+                self.policy[key] = _match(hopes)
 
     def _fade(self, regret: float, t: int) -> float:
         if regret < 0 and self._beta is None:

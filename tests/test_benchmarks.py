@@ -182,7 +182,7 @@ def test_smoke_in_process() -> None:
 
 
 def _judged(make: Callable[[str, str], peers.Contestant], solver: str) -> float:
-    contestant = make(solver, "leduc_poker")
+    contestant = make(solver, "kuhn_poker")
     contestant.reset()
     contestant.run(10)
     return contestant.nash_conv()
@@ -196,8 +196,8 @@ def test_peers_run_the_same_algorithm(solver: str) -> None:
         pytest.importorskip("chex")
     # CFR+ after 10 iterations, whoever runs it; JaxCFR computes in float32.
     tolerance = 1e-4 if solver == "openspiel-jax" else 1e-9
-    expected = spiel_cr.solve("leduc_poker", "cfr+", 10).average_policy()
-    nash_conv = judge.judge(pyspiel.load_game("leduc_poker"), expected).nash_conv
+    expected = spiel_cr.solve("kuhn_poker", "cfr+", 10).average_policy()
+    nash_conv = judge.judge(pyspiel.load_game("kuhn_poker"), expected).nash_conv
     assert math.isclose(_judged(peers.make, solver), nash_conv, abs_tol=tolerance)
 
 

@@ -34,7 +34,7 @@ ROWS = [
 ]
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def behaviours_of(name, kind):
     compiled = games.compiled(name)
     if kind == "uniform":

@@ -16,7 +16,7 @@ from spiel_cr import tree as tree_lib
 every_game = pytest.mark.parametrize("case", games.CASES, ids=lambda c: c.name)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def walked(name: str) -> reference.Tree:
     return reference.Tree(games.compiled(name).game)
 
@@ -140,8 +140,9 @@ def test_observed_by_the_player_who_does_not_act(case):
     assert observed is not None
     for other in range(2):
         at = [i for i, node in enumerate(nodes) if node.player == 1 - other]
-        number_of = dict(zip((nodes[i].told[other] for i in at), observed[at].tolist()))
-        assert [number_of[nodes[i].told[other]] for i in at] == observed[at].tolist()
+        told = [nodes[i].told[other] for i in at]
+        number_of = dict(zip(told, observed[at].tolist(), strict=True))
+        assert [number_of[words] for words in told] == observed[at].tolist()
         assert len(set(number_of.values())) == len(number_of)
     nobody = compiled.histories.player < 0
     assert (observed[nobody] == -1).all()
