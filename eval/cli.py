@@ -65,7 +65,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         "4-card II-goofspiel and compare with what OpenSpiel bundles",
     )
     resolve.add_argument("--game", help=f"OpenSpiel game string (default {_DEMO_GAME})")
-    _add_solver_arguments(resolve, algorithm="pdcfr+")
+    _add_solver_arguments(resolve, algorithm="cfr+")
     resolve.add_argument(
         "--baselines",
         action=argparse.BooleanOptionalAction,

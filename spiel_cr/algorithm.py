@@ -70,6 +70,10 @@ def parse_algorithm(algorithm: str | CFRConfig) -> CFRConfig:
     """
     if isinstance(algorithm, CFRConfig):
         return algorithm
+    if not isinstance(algorithm, str):
+        raise ValueError(
+            f"algorithm={algorithm!r} must be a string such as 'cfr+' or a CFRConfig"
+        )
     try:
         given = dict(pyspiel.game_parameters_from_string(algorithm))
     except (pyspiel.SpielError, RuntimeError) as error:
@@ -114,6 +118,8 @@ def _value(algorithm: str, key: str, value: object) -> float | bool:
             f"algorithm={algorithm!r}: {key}={value!r} must be true or false"
         )
     try:
+        if isinstance(value, bool):
+            raise TypeError(value)
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise ValueError(

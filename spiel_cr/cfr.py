@@ -152,7 +152,14 @@ def _update(
     levels = zip(tree.levels, player.strategy, player.regrets, strict=True)
     for level, old_strategy, old_regrets in reversed(list(levels)):
         actions = treeplex.values_below(level, leaves, child, child_values)
-        blocks = zip(actions, old_strategy, old_regrets, level.uniform, strict=True)
+        blocks = zip(
+            actions,
+            old_strategy,
+            old_regrets,
+            level.uniform,
+            level.tolerance,
+            strict=True,
+        )
         updated = [_update_block(rule, *block, iteration) for block in blocks]
         child, child_values = level, treeplex.join([u[0] for u in updated])
         values.append(child_values)
@@ -177,13 +184,17 @@ def _update_block(
     strategy: jax.Array,
     regrets: jax.Array,
     uniform: jax.Array,
+    tolerance: jax.Array,
     iteration: jax.Array,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Infoset values [n], new regrets [A, n] and next strategy [A, n] of a block."""
     if uniform.shape[0] == 1:
         return actions[0], regrets, strategy
     value = treeplex.sum_rows(strategy * actions)
-    return value, *regret.update(rule, regrets, actions - value, uniform, iteration)
+    instantaneous = actions - value
+    return value, *regret.update(
+        rule, regrets, instantaneous, uniform, tolerance, iteration
+    )
 
 
 def _iterate(

@@ -79,6 +79,7 @@ def update(
     regrets: jax.Array,
     instantaneous: jax.Array,
     uniform: jax.Array,
+    tolerance: jax.Array,
     iteration: jax.Array,
 ) -> tuple[jax.Array, jax.Array]:
     """Adds one iteration's regrets and matches them.
@@ -89,29 +90,33 @@ def update(
       instantaneous: float [A, n], action value minus infoset value; at padding
         anything.
       uniform: float [A, n], the uniform strategy, 0 at padding.
+      tolerance: float [A, n], regrets up to this size are taken for zero: what rounding
+        leaves of sums that cancel would otherwise decide ties, and turn a uniform
+        strategy into a pure one; infinite at padding.
       iteration: float scalar, the iteration that gave `instantaneous`, from 1.
 
     Returns:
       The new cumulative regrets and the next strategy, both float [A, n].
     """
-    instantaneous = jnp.where(uniform > 0, instantaneous, 0)
+    # Sums of t terms carry t times the rounding error of one.
+    tolerance = tolerance * iteration
     regrets = regrets + instantaneous
     if rule.beta == -math.inf:
-        regrets = jnp.maximum(regrets, 0)
-        if rule.alpha != math.inf:
-            regrets = regrets * _discount(rule.alpha, iteration)
-    elif rule.alpha != math.inf or rule.beta != math.inf:
-        regrets = regrets * jnp.where(
-            regrets > 0,
-            _discount(rule.alpha, iteration),
-            _discount(rule.beta, iteration),
-        )
-    predicted = regrets + instantaneous if rule.predictive else regrets
+        regrets = jnp.where(regrets > tolerance, regrets, 0)
+    else:
+        regrets = jnp.where(jnp.abs(regrets) > tolerance, regrets, 0)
+    if rule.alpha != math.inf or rule.beta not in (math.inf, -math.inf):
+        up, down = _discount(rule.alpha, iteration), _discount(rule.beta, iteration)
+        regrets = regrets * jnp.where(regrets > 0, up, down)
+    predicted = regrets
+    if rule.predictive:
+        predicted = regrets + instantaneous
+        predicted = jnp.where(predicted > tolerance, predicted, 0)
     return regrets, match(rule, predicted, uniform)
 
 
 def _discount(exponent: float, iteration: jax.Array) -> jax.Array:
-    """t^exponent / (t^exponent + 1), written so that large t cannot overflow."""
-    if exponent == math.inf:
-        return jnp.ones_like(iteration)
+    """t^exponent / (t^exponent + 1), also at infinite exponents; cannot overflow."""
+    if math.isinf(exponent):
+        return jnp.ones_like(iteration) * (exponent > 0)
     return 1 / (1 + iteration**-exponent)

@@ -37,6 +37,10 @@ __all__ = [
 _BLOCK_OVERHEAD = 1000
 _ROW_GROUP_OVERHEAD = 600
 
+# Regrets smaller than this share of the payoffs below an infoset are rounding errors of
+# double precision (in single precision such regrets hardly occur).
+_ROUNDING = 16 * float(np.finfo(np.float64).eps)
+
 
 @dataclasses.dataclass(frozen=True)
 class Decisions:
@@ -160,13 +164,17 @@ def build(
     fit = _round_up if round_shapes else _as_is
     shapes = [_lay_out(d, fit) for d in decisions]
     layouts = (shapes[0].layout, shapes[1].layout)
+    scales = (
+        _scales(decisions[0], payoffs.rows, payoffs.values),
+        _scales(decisions[1], payoffs.columns, payoffs.values),
+    )
     at0 = layouts[0].sequences[payoffs.rows]
     at1 = layouts[1].sequences[payoffs.columns]
     arrays = tuple(
-        _treeplex(shape, own, other, sign * payoffs.values, fit)
-        for shape, own, other, sign in (
-            (shapes[0], at0, at1, 1.0),
-            (shapes[1], at1, at0, -1.0),
+        _treeplex(shape, own, other, sign * payoffs.values, scale, fit)
+        for shape, own, other, sign, scale in (
+            (shapes[0], at0, at1, 1.0, scales[0]),
+            (shapes[1], at1, at0, -1.0, scales[1]),
         )
     )
     return SequenceForm(decisions, payoffs, layouts, (arrays[0], arrays[1]))
@@ -178,6 +186,7 @@ class _Shape(NamedTuple):
     layout: Layout
     parents: list[np.ndarray]
     legal: list[list[np.ndarray]]
+    members: list[list[np.ndarray]]
 
 
 def _as_is(size: int) -> int:
@@ -197,11 +206,11 @@ def _lay_out(decisions: Decisions, fit: Callable[[int], int]) -> _Shape:
     infoset_position = np.zeros(len(decisions), np.int32)
     # Position of a sequence within its own level: what children's `parent` refers to.
     in_level = np.zeros(decisions.num_sequences, np.int32)
-    parents, legal_by_level = [], []
+    parents, legal_by_level, members_by_level = [], [], []
     offset, infoset_offset = 1, 0
     for level in range(int(levels.max(initial=-1)) + 1):
         at_level = np.flatnonzero(levels == level)
-        size, above, blocks = 0, [], []
+        size, above, blocks, infosets = 0, [], [], []
         counts = decisions.num_actions[at_level]
         for low, high in _partition(counts, _BLOCK_OVERHEAD):
             members = at_level[(low <= counts) & (counts <= high)]
@@ -222,12 +231,15 @@ def _lay_out(decisions: Decisions, fit: Callable[[int], int]) -> _Shape:
             parent[: len(members)] = in_level[decisions.parent[members]]
             above.append(parent)
             blocks.append(legal)
+            infosets.append(members)
         mine = np.flatnonzero(np.repeat(levels == level, decisions.num_actions)) + 1
         position[mine] = offset + in_level[mine]
         parents.append(np.concatenate(above))
         legal_by_level.append(blocks)
+        members_by_level.append(infosets)
         offset += size
-    return _Shape(Layout(position, infoset_position, offset), parents, legal_by_level)
+    layout = Layout(position, infoset_position, offset)
+    return _Shape(layout, parents, legal_by_level, members_by_level)
 
 
 def _partition(counts: np.ndarray, overhead: float) -> list[tuple[int, int]]:
@@ -266,6 +278,7 @@ def _treeplex(
     own: np.ndarray,
     other: np.ndarray,
     values: np.ndarray,
+    scale: np.ndarray,
     fit: Callable[[int], int],
 ) -> treeplex.Treeplex:
     """One player's arrays; `own`, `other` are positions of the coupling's entries."""
@@ -295,7 +308,8 @@ def _treeplex(
     source[source < 0] = done
     levels = []
     offset = 1
-    for parent, blocks in zip(shape.parents, shape.legal, strict=True):
+    by_level = zip(shape.parents, shape.legal, shape.members, strict=True)
+    for parent, blocks, infosets in by_level:
         width = sum(legal.size for legal in blocks)
         levels.append(
             treeplex.Level(
@@ -304,10 +318,39 @@ def _treeplex(
                 uniform=tuple(
                     _host(legal / np.maximum(legal.sum(axis=0), 1)) for legal in blocks
                 ),
+                tolerance=tuple(
+                    _host(_tolerance(legal, scale[members]))
+                    for legal, members in zip(blocks, infosets, strict=True)
+                ),
             )
         )
         offset += width
     return treeplex.Treeplex(tuple(levels), tuple(groups), _host(source[:1]))
+
+
+def _scales(
+    decisions: Decisions, sequences: np.ndarray, values: np.ndarray
+) -> np.ndarray:
+    """float64 [I], sum of |payoff| below each infoset: no counterfactual value, and no
+    rounding error in units of the last place, is larger."""
+    below = np.bincount(
+        sequences, weights=np.abs(values), minlength=decisions.num_sequences
+    )
+    scale = np.zeros(len(decisions))
+    levels, owner = decisions.levels(), decisions.owner
+    for level in range(int(levels.max(initial=-1)), -1, -1):
+        here = np.flatnonzero(levels == level)
+        mine = 1 + np.flatnonzero(levels[owner[1:]] == level)
+        scale += np.bincount(owner[mine], weights=below[mine], minlength=len(scale))
+        np.add.at(below, decisions.parent[here], scale[here])
+    return scale
+
+
+def _tolerance(legal: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """float64 [A, n], the size of regrets that mean nothing; infinite at padding."""
+    tolerance = np.full(legal.shape, np.inf)
+    tolerance[:, : len(scale)] = _ROUNDING * scale
+    return np.where(legal, tolerance, np.inf)
 
 
 def _host(array: np.ndarray) -> jax.Array:

@@ -143,6 +143,8 @@ def compile_game(
       ValueError: the game is not two-player zero-sum, a player forgets something
         (imperfect recall), or there are more than `max_histories` histories.
     """
+    if max_histories is not None and max_histories < 1:
+        raise ValueError(f"max_histories={max_histories} must be at least 1")
     game = loading.load_game(game)
     walk = _Walk(game, observed=observed, max_histories=max_histories)
     walk.run([(game.new_initial_state(), 1.0)])

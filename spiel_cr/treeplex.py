@@ -44,11 +44,14 @@ class Level(NamedTuple):
       source: int32 [m], where `leaf_values` puts the value of each of the level's
         sequences, block after block, each block actions-major.
       uniform: one float [A, n_b] for each block: the uniform strategy, 0 at padding.
+      tolerance: one float [A, n_b] for each block: how large a regret rounding alone
+        can leave; infinite at padding.
     """
 
     parent: jax.Array
     source: jax.Array
     uniform: tuple[jax.Array, ...]
+    tolerance: tuple[jax.Array, ...]
 
 
 class RowGroup(NamedTuple):

@@ -5,7 +5,6 @@
 """
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import pyspiel
@@ -180,8 +179,6 @@ class CFR:
       gamma: averaging weight t^gamma.
       predictive: match regrets plus the last instantaneous regret (Farina et al. 2021).
       alternating: player 1 sees player 0's update of the same iteration.
-      tie_break: gives the strategy of an infoset whose positive regrets are zero up to
-        rounding, instead of the uniform one.
     """
 
     def __init__(
@@ -193,10 +190,8 @@ class CFR:
         gamma: float = 0.0,
         predictive: bool = False,
         alternating: bool = True,
-        tie_break: Callable[[Key], dict[int, float]] | None = None,
     ) -> None:
         self.tree = tree
-        self._tie_break = tie_break
         self._alpha, self._beta, self._gamma = alpha, beta, gamma
         self._predictive, self._alternating = predictive, alternating
         self.policy = tree.uniform()
@@ -237,10 +232,7 @@ class CFR:
             if self._predictive:
                 hopes = {a: r + gained[a] - mean for a, r in regrets.items()}
             tie = sum(max(h, 0.0) for h in hopes.values()) < ROUNDING
-            if tie and self._tie_break is not None:
-                self.policy[key] = self._tie_break(key)
-            else:
-                self.policy[key] = _match(hopes)
+            self.policy[key] = _match(dict.fromkeys(hopes, 0.0) if tie else hopes)
 
     def _fade(self, regret: float, t: int) -> float:
         if regret < 0 and self._beta is None:

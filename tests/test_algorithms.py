@@ -34,9 +34,9 @@ def nash_convs(name, variant):
 
 
 # Printed figures of other programs with the same schedules. On leduc, plain CFR meets
-# no ties early: the figures agree to the last digit. Elsewhere ties (see TieBreaker)
-# are broken by rounding, which makes another run of the same algorithm: setting regrets
-# below 1e-14 to zero changed the figures by the factors below at most.
+# no ties early: the figures agree to the last digit. Elsewhere regrets that should be
+# zero are ±1e-17 in those programs, which makes other runs of the same algorithm (ours
+# takes them for zero); the factors allow for that.
 @pytest.mark.parametrize(
     ("name", "variant", "early", "late", "factor"),
     [

@@ -40,10 +40,15 @@ def uniform_of(legal):
     return legal / legal.sum(axis=0)
 
 
-def update(rule, regrets, gained, legal, iteration=3):
+def update(rule, regrets, gained, legal, iteration=3, tolerance=0.0):
     with jax.enable_x64(True):
         new, strategy = regret.update(
-            rule, regrets, gained, uniform_of(legal), np.float64(iteration)
+            rule,
+            regrets,
+            gained,
+            uniform_of(legal),
+            np.where(legal, tolerance, np.inf),
+            np.float64(iteration),
         )
         return np.asarray(new), np.asarray(strategy)
 
@@ -178,3 +183,18 @@ def test_discounts_do_not_overflow(exponent):
 def test_bad_settings_are_refused(setting):
     with pytest.raises(ValueError, match=next(iter(setting))):
         regret.Rule(**setting)
+
+
+@every_rule
+def test_regrets_within_the_tolerance_are_ties(rule):
+    """What rounding leaves of a sum that cancels decides nothing, at any iteration."""
+    legal = np.array([[True], [True], [False]])
+    noise = np.array([[3e-17], [-2e-17], [0.0]])
+    for iteration in (1, 1000):
+        new, strategy = update(
+            rule, noise, np.zeros((3, 1)), legal, iteration, tolerance=1e-15
+        )
+        assert (new == 0).all()
+        np.testing.assert_array_equal(strategy, uniform_of(legal))
+    _, strategy = update(rule, 1e3 * noise, np.zeros((3, 1)), legal, 1, tolerance=1e-15)
+    assert strategy[0] > strategy[1]
