@@ -225,8 +225,6 @@ def _attempt(
 
 def _failed(row: dict[str, Any]) -> bool:
     """Whether a row says that something of this project is broken."""
-    if row["solver"] == "lp" and "no algorithm" in row.get("missing", ""):
-        return False
     own = row["family"] == "spiel_cr" and "missing" in row
     return own or not row.get("agrees", True)
 

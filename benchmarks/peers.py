@@ -216,13 +216,6 @@ class _SpielCR(_Compiled):
 class _LinearProgram(_Compiled):
     """spiel_cr's exact solution; one "iteration" is the whole of it."""
 
-    def __init__(self, game: str) -> None:
-        import spiel_cr
-
-        # Says at once, and on a game of no size, when there is no such algorithm.
-        spiel_cr.solve("kuhn_poker", "lp")
-        super().__init__(game)
-
     def reset(self) -> None:
         pass
 

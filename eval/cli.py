@@ -169,7 +169,7 @@ def _run(arguments: argparse.Namespace) -> None:
     except KeyboardInterrupt:
         print("spiel-cr: interrupted", file=sys.stderr)
         sys.exit(130)
-    except FileNotFoundError as error:
+    except (OSError, RuntimeError) as error:
         print(f"spiel-cr: error: {error}", file=sys.stderr)
         sys.exit(2)
     if arguments.json:
@@ -195,6 +195,8 @@ def _info(arguments: argparse.Namespace) -> dict[str, object]:
 def _solve(arguments: argparse.Namespace) -> dict[str, object]:
     if arguments.plot and not (arguments.eval_every or arguments.until):
         raise ValueError("--plot needs points to draw; add --eval-every N")
+    if arguments.plot:
+        plots.check(arguments.plot)
     result = spiel_cr.solve(
         arguments.game,
         arguments.algorithm,

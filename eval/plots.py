@@ -1,11 +1,29 @@
 """Pictures for people: convergence curves. Needs the extra `plots` (matplotlib)."""
 
+import importlib.util
 import os
+import pathlib
 from collections.abc import Mapping, Sequence
 
 from spiel_cr.result import CurvePoint
 
-__all__ = ["plot_curves"]
+__all__ = ["check", "plot_curves"]
+
+_FORMATS = (".png", ".svg", ".pdf")
+
+
+def check(path: str | os.PathLike[str]) -> None:
+    """Raises ValueError, before any work, if a plot could not be written to `path`."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ValueError(
+            "plots need matplotlib, the extra `plots`; install it with: "
+            "pip install -e '.[plots]' (in the virtual environment)"
+        )
+    target = pathlib.Path(path)
+    if target.suffix not in _FORMATS:
+        raise ValueError(f"{target}: a plot's name must end in {', '.join(_FORMATS)}")
+    if not target.parent.is_dir():
+        raise ValueError(f"{target}: there is no folder {target.parent}")
 
 
 def plot_curves(
@@ -22,17 +40,14 @@ def plot_curves(
       title: what stands above.
 
     Raises:
-      ValueError: matplotlib is not installed, or a format that it does not know.
+      ValueError: see `check`.
     """
-    try:
-        import matplotlib
+    check(path)
+    import matplotlib
 
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ValueError(
-            "plots need matplotlib; install it with: pip install 'spiel_cr[plots]'"
-        ) from error
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
     figure, axes = pyplot.subplots(1, 2, figsize=(10, 4), sharey=True)
     for label, points in curves.items():
         nash_conv = [point.nash_conv for point in points]

@@ -4,11 +4,12 @@ import dataclasses
 import math
 from typing import Any
 
+import numpy as np
 import pyspiel
 
 from spiel_cr import regret
 
-__all__ = ["PRESETS", "CFRConfig", "parse_algorithm"]
+__all__ = ["PRESETS", "CFRConfig", "check_dtype", "parse_algorithm"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,6 +83,11 @@ def parse_algorithm(algorithm: str | CFRConfig) -> CFRConfig:
             f"name(parameter=value,...)"
         ) from error
     name = given.pop("name", "")
+    if name == "lp":
+        raise ValueError(
+            "algorithm='lp' solves whole games only: use it with solve, and without "
+            "parameters"
+        )
     if name not in PRESETS:
         raise ValueError(
             f"algorithm={algorithm!r}: there is no algorithm {name!r}; choose one of "
@@ -125,3 +131,14 @@ def _value(algorithm: str, key: str, value: object) -> float | bool:
         raise ValueError(
             f"algorithm={algorithm!r}: {key}={value!r} must be a number"
         ) from None
+
+
+def check_dtype(dtype: np.typing.DTypeLike) -> np.dtype:
+    """Returns float32 or float64 or raises ValueError."""
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        found = None
+    if found not in (np.float32, np.float64):
+        raise ValueError(f"dtype={dtype!r} must be float32 or float64")
+    return found

@@ -60,7 +60,7 @@ class CFRState(NamedTuple):
     Attributes:
       players: one PlayerState each, in the order of updates.
       iteration: int scalar, iterations done.
-      weight: float scalar, sum of their averaging weights.
+      weight: float scalar, sum of their averaging weights in units of the last one.
     """
 
     players: tuple[PlayerState, PlayerState]
@@ -117,9 +117,9 @@ def step(
     """
     iteration = state.iteration + 1
     t = iteration.astype(state.weight.dtype)
-    added = t**config.gamma if config.gamma else jnp.ones_like(t)
-    weight = state.weight + added
-    update = functools.partial(_update, config.rule, iteration=t, share=added / weight)
+    # Weights t^gamma relative to the last one: their sum cannot overflow.
+    weight = 1 + state.weight * ((t - 1) / t) ** config.gamma
+    update = functools.partial(_update, config.rule, iteration=t, share=1 / weight)
     first = update(trees[0], state.players[0], state.players[1].reach)
     seen = first.reach if config.alternating else state.players[0].reach
     second = update(trees[1], state.players[1], seen)
@@ -270,9 +270,7 @@ class Solver:
         # depend on who is first.
         self._order = (first, 1 - first)
         self.config = config
-        self.dtype = np.dtype(dtype)
-        if self.dtype not in (np.float32, np.float64):
-            raise ValueError(f"dtype={self.dtype} must be float32 or float64")
+        self.dtype = algorithm_lib.check_dtype(dtype)
         self.compile_seconds = 0.0
         self.seconds = 0.0
         host = jax.tree.map(self._cast, (form.arrays[first], form.arrays[1 - first]))
@@ -347,10 +345,6 @@ class Solver:
     def average(self, player: int) -> np.ndarray:
         """float64 [S], the average strategy in sequence form, by logical sequence."""
         return self._sequences(player, self._player(player).average)
-
-    def current(self, player: int) -> np.ndarray:
-        """float64 [S], the last iterate in sequence form, by logical sequence."""
-        return self._sequences(player, self._player(player).reach)
 
     def current_behaviour(self, player: int) -> np.ndarray:
         """float64 [S], the last iterate's action probabilities, by logical sequence."""

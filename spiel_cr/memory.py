@@ -24,7 +24,7 @@ __all__ = [
 # compiled program, then so much a history, infosets' strings included. Measured on
 # games of 9 thousand to 5 million histories (docs/solving.md); rounded up.
 BASE_BYTES = 400_000_000
-BYTES_PER_HISTORY = 550
+BYTES_PER_HISTORY = 500
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _PLAYOUTS = 200
@@ -32,14 +32,14 @@ _PLAYOUTS = 200
 _MARGIN = 2.0
 
 
-def parse_size(text: str | int) -> int:
+def parse_size(text: str | float) -> int:
     """Bytes from 3000000000, "3GB", "500M" or "1.5 GiB" (decimal; i for binary).
 
     Raises:
       ValueError: the text is no size.
     """
-    if isinstance(text, int):
-        return text
+    if not isinstance(text, str):
+        return int(text)
     match = re.fullmatch(r"\s*([\d.]+)\s*([KMGT]?)(I?)B?\s*", text.upper())
     try:
         if match is None:

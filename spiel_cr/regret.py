@@ -92,14 +92,15 @@ def update(
       uniform: float [A, n], the uniform strategy, 0 at padding.
       tolerance: float [A, n], regrets up to this size are taken for zero: what rounding
         leaves of sums that cancel would otherwise decide ties, and turn a uniform
-        strategy into a pure one; infinite at padding.
+        strategy into a pure one. For one iteration; grows with the square root of t.
+        Infinite at padding.
       iteration: float scalar, the iteration that gave `instantaneous`, from 1.
 
     Returns:
       The new cumulative regrets and the next strategy, both float [A, n].
     """
-    # Sums of t terms carry t times the rounding error of one.
-    tolerance = tolerance * iteration
+    # Sums of t terms carry about sqrt(t) times the rounding error of one.
+    tolerance = tolerance * jnp.sqrt(iteration)
     regrets = regrets + instantaneous
     if rule.beta == -math.inf:
         regrets = jnp.where(regrets > tolerance, regrets, 0)

@@ -140,6 +140,7 @@ def resolve(
     """
     config = algorithm_lib.parse_algorithm(algorithm)
     iterations = solving.check_iterations(iterations)
+    algorithm_lib.check_dtype(dtype)
     if opponent_values not in get_args(OpponentValues):
         raise ValueError(
             f"opponent_values={opponent_values!r} must be one of "
@@ -148,7 +149,7 @@ def resolve(
     started = time.perf_counter()
     tree = solving.as_compiled(game, observed=True, memory_limit=memory_limit)
     roles = [subgame.decompose(tree, player) for player in range(2)]
-    solvers: list[cfr.Solver] = []
+    timings: list[tuple[float, float]] = []
     layers = sum(role.num_layers for role in roles)
     total = layers * iterations
     with tqdm(total=total, desc=f"resolve {config.name}", disable=not progress) as bar:
@@ -169,7 +170,7 @@ def resolve(
                 planned=iterations,
             )
             solver.run(iterations, after_chunk=advance)
-            solvers.append(solver)
+            timings.append((solver.seconds, solver.compile_seconds))
             return solver
 
         behaviours = []
@@ -181,8 +182,8 @@ def resolve(
                 )
             behaviours.append(state.behaviour)
     elapsed = time.perf_counter() - started
-    seconds = sum(solver.seconds for solver in solvers)
-    compile_seconds = sum(solver.compile_seconds for solver in solvers)
+    seconds = sum(spent for spent, _ in timings)
+    compile_seconds = sum(spent for _, spent in timings)
     return result_lib.SolveResult(
         tree=tree,
         algorithm=config.name,
@@ -192,5 +193,5 @@ def resolve(
         seconds=seconds,
         compile_seconds=compile_seconds,
         build_seconds=elapsed - seconds - compile_seconds,
-        solves=len(solvers),
+        solves=len(timings),
     )

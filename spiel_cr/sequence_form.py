@@ -34,7 +34,7 @@ __all__ = [
 # What one more block, or one more group of payoff rows, costs in a solver's step,
 # measured in array elements processed in the same time. Fewer, more padded blocks also
 # compile faster.
-_BLOCK_OVERHEAD = 1000
+_BLOCK_OVERHEAD = 4000
 _ROW_GROUP_OVERHEAD = 600
 
 # Regrets smaller than this share of the payoffs below an infoset are rounding errors of

@@ -30,17 +30,26 @@ def as_compiled(
     if isinstance(game, tree_lib.CompiledGame):
         return game
     game = loading.load_game(game)
-    fits = None
-    if memory_limit is not None:
-        fits = memory.check_limit(game, memory.parse_size(memory_limit))
-    return tree_lib.compile_game(game, observed=observed, max_histories=fits)
+    if memory_limit is None:
+        return tree_lib.compile_game(game, observed=observed)
+    fits = memory.check_limit(game, memory.parse_size(memory_limit))
+    try:
+        return tree_lib.compile_game(game, observed=observed, max_histories=fits)
+    except tree_lib.TooManyHistoriesError as error:
+        raise ValueError(
+            f"{game} has more than {fits:,} histories, which is what "
+            f"memory_limit={memory_limit} has room for; raise the limit or choose "
+            f"smaller game parameters"
+        ) from error
 
 
-def check_iterations(iterations: int) -> int:
-    """Returns a whole number >= 1 or raises ValueError."""
+def check_iterations(iterations: int, *, name: str = "iterations") -> int:
+    """Returns a whole number from 1 to 2^31 - 1, or raises ValueError."""
     whole = isinstance(iterations, numbers.Integral)
-    if not whole or isinstance(iterations, bool) or iterations < 1:
-        raise ValueError(f"iterations={iterations!r} must be a whole number >= 1")
+    if not whole or isinstance(iterations, bool) or not 1 <= iterations < 2**31:
+        raise ValueError(
+            f"{name}={iterations!r} must be a whole number from 1 to 2^31 - 1"
+        )
     return int(iterations)
 
 
@@ -58,15 +67,20 @@ class _Goal(NamedTuple):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ValueError(f"{name}={value!r} must be positive")
+        if self.eval_every is not None:
+            check_iterations(self.eval_every, name="eval_every")
 
     def next_look(self, done: int) -> int:
         """The number of iterations at which to evaluate next."""
+        # Looks depend on the count alone, so a resumed run stops where any other does.
+        look = self.iterations
         if self.eval_every is not None:
-            return min(self.iterations, done + self.eval_every)
-        if self.until is not None:
-            grown = max(done + 10, int(done * _EVALUATION_GROWTH))
-            return min(self.iterations, grown)
-        return self.iterations
+            look = (done // self.eval_every + 1) * self.eval_every
+        elif self.until is not None:
+            look = 10
+            while look <= done:
+                look = max(look + 10, int(look * _EVALUATION_GROWTH))
+        return min(self.iterations, look)
 
     def reached(self, nash_conv: float) -> bool:
         return self.until is not None and nash_conv <= self.until
@@ -95,9 +109,9 @@ def solve(
       game: OpenSpiel game string, game, or compiled game.
       algorithm: preset and parameters, such as "cfr+" or "dcfr(alpha=1.5)", see
         `algorithm.parse_algorithm`; or "lp": the exact equilibrium by linear
-        programming, for which the arguments about iterating mean nothing.
+        programming, always in float64 and whatever `iterations` says.
       iterations: how many at most; in one iteration both players are updated once.
-      seconds: stop after this time of iterating.
+      seconds: stop after this time of iterating (what a checkpoint took included).
       until: stop when NashConv of the average strategy, in the game's units, is at
         most this.
       eval_every: compute NashConv every so many iterations, for `result.curve`.
@@ -120,8 +134,11 @@ def solve(
     goal = _Goal(check_iterations(iterations), seconds, until, eval_every)
     goal.check()
     exact = algorithm == "lp"
-    if not exact:
+    if exact:
+        _refuse_with_lp(seconds, until, eval_every, checkpoint_path)
+    else:
         config = algorithm_lib.parse_algorithm(algorithm)
+        algorithm_lib.check_dtype(dtype)
     started = time.perf_counter()
     tree = as_compiled(game, memory_limit=memory_limit)
     build_seconds = time.perf_counter() - started
@@ -132,6 +149,12 @@ def solve(
     if checkpoint_path is not None:
         keeper = checkpoint.Keeper(checkpoint_path, tree, solver, checkpoint_every)
         keeper.resume()
+        if solver.iterations > goal.iterations:
+            raise ValueError(
+                f"the checkpoint {checkpoint_path} has {solver.iterations} iterations "
+                f"already, more than iterations={goal.iterations}; ask for at least as "
+                f"many, or give another path"
+            )
     with tqdm(
         total=goal.iterations,
         initial=solver.iterations,
@@ -166,7 +189,7 @@ def _run(
 
     looks = goal.until is not None or goal.eval_every is not None
     try:
-        stopped = False
+        stopped = goal.seconds is not None and solver.seconds >= goal.seconds
         while solver.iterations < goal.iterations and not stopped:
             target = goal.next_look(solver.iterations)
             stopped = solver.run(target - solver.iterations, after_chunk=after_chunk)
@@ -192,6 +215,15 @@ def _averages(
         for p, infosets in enumerate(tree.infosets)
     )
     return first, second
+
+
+def _refuse_with_lp(*given: object) -> None:
+    """A linear program is not iterated: nothing to stop, look at or continue."""
+    if any(value is not None for value in given):
+        raise ValueError(
+            "algorithm='lp' is exact and does not iterate: leave out seconds, until, "
+            "eval_every and checkpoints"
+        )
 
 
 def _solve_exactly(tree: tree_lib.CompiledGame, build_seconds: float) -> SolveResult:

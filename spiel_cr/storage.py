@@ -73,16 +73,16 @@ def load(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Reads what `save` wrote.
 
     Raises:
-      FileNotFoundError: there is no such file.
+      OSError: there is no such file, or it cannot be read.
       ValueError: the file is not one of ours, or damaged.
     """
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         metadata = json.loads(arrays.pop(_METADATA).tobytes().decode())
-    except FileNotFoundError:
+    except OSError:
         raise
-    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(
             f"{os.fspath(path)} is not a file written by spiel_cr, or it is damaged "
             f"({error}); delete it to start anew"

@@ -24,11 +24,16 @@ __all__ = [
     "CompiledGame",
     "Histories",
     "Infosets",
+    "TooManyHistoriesError",
     "compile_game",
 ]
 
 CHANCE = int(pyspiel.PlayerId.CHANCE)
 TERMINAL = int(pyspiel.PlayerId.TERMINAL)
+
+
+class TooManyHistoriesError(ValueError):
+    """The game has more histories than were allowed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,8 +145,9 @@ def compile_game(
 
     Raises:
       pyspiel.SpielError: OpenSpiel does not know the game.
-      ValueError: the game is not two-player zero-sum, a player forgets something
-        (imperfect recall), or there are more than `max_histories` histories.
+      ValueError: the game is not two-player zero-sum, or a player forgets something
+        (imperfect recall).
+      TooManyHistoriesError: there are more than `max_histories` histories.
     """
     if max_histories is not None and max_histories < 1:
         raise ValueError(f"max_histories={max_histories} must be at least 1")
@@ -191,7 +197,7 @@ class _Walk:
             state, parent, action, chance, seq0, seq1, depth = pop()
             node = len(self._parent)
             if node == self._max_histories:
-                raise ValueError(
+                raise TooManyHistoriesError(
                     f"{self._game} has more than max_histories={node} histories; "
                     f"raise the limit or choose smaller game parameters"
                 )

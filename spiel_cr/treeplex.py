@@ -45,7 +45,7 @@ class Level(NamedTuple):
         sequences, block after block, each block actions-major.
       uniform: one float [A, n_b] for each block: the uniform strategy, 0 at padding.
       tolerance: one float [A, n_b] for each block: how large a regret rounding alone
-        can leave; infinite at padding.
+        can leave in one iteration; infinite at padding.
     """
 
     parent: jax.Array

@@ -161,7 +161,7 @@ def test_the_second_player_may_update_first():
     for solver in (second, mirrored):
         solver.run(25)
     for p in PLAYERS:
-        for what in ("average", "current", "infoset_values"):
+        for what in ("average", "current_behaviour", "infoset_values"):
             np.testing.assert_allclose(
                 getattr(second, what)(p),
                 getattr(mirrored, what)(1 - p),
