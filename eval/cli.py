@@ -16,7 +16,7 @@ from absl.flags import argparse_flags
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 from eval import baselines, judge, plots
-from spiel_cr import memory, solving
+from spiel_cr import memory, solving, storage
 
 __all__ = ["main"]
 
@@ -162,6 +162,9 @@ def _run(arguments: argparse.Namespace) -> None:
     # app.run turns on JAX's chatter about accelerators that are not there.
     logging.set_verbosity(logging.WARNING)
     try:
+        # What cannot be written must be said before the work, not after it.
+        if getattr(arguments, "save", None):
+            storage.check_writable(arguments.save)
         report = arguments.run(arguments)
     except (ValueError, pyspiel.SpielError) as error:
         print(f"spiel-cr: error: {error}", file=sys.stderr)

@@ -91,7 +91,7 @@ def parse_algorithm(algorithm: str | CFRConfig) -> CFRConfig:
     if name not in PRESETS:
         raise ValueError(
             f"algorithm={algorithm!r}: there is no algorithm {name!r}; choose one of "
-            f"{', '.join(PRESETS)}"
+            f"{', '.join(PRESETS)} ; solve also takes lp"
         )
     preset = PRESETS[name]
     unknown = sorted(set(given) - set(_PARAMETERS))

@@ -72,8 +72,14 @@ class Keeper:
                     f"{metadata.get(name)!r}, and this run has {mine!r}; give another "
                     f"checkpoint path or the same arguments"
                 )
-        leaves = [arrays[f"leaf{i}"] for i in range(len(arrays))]
-        self._solver.restore(leaves, seconds=metadata["seconds"])
+        try:
+            leaves = [arrays[f"leaf{i}"] for i in range(len(arrays))]
+            self._solver.restore(leaves, seconds=float(metadata["seconds"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"{os.fspath(self._path)} is a damaged checkpoint ({error!r}); delete "
+                f"it to start anew"
+            ) from error
         return True
 
     def tick(self) -> None:

@@ -47,7 +47,7 @@ def parse_size(text: str | float) -> int:
         number, unit, binary = match.groups()
         base = 1024 ** ("KMGT".index(unit) + 1) if unit and binary else _UNITS[unit]
         return int(float(number) * base)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise ValueError(
             f"memory_limit={text!r} is no size; write a number of bytes, or such as "
             f"500MB, 3GB or 2GiB"

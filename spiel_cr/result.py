@@ -126,11 +126,19 @@ def load_policy(
             f"{path} holds a {metadata.get('kind', 'file of another kind')}, not a "
             f"policy; give a file written by SolveResult.save or --save"
         )
+    try:
+        behaviours = arrays["player0"], arrays["player1"]
+        named, print_of_file = metadata["game"], metadata["fingerprint"]
+    except KeyError as error:
+        raise ValueError(f"{path} is a damaged policy file: {error} missing") from error
     if not isinstance(game, tree_lib.CompiledGame):
-        game = tree_lib.compile_game(loading.load_game(game or metadata["game"]))
-    if storage.fingerprint(game) != metadata["fingerprint"]:
+        game = tree_lib.compile_game(loading.load_game(game or named))
+    if storage.fingerprint(game) != print_of_file:
         raise ValueError(
-            f"{path} holds a policy for {metadata['game']}, not for {game.game}, or "
+            f"{path} holds a policy for {named}, not for {game.game}, or "
             f"the game's rules or information states have changed since"
         )
-    return policy_lib.tabular_policy(game, (arrays["player0"], arrays["player1"]))
+    counts = [infosets.decisions.num_sequences for infosets in game.infosets]
+    if [behaviour.shape for behaviour in behaviours] != [(n,) for n in counts]:
+        raise ValueError(f"{path} is a damaged policy file: arrays of another length")
+    return policy_lib.tabular_policy(game, behaviours)

@@ -187,19 +187,26 @@ def _run(
             keeper.tick()
         return goal.seconds is not None and solver.seconds >= goal.seconds
 
-    looks = goal.until is not None or goal.eval_every is not None
+    def look() -> bool:
+        if goal.until is None and goal.eval_every is None:
+            return False
+        nash_conv = best_response.nash_conv(
+            solver.form, (solver.average(0), solver.average(1))
+        )
+        curve.append(CurvePoint(solver.iterations, solver.seconds, nash_conv))
+        bar.set_postfix(nash_conv=f"{nash_conv:.2e}")
+        return goal.reached(nash_conv)
+
     try:
         stopped = goal.seconds is not None and solver.seconds >= goal.seconds
+        # A resumed run may stand where an uninterrupted one looked, and stopped.
+        done = solver.iterations
+        if done and goal.next_look(done - 1) == done:
+            stopped = look() or stopped
         while solver.iterations < goal.iterations and not stopped:
             target = goal.next_look(solver.iterations)
             stopped = solver.run(target - solver.iterations, after_chunk=after_chunk)
-            if looks:
-                nash_conv = best_response.nash_conv(
-                    solver.form, (solver.average(0), solver.average(1))
-                )
-                curve.append(CurvePoint(solver.iterations, solver.seconds, nash_conv))
-                bar.set_postfix(nash_conv=f"{nash_conv:.2e}")
-                stopped = stopped or goal.reached(nash_conv)
+            stopped = look() or stopped
     finally:
         if keeper is not None:
             keeper.write()

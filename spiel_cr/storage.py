@@ -6,6 +6,7 @@ import os
 import pathlib
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Mapping
 from importlib import metadata as importlib_metadata
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 from spiel_cr import sequence_form
 from spiel_cr import tree as tree_lib
 
-__all__ = ["Path", "fingerprint", "load", "save", "versions"]
+__all__ = ["Path", "check_writable", "fingerprint", "load", "save", "versions"]
 
 Path = str | os.PathLike[str]
 
@@ -44,6 +45,16 @@ def fingerprint(game: tree_lib.CompiledGame | sequence_form.SequenceForm) -> str
     return digest.hexdigest()
 
 
+def check_writable(path: Path) -> None:
+    """Raises ValueError, before any work, if `save` could not write to `path`."""
+    target = pathlib.Path(path)
+    folder = target.parent.absolute()
+    while not folder.exists():
+        folder = folder.parent
+    if target.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise ValueError(f"{target} cannot be written; give the path of a file")
+
+
 def save(
     path: Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]
 ) -> None:
@@ -63,6 +74,10 @@ def save(
             np.savez(file, allow_pickle=False, **{_METADATA: text}, **dict(arrays))
             file.flush()
             os.fsync(file.fileno())
+        # mkstemp's files are private; give this one the usual permissions.
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
         os.replace(temporary, target)
     except BaseException:
         pathlib.Path(temporary).unlink(missing_ok=True)
@@ -79,10 +94,20 @@ def load(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
-        metadata = json.loads(arrays.pop(_METADATA).tobytes().decode())
+        metadata = json.loads(bytes(arrays.pop(_METADATA)).decode())
+        if not isinstance(metadata, dict):
+            raise ValueError("its metadata are no table")
     except OSError:
         raise
-    except (KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (
+        AttributeError,
+        EOFError,
+        KeyError,
+        TypeError,
+        ValueError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:
         raise ValueError(
             f"{os.fspath(path)} is not a file written by spiel_cr, or it is damaged "
             f"({error}); delete it to start anew"
