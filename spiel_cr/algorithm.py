@@ -140,5 +140,5 @@ def check_dtype(dtype: np.typing.DTypeLike) -> np.dtype:
     except TypeError:
         found = None
     if found not in (np.float32, np.float64):
-        raise ValueError(f"dtype={dtype!r} must be float32 or float64")
+        raise ValueError(f"dtype={found or dtype} must be float32 or float64")
     return found
