@@ -180,7 +180,11 @@ def _run(arguments: argparse.Namespace) -> None:
 
 
 def _info(arguments: argparse.Namespace) -> dict[str, object]:
-    tree = solving.as_compiled(arguments.game, memory_limit=arguments.memory_limit)
+    game = spiel_cr.load_game(arguments.game)
+    need = memory.estimate_bytes(game)
+    text = f"estimated memory to solve it: {need / 1e9:.2g} GB (often low)"
+    print(text, file=sys.stderr)
+    tree = solving.as_compiled(game, memory_limit=arguments.memory_limit)
     sizes: dict[str, object] = {
         "histories": len(tree.histories),
         "terminals": tree.num_terminals,

@@ -15,6 +15,7 @@ __all__ = [
     "BASE_BYTES",
     "BYTES_PER_HISTORY",
     "check_limit",
+    "estimate_bytes",
     "estimate_histories",
     "parse_size",
     "peak_bytes",
@@ -81,6 +82,14 @@ def estimate_histories(
     return total / playouts
 
 
+def estimate_bytes(game: pyspiel.Game) -> float:
+    """Memory that compiling and solving a game will take, in bytes; inf if immense.
+
+    From `estimate_histories`, so it is often low on skewed trees.
+    """
+    return BASE_BYTES + estimate_histories(game) * BYTES_PER_HISTORY
+
+
 def check_limit(game: pyspiel.Game, limit: int) -> int:
     """Refuses a game that clearly exceeds a memory limit, before walking it.
 
@@ -99,11 +108,11 @@ def check_limit(game: pyspiel.Game, limit: int) -> int:
             f"memory_limit={limit / 1e9:.2g} GB is too little for any game: OpenSpiel "
             f"and JAX alone take about {BASE_BYTES / 1e9:.2g} GB"
         )
-    estimate = estimate_histories(game)
-    need = BASE_BYTES + estimate * BYTES_PER_HISTORY
-    if estimate * BYTES_PER_HISTORY > _MARGIN * (limit - BASE_BYTES):
+    need = estimate_bytes(game)
+    if need - BASE_BYTES > _MARGIN * (limit - BASE_BYTES):
+        histories = (need - BASE_BYTES) / BYTES_PER_HISTORY
         raise ValueError(
-            f"{game} has about {estimate:.2g} histories, which would take about "
+            f"{game} has about {histories:.2g} histories, which would take about "
             f"{need / 1e9:.2g} GB, and memory_limit is {limit / 1e9:.2g} GB; raise the "
             f"limit or choose smaller game parameters"
         )
