@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from spiel_cr import algorithm as algorithm_lib
+from spiel_cr import policy as policy_lib
 from spiel_cr import regret, sequence_form, treeplex
 
 __all__ = ["CFRState", "PlayerState", "Solver", "init", "step"]
@@ -345,6 +346,11 @@ class Solver:
     def average(self, player: int) -> np.ndarray:
         """float64 [S], the average strategy in sequence form, by logical sequence."""
         return self._sequences(player, self._player(player).average)
+
+    def average_behaviour(self, player: int) -> np.ndarray:
+        """float64 [S], the average strategy's action probabilities."""
+        decisions = self.form.decisions[player]
+        return policy_lib.behaviour_from_reach(decisions, self.average(player))
 
     def current_behaviour(self, player: int) -> np.ndarray:
         """float64 [S], the last iterate's action probabilities, by logical sequence."""

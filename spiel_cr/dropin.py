@@ -56,10 +56,7 @@ class CFRSolver:
 
     def average_policy(self) -> openspiel_policy.TabularPolicy:
         """The average strategy so far; uniform before the first iteration."""
-        behaviours = [
-            policy_lib.behaviour_from_reach(infosets.decisions, self._solver.average(p))
-            for p, infosets in enumerate(self._tree.infosets)
-        ]
+        behaviours = [self._solver.average_behaviour(p) for p in range(2)]
         return policy_lib.tabular_policy(self._tree, behaviours)
 
     def current_policy(self) -> openspiel_policy.TabularPolicy:

@@ -166,7 +166,7 @@ def solve(
         tree=tree,
         algorithm=config.name,
         iterations=solver.iterations,
-        average=_averages(tree, solver),
+        average=(solver.average_behaviour(0), solver.average_behaviour(1)),
         current=(solver.current_behaviour(0), solver.current_behaviour(1)),
         seconds=solver.seconds,
         compile_seconds=solver.compile_seconds,
@@ -211,17 +211,6 @@ def _run(
         if keeper is not None:
             keeper.write()
     return tuple(curve)
-
-
-def _averages(
-    tree: tree_lib.CompiledGame, solver: cfr.Solver
-) -> tuple[np.ndarray, np.ndarray]:
-    """Both average strategies as action probabilities."""
-    first, second = (
-        policy_lib.behaviour_from_reach(infosets.decisions, solver.average(p))
-        for p, infosets in enumerate(tree.infosets)
-    )
-    return first, second
 
 
 def _refuse_with_lp(*given: object) -> None:
