@@ -185,7 +185,7 @@ def disagreement(form: sequence_form.SequenceForm) -> dict[str, Any]:
 
 def _difference(form: sequence_form.SequenceForm) -> float:
     yardstick = CReference(form)
-    solver = cfr.Solver(form, config=algorithm.PRESETS["cfr+"])
+    solver = cfr.make_solver(form, config=algorithm.PRESETS["cfr+"])
     yardstick.run(_ITERATIONS)
     solver.run(_ITERATIONS)
     differences = [yardstick.average(p) - solver.average(p) for p in (0, 1)]

@@ -202,7 +202,7 @@ class _SpielCR(_Compiled):
     def reset(self) -> None:
         from spiel_cr import cfr
 
-        self._solver = cfr.Solver(
+        self._solver = cfr.make_solver(
             self._tree.form, config=self._config, dtype=np.dtype(self._dtype)
         )
 

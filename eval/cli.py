@@ -96,20 +96,22 @@ def _add_solver_arguments(parser: argparse.ArgumentParser, *, algorithm: str) ->
         "--algorithm",
         default=algorithm,
         help=f"one of {', '.join(spiel_cr.PRESETS)}, with parameters if you like: "
-        f"'dcfr(alpha=1.5,beta=0,gamma=2)'; solve also takes lp, the exact solution "
-        f"by linear programming (default %(default)s)",
+        f"'dcfr(alpha=1.5,beta=0,gamma=2)'; solve also takes "
+        f"{', '.join(spiel_cr.SAMPLED_PRESETS)}, which sample, as in "
+        f"'vr-mccfr(epsilon=0.6,baseline=average,decay=0.5,batch=1024)', and lp, the "
+        f"exact solution by linear programming (default %(default)s)",
     )
     parser.add_argument(
         "--iterations",
         type=int,
-        default=1000,
-        help="iterations of every solve (default %(default)s)",
+        help="iterations of every solve (default 1000; solve with --seconds or --until "
+        "goes on until then)",
     )
     parser.add_argument(
         "--dtype",
         choices=("float64", "float32"),
-        default="float64",
-        help="arithmetic; float32 stalls earlier (default %(default)s)",
+        help="arithmetic; float32 stalls earlier (default float64, or float32 for "
+        "algorithms that sample)",
     )
     parser.add_argument(
         "--memory-limit",
@@ -211,6 +213,7 @@ def _solve(arguments: argparse.Namespace) -> dict[str, object]:
         seconds=arguments.seconds,
         until=arguments.until,
         eval_every=arguments.eval_every,
+        seed=arguments.seed,
         dtype=arguments.dtype,
         memory_limit=arguments.memory_limit,
         checkpoint_path=arguments.checkpoint,
@@ -234,9 +237,9 @@ def _resolve(arguments: argparse.Namespace) -> dict[str, object]:
         compare = arguments.game is None
     result = spiel_cr.resolve(
         game,
-        arguments.iterations,
+        arguments.iterations or 1000,
         arguments.algorithm,
-        dtype=arguments.dtype,
+        dtype=arguments.dtype or "float64",
         memory_limit=arguments.memory_limit,
         progress=True,
     )
@@ -257,6 +260,7 @@ def _report(
         "game": game,
         "algorithm": result.algorithm,
         "iterations": result.iterations,
+        "trajectories": result.trajectories,
         "nash_conv": verdict.nash_conv,
         "game_value": verdict.game_value,
         "seconds": result.seconds,
@@ -265,6 +269,8 @@ def _report(
         "peak_memory_bytes": memory.peak_bytes(),
     }
     print(f"{game}, {result.algorithm}, {result.iterations} iterations", end="")
+    if result.trajectories:
+        print(f", {result.trajectories:,} trajectories", end="")
     print(f" in each of {result.solves} solves" if result.solves > 1 else "")
     print(f"  NashConv    {verdict.nash_conv:.3e}  (OpenSpiel, exact)")
     print(f"  game value  {verdict.game_value:+.6f}  (player 0, under this policy)")

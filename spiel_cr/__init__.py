@@ -4,7 +4,14 @@ The way of the data: game string → `compile_game` → `solve` or `resolve` →
 OpenSpiel's own tools judge.
 """
 
-from spiel_cr.algorithm import PRESETS, CFRConfig, parse_algorithm
+from spiel_cr.algorithm import (
+    PRESETS,
+    SAMPLED_PRESETS,
+    CFRConfig,
+    MCCFRConfig,
+    parse_algorithm,
+    parse_any,
+)
 from spiel_cr.dropin import CFRSolver
 from spiel_cr.loading import load_game
 from spiel_cr.resolving import OpponentValues, resolve
@@ -14,7 +21,9 @@ from spiel_cr.tree import CompiledGame, compile_game
 
 __all__ = [
     "PRESETS",
+    "SAMPLED_PRESETS",
     "CFRConfig",
+    "MCCFRConfig",
     "CFRSolver",
     "CompiledGame",
     "OpponentValues",
@@ -23,6 +32,7 @@ __all__ = [
     "load_game",
     "load_policy",
     "parse_algorithm",
+    "parse_any",
     "resolve",
     "solve",
 ]

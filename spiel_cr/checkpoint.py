@@ -8,8 +8,9 @@ import time
 import jax
 import numpy as np
 
-from spiel_cr import cfr, storage
+from spiel_cr import driver, storage
 from spiel_cr import tree as tree_lib
+from spiel_cr.result import CurvePoint
 
 __all__ = ["Keeper"]
 
@@ -19,14 +20,19 @@ class Keeper:
 
     The state is all there is: a resumed solve gives the same bits as one that was never
     interrupted.
+
+    Attributes:
+      curve: what was evaluated so far; kept in the file too. Append to it.
     """
 
     def __init__(
         self,
         path: storage.Path,
         tree: tree_lib.CompiledGame,
-        solver: cfr.Solver,
+        solver: driver.Solver,
         every: float,
+        *,
+        seed: int | None = None,
     ) -> None:
         """Prepares; nothing is read or written yet.
 
@@ -35,6 +41,7 @@ class Keeper:
           tree: the game.
           solver: whose state to keep.
           every: seconds between writes.
+          seed: of the run, where it samples.
 
         Raises:
           ValueError: `every` is not positive.
@@ -54,7 +61,9 @@ class Keeper:
             # JSON has no infinity.
             "config": repr(config),
             "dtype": solver.dtype.name,
+            "seed": seed,
         }
+        self.curve: list[CurvePoint] = []
 
     def resume(self) -> bool:
         """Puts the file's state into the solver; False where there is no file.
@@ -74,12 +83,14 @@ class Keeper:
                 )
         try:
             leaves = [arrays[f"leaf{i}"] for i in range(len(arrays))]
+            curve = [CurvePoint(*point) for point in metadata["curve"]]
             self._solver.restore(leaves, seconds=float(metadata["seconds"]))
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(
                 f"{os.fspath(self._path)} is a damaged checkpoint ({error!r}); delete "
                 f"it to start anew"
             ) from error
+        self.curve[:] = curve
         return True
 
     def tick(self) -> None:
@@ -97,6 +108,7 @@ class Keeper:
                 **self._identity,
                 "iterations": self._solver.iterations,
                 "seconds": self._solver.seconds,
+                "curve": [list(point) for point in self.curve],
                 "versions": storage.versions(),
             },
         )

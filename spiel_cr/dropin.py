@@ -42,7 +42,7 @@ class CFRSolver:
         """
         config = algorithm_lib.parse_algorithm(algorithm)
         self._tree = solving.as_compiled(game)
-        self._solver = cfr.Solver(self._tree.form, config=config, dtype=dtype)
+        self._solver = cfr.make_solver(self._tree.form, config=config, dtype=dtype)
         self.game = self._tree.game
 
     @property

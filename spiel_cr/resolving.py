@@ -21,7 +21,7 @@ import pyspiel
 from tqdm import tqdm
 
 from spiel_cr import algorithm as algorithm_lib
-from spiel_cr import best_response, cfr, gadget, solving, subgame
+from spiel_cr import best_response, cfr, driver, gadget, solving, subgame
 from spiel_cr import policy as policy_lib
 from spiel_cr import result as result_lib
 from spiel_cr import tree as tree_lib
@@ -61,7 +61,7 @@ def resolve_layer(
     decomposition: subgame.Decomposition,
     layer: int,
     state: LayerState,
-    solver_of: Callable[[subgame.Decomposition, gadget.Forest], cfr.Solver],
+    solver_of: Callable[[subgame.Decomposition, gadget.Forest], driver.Solver],
     *,
     opponent_values: OpponentValues = "iterates",
 ) -> LayerState:
@@ -157,11 +157,13 @@ def resolve(
         def advance(count: int) -> None:
             bar.update(count)
 
-        def solver_of(role: subgame.Decomposition, forest: gadget.Forest) -> cfr.Solver:
+        def solver_of(
+            role: subgame.Decomposition, forest: gadget.Forest
+        ) -> driver.Solver:
             # The player updates first. Its opponent's mean values are then against
             # strategies one iteration newer than the average's, yet measured over many
             # games this order is the better one as often as not, and by more.
-            solver = cfr.Solver(
+            solver = cfr.make_solver(
                 forest.form,
                 config=config,
                 dtype=dtype,

@@ -43,6 +43,7 @@ class SolveResult:
       compile_seconds: time spent tracing and compiling JAX programs.
       build_seconds: time spent walking the game and laying out arrays.
       solves: how many solves that took.
+      trajectories: how many were sampled; 0 for full-width algorithms.
       curve: NashConv on the way, where it was asked for.
     """
 
@@ -55,6 +56,7 @@ class SolveResult:
     compile_seconds: float
     build_seconds: float
     solves: int = 1
+    trajectories: int = 0
     curve: tuple[CurvePoint, ...] = ()
 
     @property

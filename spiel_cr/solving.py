@@ -9,7 +9,17 @@ import pyspiel
 from tqdm import tqdm
 
 from spiel_cr import algorithm as algorithm_lib
-from spiel_cr import best_response, cfr, checkpoint, loading, lp, memory, storage
+from spiel_cr import (
+    best_response,
+    cfr,
+    checkpoint,
+    driver,
+    loading,
+    lp,
+    mccfr,
+    memory,
+    storage,
+)
 from spiel_cr import policy as policy_lib
 from spiel_cr import tree as tree_lib
 from spiel_cr.result import CurvePoint, SolveResult
@@ -17,6 +27,8 @@ from spiel_cr.result import CurvePoint, SolveResult
 __all__ = ["as_compiled", "check_iterations", "solve"]
 
 Game: TypeAlias = str | pyspiel.Game | tree_lib.CompiledGame
+
+_NO_LIMIT = 2**31 - 1
 
 # With `until` and no `eval_every`, NashConv is computed each time that the iterations
 # have grown by this factor.
@@ -88,35 +100,41 @@ class _Goal(NamedTuple):
 
 def solve(
     game: Game,
-    algorithm: str | algorithm_lib.CFRConfig = "cfr+",
-    iterations: int = 1000,
+    algorithm: str | algorithm_lib.CFRConfig | algorithm_lib.MCCFRConfig = "cfr+",
+    iterations: int | None = None,
     *,
     seconds: float | None = None,
     until: float | None = None,
     eval_every: int | None = None,
-    dtype: np.typing.DTypeLike = np.float64,
+    seed: int = 0,
+    dtype: np.typing.DTypeLike | None = None,
     memory_limit: int | str | None = None,
     checkpoint_path: storage.Path | None = None,
     checkpoint_every: float = 60.0,
     progress: bool = False,
 ) -> SolveResult:
-    """Solves a game with a member of the CFR family, or exactly.
+    """Solves a game with a member of the CFR family, sampled or not, or exactly.
 
     The run is deterministic: the same arguments (without `seconds`) give the same bits
     on the same machine, interrupted and resumed or not.
 
     Args:
       game: OpenSpiel game string, game, or compiled game.
-      algorithm: preset and parameters, such as "cfr+" or "dcfr(alpha=1.5)", see
-        `algorithm.parse_algorithm`; or "lp": the exact equilibrium by linear
-        programming, always in float64 and whatever `iterations` says.
-      iterations: how many at most; in one iteration both players are updated once.
+      algorithm: preset and parameters, such as "cfr+", "dcfr(alpha=1.5)" or
+        "vr-mccfr(batch=1024)", see `algorithm.parse_any`; or "lp": the exact
+        equilibrium by linear programming, always in float64 and whatever `iterations`
+        says.
+      iterations: how many at most; in one iteration both players are updated once, a
+        sampled algorithm draws a batch of trajectories for each. By default 1000, or
+        no limit where `seconds` or `until` says when to stop.
       seconds: stop after this time of iterating (what a checkpoint took included).
       until: stop when NashConv of the average strategy, in the game's units, is at
         most this.
       eval_every: compute NashConv every so many iterations, for `result.curve`.
+      seed: of what is sampled; full-width algorithms sample nothing.
       dtype: arithmetic, float64 or float32. float32 takes half the memory and stalls
-        earlier.
+        earlier. By default float32 for sampled algorithms, whose noise is larger than
+        its rounding, and float64 for all others.
       memory_limit: bytes, or a size like "3GB"; refuse larger games.
       checkpoint_path: a file to continue from where it exists, and to write to.
       checkpoint_every: seconds between writes; the last state is written too, also
@@ -131,23 +149,38 @@ def solve(
       ValueError: the game is not two-player zero-sum with perfect recall or too large,
         a bad argument, or a checkpoint of another run.
     """
+    if iterations is None:
+        iterations = 1000 if seconds is None and until is None else _NO_LIMIT
     goal = _Goal(check_iterations(iterations), seconds, until, eval_every)
     goal.check()
     exact = algorithm == "lp"
     if exact:
         _refuse_with_lp(seconds, until, eval_every, checkpoint_path)
     else:
-        config = algorithm_lib.parse_algorithm(algorithm)
-        algorithm_lib.check_dtype(dtype)
+        config = algorithm_lib.parse_any(algorithm)
+        algorithm_lib.check_dtype(np.float64 if dtype is None else dtype)
     started = time.perf_counter()
     tree = as_compiled(game, memory_limit=memory_limit)
     build_seconds = time.perf_counter() - started
     if exact:
         return _solve_exactly(tree, build_seconds)
-    solver = cfr.Solver(tree.form, config=config, dtype=dtype)
+    batch = 0
+    if isinstance(config, algorithm_lib.MCCFRConfig):
+        batch = config.batch
+        solver = mccfr.make_solver(
+            tree, config=config, dtype=dtype or np.float32, seed=seed
+        )
+    else:
+        solver = cfr.make_solver(tree.form, config=config, dtype=dtype or np.float64)
     keeper = None
     if checkpoint_path is not None:
-        keeper = checkpoint.Keeper(checkpoint_path, tree, solver, checkpoint_every)
+        keeper = checkpoint.Keeper(
+            checkpoint_path,
+            tree,
+            solver,
+            checkpoint_every,
+            seed=seed if batch else None,
+        )
         keeper.resume()
         if solver.iterations > goal.iterations:
             raise ValueError(
@@ -156,7 +189,7 @@ def solve(
                 f"many, or give another path"
             )
     with tqdm(
-        total=goal.iterations,
+        total=None if goal.iterations == _NO_LIMIT else goal.iterations,
         initial=solver.iterations,
         desc=config.name,
         disable=not progress,
@@ -171,15 +204,16 @@ def solve(
         seconds=solver.seconds,
         compile_seconds=solver.compile_seconds,
         build_seconds=build_seconds,
+        trajectories=2 * batch * solver.iterations,
         curve=curve,
     )
 
 
 def _run(
-    solver: cfr.Solver, goal: _Goal, keeper: checkpoint.Keeper | None, bar: tqdm
+    solver: driver.Solver, goal: _Goal, keeper: checkpoint.Keeper | None, bar: tqdm
 ) -> tuple[CurvePoint, ...]:
     """Iterates to the goal; checkpoints on the way and at the end, however it comes."""
-    curve: list[CurvePoint] = []
+    curve = [] if keeper is None else keeper.curve
 
     def after_chunk(count: int) -> bool:
         bar.update(count)
@@ -190,10 +224,12 @@ def _run(
     def look() -> bool:
         if goal.until is None and goal.eval_every is None:
             return False
-        nash_conv = best_response.nash_conv(
-            solver.form, (solver.average(0), solver.average(1))
-        )
-        curve.append(CurvePoint(solver.iterations, solver.seconds, nash_conv))
+        if not curve or curve[-1].iterations < solver.iterations:
+            nash_conv = best_response.nash_conv(
+                solver.form, (solver.average(0), solver.average(1))
+            )
+            curve.append(CurvePoint(solver.iterations, solver.seconds, nash_conv))
+        nash_conv = curve[-1].nash_conv
         bar.set_postfix(nash_conv=f"{nash_conv:.2e}")
         return goal.reached(nash_conv)
 

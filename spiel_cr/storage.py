@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import pathlib
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -68,19 +67,17 @@ def save(
     target = pathlib.Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     text = np.frombuffer(json.dumps(dict(metadata)).encode(), np.uint8)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    # Always the same name, so that a process killed here leaves one file at most, which
+    # the next write takes over.
+    temporary = target.with_name(f".{target.name}.part")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("wb") as file:
             np.savez(file, allow_pickle=False, **{_METADATA: text}, **dict(arrays))
             file.flush()
             os.fsync(file.fileno())
-        # mkstemp's files are private; give this one the usual permissions.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
         os.replace(temporary, target)
     except BaseException:
-        pathlib.Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 

@@ -23,7 +23,7 @@ PLAYERS = (0, 1)
 
 
 def solver_of(form, name, **options):
-    return cfr.Solver(form, config=algorithm.parse_algorithm(name), **options)
+    return cfr.make_solver(form, config=algorithm.parse_algorithm(name), **options)
 
 
 def average_behaviour(solver, player):

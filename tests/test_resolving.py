@@ -136,7 +136,7 @@ def solver_of(variant, iterations):
     """Solves forests as `resolve` does."""
 
     def solve(d, forest):
-        solver = cfr.Solver(
+        solver = cfr.make_solver(
             forest.form,
             config=algorithm.parse_algorithm(variant),
             values=True,
@@ -173,7 +173,7 @@ def test_the_first_layer_is_the_whole_game():
         d = subgame.decompose(compiled, p)
         start = resolving.initial_state(d)
         state = resolving.resolve_layer(d, 1, start, solver_of("cfr+", 40))
-        whole = cfr.Solver(
+        whole = cfr.make_solver(
             compiled.form, config=algorithm.parse_algorithm("cfr+"), first=p
         )
         whole.run(40)

@@ -1,0 +1,327 @@
+"""Third stage: Monte Carlo CFR, sampled solvers as one jitted step.
+
+An iteration samples a batch of trajectories for each player (`trajectories.py`), takes
+the mean of their estimates for the counterfactual values of actions, and from there on
+is an iteration of the full-width family: the same regret rules on the same blocks
+(`cfr.update_block`), the same averages. With a batch of one it is the textbook
+algorithm of its scheme.
+
+Lanctot et al. 2009, "Monte Carlo sampling for regret minimization in extensive games";
+Schmid et al. 2019, "Variance reduction in Monte Carlo counterfactual regret
+minimization (VR-MCCFR) for extensive form games using baselines"; Lisý et al. 2015,
+"Online Monte Carlo counterfactual regret minimization for search in imperfect
+information games".
+"""
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.stats import qmc
+
+from spiel_cr import algorithm as algorithm_lib
+from spiel_cr import baselines, cfr, descent, driver, sampling, trajectories, treeplex
+from spiel_cr import tree as tree_lib
+
+__all__ = ["MCCFRState", "Problem", "draw_points", "init", "make_solver", "step"]
+
+
+class Problem(NamedTuple):
+    """A game as sampled solvers take it.
+
+    Attributes:
+      trees: each player's treeplex; only its blocks are used.
+      samples: the histories.
+      points: float [D + 1, B], evenly spread points of which each iteration uses a
+        randomly shifted copy; None where draws are independent.
+    """
+
+    trees: tuple[treeplex.Treeplex, treeplex.Treeplex]
+    samples: sampling.SampleTree
+    points: jax.Array | None
+
+
+class MCCFRState(NamedTuple):
+    """State of a sampled solve.
+
+    Attributes:
+      players: one PlayerState each. With sampled averaging, `average` holds the mean
+        contribution to each action instead of its reach.
+      iteration: int scalar, iterations done.
+      weight: float scalar, sum of their averaging weights in units of the last one.
+      key: uint32 [2], of JAX's random numbers to come.
+      baseline: see `baselines.py`.
+      known: bool [T + A] or None, the incremental tree.
+    """
+
+    players: tuple[driver.PlayerState, driver.PlayerState]
+    iteration: jax.Array
+    weight: jax.Array
+    key: jax.Array
+    baseline: baselines.Table
+    known: jax.Array | None
+
+
+def draw_points(depths: int, batch: int) -> np.ndarray:
+    """float64 [depths, batch], the first points of a Sobol sequence."""
+    power = max(0, int(np.ceil(np.log2(batch))))
+    points = qmc.Sobol(depths, scramble=False).random_base2(power)
+    return np.ascontiguousarray(points[:batch].T)
+
+
+def init(
+    problem: Problem,
+    plan: sampling.Plan,
+    config: algorithm_lib.MCCFRConfig,
+    *,
+    seed: int,
+) -> MCCFRState:
+    """Uniform strategies, zero regrets and baselines; numpy arrays.
+
+    Args:
+      problem: the game, numpy arrays.
+      plan: from `sampling.build`.
+      config: algorithm.
+      seed: of all random numbers.
+    """
+    full = cfr.init(problem.trees)
+    width = max(shape.width for shape in plan)
+    dtype = np.dtype(full.weight.dtype)
+    known = None
+    if config.incremental:
+        known = np.zeros(len(problem.samples.row_of) + width, bool)
+    return MCCFRState(
+        players=full.players,
+        iteration=full.iteration,
+        weight=full.weight,
+        key=np.asarray(jax.random.key_data(jax.random.key(seed))),  # type: ignore[arg-type]
+        baseline=baselines.init(config.baseline, problem.samples, plan, dtype),
+        known=known,  # type: ignore[arg-type]
+    )
+
+
+def step(
+    problem: Problem,
+    state: MCCFRState,
+    *,
+    plan: sampling.Plan,
+    config: algorithm_lib.MCCFRConfig,
+) -> MCCFRState:
+    """One iteration: a batch of trajectories and an update for each player.
+
+    Args:
+      problem: the game.
+      state: the state to advance.
+      plan: from `sampling.build`.
+      config: algorithm.
+    """
+    iteration = state.iteration + 1
+    t = iteration.astype(state.weight.dtype)
+    weight = 1 + state.weight * ((t - 1) / t) ** config.gamma
+    key, *keys = jax.random.split(jax.random.wrap_key_data(state.key), 3)
+    players, baseline, known = list(state.players), state.baseline, state.known
+    old = _strategy(problem, plan, state.players)
+    for p in range(2):
+        strategy = old
+        if config.alternating and p:
+            strategy = _strategy(problem, plan, (players[0], players[1]))
+        if config.baseline == "oracle":
+            baseline = baselines.refresh(problem.samples, plan, strategy)
+        tables = descent.Tables(
+            strategy=strategy,
+            cumulative=_cumulative(problem, plan, state, p, config),
+            baseline=baseline,
+            known=known,
+        )
+        draws, targeted = _draw(problem, plan, keys[p], strategy.dtype, config)
+        sample = trajectories.sample(
+            problem.samples,
+            tables,
+            draws,
+            targeted,
+            jnp.full(config.batch, 1 / config.batch, strategy.dtype),
+            plan=plan,
+            player=p,
+            config=config,
+        )
+        baseline, known = sample.baseline, sample.known
+        players[p] = _update(
+            problem, p, players[p], sample, config, iteration=t, share=1 / weight
+        )
+    return MCCFRState(
+        players=(players[0], players[1]),
+        iteration=iteration,
+        weight=weight,
+        key=jax.random.key_data(key),
+        baseline=baseline,
+        known=known,
+    )
+
+
+def _strategy(
+    problem: Problem,
+    plan: sampling.Plan,
+    players: tuple[driver.PlayerState, driver.PlayerState],
+) -> jax.Array:
+    """float [T + A], strategies and chance probabilities by entry."""
+    samples = problem.samples
+    parts = []
+    for player, positions in zip(players, samples.positions, strict=True):
+        blocks = [b.reshape(-1) for level in player.strategy for b in level]
+        by_position = jnp.concatenate([jnp.ones(1, player.reach.dtype), *blocks])
+        parts.append(by_position[positions])
+    width = max(shape.width for shape in plan)
+    padding = jnp.zeros(width, samples.chance.dtype)
+    return jnp.concatenate([*parts, samples.chance, padding])
+
+
+def _cumulative(
+    problem: Problem,
+    plan: sampling.Plan,
+    state: MCCFRState,
+    player: int,
+    config: algorithm_lib.MCCFRConfig,
+) -> jax.Array | None:
+    """float [T + A], the sum of a player's past reaches; only where it is needed."""
+    if config.scheme != "average":
+        return None
+    samples = problem.samples
+    sizes = [len(positions) for positions in samples.positions]
+    total = state.weight * state.players[player].average[samples.positions[player]]
+    before = jnp.zeros(player * sizes[0], total.dtype)
+    entries = len(samples.row_of) + max(shape.width for shape in plan)
+    after = jnp.zeros(entries - len(before) - len(total), total.dtype)
+    return jnp.concatenate([before, total, after])
+
+
+def _draw(
+    problem: Problem,
+    plan: sampling.Plan,
+    key: jax.Array,
+    dtype: np.dtype,
+    config: algorithm_lib.MCCFRConfig,
+) -> tuple[jax.Array, jax.Array | None]:
+    """Draws [D, B] for the depths, and who is targeted."""
+    # In single precision always: the same draws, so nearly the same run, in both.
+    if problem.points is None:
+        shape = (len(plan), config.batch)
+        draws = jax.random.uniform(key, shape, jnp.float32)
+    else:
+        # A randomly shifted point set (Cranley & Patterson 1976): every trajectory's
+        # draws are uniform and independent over depths.
+        shift = jax.random.uniform(key, (len(plan), 1), jnp.float32)
+        draws = (problem.points.astype(jnp.float32) + shift) % 1
+    draws = draws.astype(dtype)
+    targeted = None
+    if problem.samples.levels[0].target is not None:
+        targeted = draws[-1] < config.delta
+    return draws[:-1], targeted
+
+
+def _update(
+    problem: Problem,
+    player: int,
+    state: driver.PlayerState,
+    sample: trajectories.Sample,
+    config: algorithm_lib.MCCFRConfig,
+    *,
+    iteration: jax.Array,
+    share: jax.Array,
+) -> driver.PlayerState:
+    """Regrets, next strategy and averages from sampled values."""
+    tree = problem.trees[player]
+    entries = problem.samples.entries[player]
+    values = sample.values[entries]
+    strategy, regrets = [], []
+    begin = 1
+    levels = zip(tree.levels, state.strategy, state.regrets, strict=True)
+    for level, old_strategy, old_regrets in levels:
+        new_strategy, new_regrets = [], []
+        blocks = zip(
+            old_strategy, old_regrets, level.uniform, level.tolerance, strict=True
+        )
+        for old, cumulative, uniform, tolerance in blocks:
+            actions = values[begin : begin + uniform.size].reshape(uniform.shape)
+            begin += uniform.size
+            _, block_regrets, block = cfr.update_block(
+                config.rule, actions, old, cumulative, uniform, tolerance, iteration
+            )
+            new_regrets.append(block_regrets)
+            new_strategy.append(block)
+        strategy.append(tuple(new_strategy))
+        regrets.append(tuple(new_regrets))
+    added = state.reach
+    if sample.visits is not None:
+        rows = jnp.append(problem.samples.row_of, len(problem.samples.row_of))
+        flat = [b.reshape(-1) for level in state.strategy for b in level]
+        by_position = jnp.concatenate([jnp.ones(1, added.dtype), *flat])
+        added = sample.visits[rows[entries]] * by_position
+    return driver.PlayerState(
+        strategy=tuple(strategy),
+        regrets=tuple(regrets),
+        reach=treeplex.reach(tree, tuple(strategy)),
+        average=state.average + share * (added - state.average),
+        values=None,
+    )
+
+
+@functools.partial(jax.jit, static_argnames=("plan", "config"))
+def _run(
+    problem: Problem,
+    state: MCCFRState,
+    iterations: jax.Array,
+    *,
+    plan: sampling.Plan,
+    config: algorithm_lib.MCCFRConfig,
+) -> MCCFRState:
+    return jax.lax.fori_loop(
+        0, iterations, lambda _, s: step(problem, s, plan=plan, config=config), state
+    )
+
+
+def make_solver(
+    tree: tree_lib.CompiledGame,
+    *,
+    config: algorithm_lib.MCCFRConfig,
+    dtype: np.typing.DTypeLike = np.float32,
+    seed: int = 0,
+    target: np.ndarray | None = None,
+    branch: np.ndarray | None = None,
+) -> driver.Solver:
+    """Puts a game on the device and compiles the program.
+
+    Args:
+      tree: the compiled game.
+      config: the algorithm.
+      dtype: float32 or float64.
+      seed: of all random numbers; the same seed gives the same bits.
+      target: bool [N], histories that a share `config.delta` of the trajectories is
+        led to, see `sampling.build`.
+      branch: bool [N], histories at which every trajectory follows all actions.
+
+    Raises:
+      ValueError: another dtype, or arrays that do not fit the game.
+    """
+    dtype = algorithm_lib.check_dtype(dtype)
+    samples, plan = sampling.build(tree, target=target, branch=branch)
+    points = None
+    if config.draws == "lattice":
+        points = draw_points(len(plan), config.batch)
+    host = driver.cast((tree.form.arrays, samples, points), dtype)
+    with driver.precision(dtype):
+        problem = Problem(*jax.device_put(host))
+
+    def advance(state: MCCFRState, iterations: int) -> MCCFRState:
+        count = jnp.asarray(iterations, jnp.int32)
+        return _run(problem, state, count, plan=plan, config=config)
+
+    return driver.Solver(
+        tree.form,
+        init(Problem(*host), plan, config, seed=seed),
+        advance,
+        config=config,
+        dtype=dtype,
+        weighs_reach=config.averaging == "exact",
+    )
