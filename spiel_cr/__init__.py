@@ -18,6 +18,7 @@ from spiel_cr.resolving import OpponentValues, resolve
 from spiel_cr.result import SolveResult, load_policy
 from spiel_cr.solving import solve
 from spiel_cr.tree import CompiledGame, compile_game
+from spiel_cr.variance import Variance, estimate_variance
 
 __all__ = [
     "PRESETS",
@@ -28,7 +29,9 @@ __all__ = [
     "CompiledGame",
     "OpponentValues",
     "SolveResult",
+    "Variance",
     "compile_game",
+    "estimate_variance",
     "load_game",
     "load_policy",
     "parse_algorithm",

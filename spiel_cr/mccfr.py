@@ -14,6 +14,7 @@ information games".
 """
 
 import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -25,7 +26,15 @@ from spiel_cr import algorithm as algorithm_lib
 from spiel_cr import baselines, cfr, descent, driver, sampling, trajectories, treeplex
 from spiel_cr import tree as tree_lib
 
-__all__ = ["MCCFRState", "Problem", "draw_points", "init", "make_solver", "step"]
+__all__ = [
+    "MCCFRState",
+    "Problem",
+    "draw_points",
+    "init",
+    "make_solver",
+    "make_targeted_solver",
+    "step",
+]
 
 
 class Problem(NamedTuple):
@@ -36,11 +45,14 @@ class Problem(NamedTuple):
       samples: the histories.
       points: float [D + 1, B], evenly spread points of which each iteration uses a
         randomly shifted copy; None where draws are independent.
+      emphasis: float scalar, weight of each iteration's regrets and averages on top of
+        what the algorithm gives it.
     """
 
     trees: tuple[treeplex.Treeplex, treeplex.Treeplex]
     samples: sampling.SampleTree
     points: jax.Array | None
+    emphasis: jax.Array
 
 
 class MCCFRState(NamedTuple):
@@ -119,7 +131,8 @@ def step(
     """
     iteration = state.iteration + 1
     t = iteration.astype(state.weight.dtype)
-    weight = 1 + state.weight * ((t - 1) / t) ** config.gamma
+    emphasis = problem.emphasis
+    weight = emphasis + state.weight * ((t - 1) / t) ** config.gamma
     key, *keys = jax.random.split(jax.random.wrap_key_data(state.key), 3)
     players, baseline, known = list(state.players), state.baseline, state.known
     old = _strategy(problem, plan, state.players)
@@ -136,19 +149,20 @@ def step(
             known=known,
         )
         draws, targeted = _draw(problem, plan, keys[p], strategy.dtype, config)
+        shares = jnp.broadcast_to(emphasis / config.batch, config.batch)
         sample = trajectories.sample(
             problem.samples,
             tables,
             draws,
             targeted,
-            jnp.full(config.batch, 1 / config.batch, strategy.dtype),
+            shares,
             plan=plan,
             player=p,
             config=config,
         )
         baseline, known = sample.baseline, sample.known
         players[p] = _update(
-            problem, p, players[p], sample, config, iteration=t, share=1 / weight
+            problem, p, players[p], sample, config, iteration=t, weight=weight
         )
     return MCCFRState(
         players=(players[0], players[1]),
@@ -228,9 +242,10 @@ def _update(
     config: algorithm_lib.MCCFRConfig,
     *,
     iteration: jax.Array,
-    share: jax.Array,
+    weight: jax.Array,
 ) -> driver.PlayerState:
     """Regrets, next strategy and averages from sampled values."""
+    share = problem.emphasis / weight
     tree = problem.trees[player]
     entries = problem.samples.entries[player]
     values = sample.values[entries]
@@ -257,7 +272,8 @@ def _update(
         rows = jnp.append(problem.samples.row_of, len(problem.samples.row_of))
         flat = [b.reshape(-1) for level in state.strategy for b in level]
         by_position = jnp.concatenate([jnp.ones(1, added.dtype), *flat])
-        added = sample.visits[rows[entries]] * by_position
+        # The visits are weighted by the emphasis already.
+        added = sample.visits[rows[entries]] * by_position / problem.emphasis
     return driver.PlayerState(
         strategy=tuple(strategy),
         regrets=tuple(regrets),
@@ -299,25 +315,80 @@ def make_solver(
       seed: of all random numbers; the same seed gives the same bits.
       target: bool [N], histories that a share `config.delta` of the trajectories is
         led to, see `sampling.build`.
-      branch: bool [N], histories at which every trajectory follows all actions.
+      branch: bool [N], histories at which every trajectory follows all actions, such as
+        the opponent's choices to terminate or follow in a gadget game.
 
     Raises:
       ValueError: another dtype, or arrays that do not fit the game.
     """
+    return _make(tree, config, dtype, seed, target, branch)[0]
+
+
+def make_targeted_solver(
+    tree: tree_lib.CompiledGame,
+    *,
+    config: algorithm_lib.MCCFRConfig,
+    dtype: np.typing.DTypeLike = np.float32,
+    seed: int = 0,
+    target: np.ndarray | None = None,
+    branch: np.ndarray | None = None,
+) -> tuple[driver.Solver, Callable[..., None]]:
+    """As `make_solver`, and a function that moves the target between iterations.
+
+    Online outcome sampling (Lisý et al. 2015) keeps solving one game while its target
+    follows the match.
+
+    Args:
+      tree, config, dtype, seed, branch: as for `make_solver`.
+      target: the first target; None: the whole game.
+
+    Returns:
+      The solver, and `aim(target, emphasis=1.0)`, where `target` is as above and
+      `emphasis` weighs the iterations to come relative to those that were not
+      emphasised (the paper increases the weight after each move of the target, others
+      do not).
+    """
+    if target is None:
+        target = np.ones(len(tree.histories), bool)
+    return _make(tree, config, dtype, seed, target, branch)
+
+
+def _make(
+    tree: tree_lib.CompiledGame,
+    config: algorithm_lib.MCCFRConfig,
+    dtype: np.typing.DTypeLike,
+    seed: int,
+    target: np.ndarray | None,
+    branch: np.ndarray | None,
+) -> tuple[driver.Solver, Callable[..., None]]:
     dtype = algorithm_lib.check_dtype(dtype)
+    everywhere = np.ones(len(tree.histories), bool)
     samples, plan = sampling.build(tree, target=target, branch=branch)
     points = None
     if config.draws == "lattice":
         points = draw_points(len(plan), config.batch)
-    host = driver.cast((tree.form.arrays, samples, points), dtype)
+    arrays = (tree.form.arrays, samples, points, np.ones(()))
+    host = driver.cast(arrays, dtype)
     with driver.precision(dtype):
-        problem = Problem(*jax.device_put(host))
+        problems = [Problem(*jax.device_put(host))]
 
     def advance(state: MCCFRState, iterations: int) -> MCCFRState:
         count = jnp.asarray(iterations, jnp.int32)
-        return _run(problem, state, count, plan=plan, config=config)
+        return _run(problems[0], state, count, plan=plan, config=config)
 
-    return driver.Solver(
+    def aim(target: np.ndarray | None, emphasis: float = 1.0) -> None:
+        if not 0 < emphasis < np.inf:
+            raise ValueError(f"emphasis={emphasis!r} must be positive and finite")
+        moved = sampling.retarget(
+            samples, tree, everywhere if target is None else target
+        )
+        with driver.precision(dtype):
+            problems[0] = problems[0]._replace(
+                samples=jax.device_put(driver.cast(moved, dtype)),
+                emphasis=jnp.asarray(emphasis, dtype),
+            )
+
+    solver = driver.Solver(
         tree.form,
         init(Problem(*host), plan, config, seed=seed),
         advance,
@@ -325,3 +396,4 @@ def make_solver(
         dtype=dtype,
         weighs_reach=config.averaging == "exact",
     )
+    return solver, aim

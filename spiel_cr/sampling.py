@@ -14,7 +14,15 @@ import numpy as np
 from spiel_cr import sequence_form
 from spiel_cr import tree as tree_lib
 
-__all__ = ["Depth", "Plan", "SampleLevel", "SampleTree", "build", "leads_to"]
+__all__ = [
+    "Depth",
+    "Plan",
+    "SampleLevel",
+    "SampleTree",
+    "build",
+    "leads_to",
+    "retarget",
+]
 
 # Acting "players" besides 0 and 1.
 _CHANCE, _NOBODY = 2, 3
@@ -107,15 +115,8 @@ def build(
       ValueError: an array of another length, or an empty target.
     """
     histories = tree.histories
-    for name, mask in (("target", target), ("branch", branch)):
-        if mask is not None and mask.shape != (len(histories),):
-            raise ValueError(
-                f"{name} has shape {mask.shape}; it must say yes or no for each of the "
-                f"{len(histories)} histories"
-            )
-    if target is not None and not target.any():
-        raise ValueError("target names no history; leave it out or name some")
-    allowed = None if target is None else leads_to(tree, target)
+    if branch is not None:
+        _check_mask(tree, "branch", branch)
     counts = np.bincount(histories.parent[1:], minlength=len(histories))
     player = np.select(
         [histories.player == tree_lib.CHANCE, histories.player == tree_lib.TERMINAL],
@@ -128,7 +129,6 @@ def build(
     first_child = np.searchsorted(histories.parent, np.arange(len(histories)))
     starts = histories.level_start
     levels = []
-    padding = 1 + int(counts.max())
     for begin, end in zip(starts[:-1], starts[1:], strict=True):
         here = slice(int(begin), int(end))
         children = first_child[here] - end
@@ -140,7 +140,7 @@ def build(
                 num_actions=_row(counts[here], 0),
                 player=_row(player[here], _NOBODY),
                 utility=_host(np.append(histories.utility[here], 0.0)),
-                target=None if allowed is None else _flags(allowed[here], padding),
+                target=None,
                 branch=None if branch is None else _flags(branch[here], 1),
             )
         )
@@ -163,7 +163,44 @@ def build(
         positions=(_host(layouts[0].sequences), _host(layouts[1].sequences)),
         entries=(maps[0], maps[1]),
     )
+    if target is not None:
+        arrays = retarget(arrays, tree, target)
     return arrays, _plan(tree, player, counts, branch)
+
+
+def retarget(
+    arrays: SampleTree, tree: tree_lib.CompiledGame, target: np.ndarray
+) -> SampleTree:
+    """The same histories with another target, see `build`.
+
+    Raises:
+      ValueError: an array of another length, or an empty target.
+    """
+    _check_mask(tree, "target", target)
+    if not target.any():
+        raise ValueError("target names no history; leave it out or name some")
+    allowed = leads_to(tree, target)
+    starts = tree.histories.level_start
+    levels = [
+        level._replace(target=_flags(allowed[begin:end], _width(tree) + 1))
+        for level, begin, end in zip(
+            arrays.levels, starts[:-1], starts[1:], strict=True
+        )
+    ]
+    return arrays._replace(levels=tuple(levels))
+
+
+def _check_mask(tree: tree_lib.CompiledGame, name: str, mask: np.ndarray) -> None:
+    if mask.shape != (len(tree.histories),):
+        raise ValueError(
+            f"{name} has shape {mask.shape}; it must say yes or no for each of the "
+            f"{len(tree.histories)} histories"
+        )
+
+
+def _width(tree: tree_lib.CompiledGame) -> int:
+    """The largest number of actions."""
+    return int(np.bincount(tree.histories.parent[1:], minlength=1).max())
 
 
 def _balance(decisions: sequence_form.Decisions) -> np.ndarray:

@@ -1,0 +1,242 @@
+"""Third stage: how much sampled values vary, and how much of it baselines can help.
+
+A trajectory's estimate of a counterfactual value varies for two reasons: it visits an
+infoset or not, and where it does, what comes after is sampled. Baselines act on the
+second only. The two add up, because the second has mean zero whatever was visited; with
+exact baselines the first alone is left.
+"""
+
+import dataclasses
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from spiel_cr import algorithm as algorithm_lib
+from spiel_cr import baselines, descent, driver, sampling, solving, trajectories
+from spiel_cr import policy as policy_lib
+from spiel_cr import tree as tree_lib
+
+__all__ = ["Variance", "action_values", "estimate_variance"]
+
+# Trajectories that are kept apart at a time.
+_CHUNK = 128
+
+
+class Variance(NamedTuple):
+    """Variances of one trajectory's estimates, in squared units of the game.
+
+    Attributes:
+      total: for each player float64 [I], variance of the sampled counterfactual values
+        about the exact ones, mean over the infoset's actions.
+      visiting: for each player float64 [I], the part that is left with exact
+        baselines.
+      root: for each player's updates, the variance of the estimate of the game's value.
+      samples: trajectories measured for each player.
+    """
+
+    total: tuple[np.ndarray, np.ndarray]
+    visiting: tuple[np.ndarray, np.ndarray]
+    root: tuple[float, float]
+    samples: int
+
+    @property
+    def mean_total(self) -> float:
+        """Mean of `total` over the infosets of both players."""
+        return float(np.concatenate(self.total).mean())
+
+    @property
+    def mean_visiting(self) -> float:
+        """Mean of `visiting` over the infosets of both players."""
+        return float(np.concatenate(self.visiting).mean())
+
+    @property
+    def mean_values(self) -> float:
+        """What the sampled continuations add: the part that baselines can remove."""
+        return self.mean_total - self.mean_visiting
+
+
+def action_values(
+    tree: tree_lib.CompiledGame, behaviours: tuple[np.ndarray, np.ndarray]
+) -> tuple[tuple[np.ndarray, np.ndarray], float]:
+    """Exact counterfactual values of all actions, and the game's value.
+
+    Args:
+      tree: the compiled game.
+      behaviours: each player's action probabilities, float64 [S].
+
+    Returns:
+      For each player float64 [S], the value of each sequence's last action in the
+      player's own utility, weighted by the reach of the others (0 at the empty
+      sequence); and player 0's expected utility.
+    """
+    histories = tree.histories
+    value = histories.utility.copy()
+    above = histories.parent[1:]
+    mover = histories.player[above]
+    step = histories.chance[1:] / histories.chance[above]
+    for p, behaviour in enumerate(behaviours):
+        step = np.where(mover == p, behaviour[histories.sequence[p][1:]], step)
+    starts = histories.level_start
+    for begin, end in reversed(list(zip(starts[1:-1], starts[2:], strict=True))):
+        share = step[begin - 1 : end - 1] * value[begin:end]
+        np.add.at(value, histories.parent[begin:end], share)
+    reach = [
+        policy_lib.reach_from_behaviour(infosets.decisions, behaviour)
+        for infosets, behaviour in zip(tree.infosets, behaviours, strict=True)
+    ]
+    result = []
+    for p, infosets in enumerate(tree.infosets):
+        others = reach[1 - p][histories.sequence[1 - p]] * histories.chance
+        after = 1 + np.flatnonzero(mover == p)
+        weighted = (1 - 2 * p) * others[after] * value[after]
+        result.append(
+            np.bincount(
+                histories.sequence[p][after],
+                weighted,
+                minlength=infosets.decisions.num_sequences,
+            )
+        )
+    return (result[0], result[1]), float(value[0])
+
+
+def estimate_variance(
+    game: solving.Game,
+    algorithm: str | algorithm_lib.MCCFRConfig,
+    behaviours: tuple[np.ndarray, np.ndarray] | None = None,
+    *,
+    samples: int = 10_000,
+    learning: int = 100_000,
+    seed: int = 0,
+) -> Variance:
+    """Measures the variance of an algorithm's samples at fixed strategies.
+
+    Args:
+      game: OpenSpiel game string, game, or compiled game.
+      algorithm: scheme and baseline, as in "os-mccfr(baseline=average)"; its
+        trajectories are measured one by one, whatever its batch.
+      behaviours: each player's action probabilities, float64 [S]; None: uniform.
+      samples: trajectories to measure for each player.
+      learning: trajectories for each player that baselines learn from before, in
+        batches of the algorithm's size.
+      seed: of all random numbers.
+
+    Raises:
+      ValueError: a full-width algorithm, or as `solve`.
+    """
+    config = algorithm_lib.parse_any(algorithm)
+    if not isinstance(config, algorithm_lib.MCCFRConfig):
+        raise ValueError(
+            f"algorithm={algorithm!r} samples nothing; choose one of "
+            f"{', '.join(algorithm_lib.SAMPLED_PRESETS)}"
+        )
+    samples = solving.check_iterations(samples, name="samples")
+    tree = solving.as_compiled(game)
+    if behaviours is None:
+        uniform = [policy_lib.uniform_behaviour(i.decisions) for i in tree.infosets]
+        behaviours = uniform[0], uniform[1]
+    host, plan = sampling.build(tree)
+    width = max(shape.width for shape in plan)
+    table = np.concatenate([*behaviours, host.chance, np.zeros(width)])
+    exact, value = action_values(tree, behaviours)
+    total, visiting, root = [], [], []
+    with driver.precision(np.dtype(np.float64)):
+        arrays = jax.device_put(driver.cast(host, np.dtype(np.float64)))
+        oracle = baselines.refresh(arrays, plan, jnp.asarray(table))
+        start = baselines.init(config.baseline, host, plan, np.dtype(np.float64))
+        guess = oracle if config.baseline == "oracle" else jax.device_put(start)
+        tables = descent.Tables(jnp.asarray(table), None, guess, None)
+        if config.scheme == "average":
+            tables = tables._replace(cumulative=jnp.asarray(table))
+        key = jax.random.key(seed)
+        for _ in range(-(-learning // config.batch)):
+            key, own = jax.random.split(key)
+            tables = tables._replace(
+                baseline=_learn(arrays, tables, own, plan=plan, config=config)
+            )
+        for p in range(2):
+            begin = p * len(behaviours[0])
+            mine = slice(begin, begin + len(behaviours[p]))
+            sums = np.zeros((2, len(behaviours[p])))
+            roots, done = 0.0, 0
+            while done < samples:
+                key, own = jax.random.split(key)
+                ours, perfect, at_root = _measure(
+                    arrays, tables, oracle, own, plan=plan, player=p, config=config
+                )
+                for k, sampled in enumerate((ours, perfect)):
+                    off = np.asarray(sampled)[:, mine] - exact[p]
+                    sums[k] += (off**2).sum(axis=0)
+                roots += float(((np.asarray(at_root) - value) ** 2).sum())
+                done += _CHUNK
+            owner = tree.infosets[p].decisions.owner[1:]
+            actions = np.bincount(owner)
+            total.append(np.bincount(owner, sums[0, 1:]) / actions / done)
+            visiting.append(np.bincount(owner, sums[1, 1:]) / actions / done)
+            root.append(roots / done)
+    return Variance(
+        (total[0], total[1]), (visiting[0], visiting[1]), (root[0], root[1]), done
+    )
+
+
+@functools.partial(jax.jit, static_argnames=("plan", "config"))
+def _learn(
+    tree: sampling.SampleTree,
+    tables: descent.Tables,
+    key: jax.Array,
+    *,
+    plan: sampling.Plan,
+    config: algorithm_lib.MCCFRConfig,
+) -> baselines.Table:
+    """Baselines after a batch for each player."""
+    shares = jnp.full(config.batch, 1 / config.batch)
+    for p, own in enumerate(jax.random.split(key)):
+        draws = jax.random.uniform(own, (len(plan), config.batch))
+        sample = trajectories.sample(
+            tree, tables, draws, None, shares, plan=plan, player=p, config=config
+        )
+        tables = tables._replace(baseline=sample.baseline)
+    return tables.baseline
+
+
+@functools.partial(jax.jit, static_argnames=("plan", "player", "config"))
+def _measure(
+    tree: sampling.SampleTree,
+    tables: descent.Tables,
+    oracle: baselines.Table,
+    key: jax.Array,
+    *,
+    plan: sampling.Plan,
+    player: int,
+    config: algorithm_lib.MCCFRConfig,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Samples trajectories apart, with the algorithm's baselines and with exact ones.
+
+    Returns:
+      Two float64 [B, T + A] of values, and float64 [B] estimates at the root.
+    """
+    exact = dataclasses.replace(config, baseline="oracle")
+    one = jnp.ones(1)
+
+    def run(draws: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        def sample(
+            tables: descent.Tables, config: algorithm_lib.MCCFRConfig
+        ) -> trajectories.Sample:
+            return trajectories.sample(
+                tree,
+                tables,
+                draws[:, None],
+                None,
+                one,
+                plan=plan,
+                player=player,
+                config=config,
+            )
+
+        ours = sample(tables, config)
+        perfect = sample(tables._replace(baseline=oracle), exact)
+        return ours.values, perfect.values, ours.roots[0]
+
+    return jax.vmap(run)(jax.random.uniform(key, (_CHUNK, len(plan))))
