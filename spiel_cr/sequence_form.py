@@ -14,20 +14,23 @@ over actions are sums of rows, which compilers vectorise.
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import NamedTuple, cast
 
 import jax
 import numpy as np
 
-from spiel_cr import treeplex
+from spiel_cr import packing, treeplex
 
 __all__ = [
     "Decisions",
     "Layout",
     "Payoffs",
     "SequenceForm",
+    "Stencil",
     "build",
+    "common_stencils",
+    "stencils_of",
     "sum_payoffs",
 ]
 
@@ -147,22 +150,87 @@ class SequenceForm:
     arrays: tuple[treeplex.Treeplex, treeplex.Treeplex]
 
 
+class Stencil(NamedTuple):
+    """The room that one player's arrays have; games that fit in share a program.
+
+    Attributes:
+      levels: for each level int [n], room for actions of its infosets, descending.
+      rows: int [r], room for payoffs of the sequences that have any, descending.
+    """
+
+    levels: tuple[np.ndarray, ...]
+    rows: np.ndarray
+
+
+Stencils = tuple[Stencil, Stencil]
+
+
+def stencils_of(decisions: tuple[Decisions, Decisions], payoffs: Payoffs) -> Stencils:
+    """The room that a game needs, exactly, for each player."""
+    result = []
+    for own, ends in zip(decisions, (payoffs.rows, payoffs.columns), strict=True):
+        levels = own.levels()
+        counts = [
+            np.sort(own.num_actions[levels == level])[::-1]
+            for level in range(int(levels.max(initial=-1)) + 1)
+        ]
+        lengths = np.bincount(ends, minlength=1)
+        result.append(Stencil(tuple(counts), np.sort(lengths[lengths > 0])[::-1]))
+    return result[0], result[1]
+
+
+def common_stencils(stencils: Sequence[Stencils]) -> Stencils:
+    """The least room in which each of several games fits."""
+    result = []
+    for player in range(2):
+        mine = [pair[player] for pair in stencils]
+        depth = max(len(stencil.levels) for stencil in mine)
+        none = np.zeros(0, np.int64)
+        levels = [
+            _cover([s.levels[d] if d < len(s.levels) else none for s in mine])
+            for d in range(depth)
+        ]
+        result.append(Stencil(tuple(levels), _cover([s.rows for s in mine])))
+    return result[0], result[1]
+
+
+def _cover(descending: Sequence[np.ndarray]) -> np.ndarray:
+    """The largest first, second, third, ... of several descending sequences."""
+    cover = np.zeros(max(len(counts) for counts in descending), np.int64)
+    for counts in descending:
+        cover[: len(counts)] = np.maximum(cover[: len(counts)], counts)
+    return cover
+
+
 def build(
     decisions: tuple[Decisions, Decisions],
     payoffs: Payoffs,
     *,
-    round_shapes: bool = False,
+    stencils: Stencils | None = None,
 ) -> SequenceForm:
     """Lays out both players' decision trees and the coupling for the solvers.
 
     Args:
       decisions: each player's decision points, in any order.
       payoffs: pairs of logical sequences with player 0's utility times chance.
-      round_shapes: pad every array to one of a few sizes with rows that weigh nothing,
-        so that similar games have equal shapes and share a compiled program.
+      stencils: room to lay them out in, so that games with common stencils have equal
+        shapes; None: as much as they need.
+
+    Raises:
+      ValueError: the game does not fit into the stencils.
     """
-    fit = _round_up if round_shapes else _as_is
-    shapes = [_lay_out(d, fit) for d in decisions]
+    need = stencils_of(decisions, payoffs)
+    room = need if stencils is None else stencils
+    for p in range(2):
+        covered = common_stencils([need, room])[p]
+        if jax.tree.map(len, covered) != jax.tree.map(len, room[p]) or any(
+            (a != b).any()
+            for a, b in zip(
+                jax.tree.leaves(covered), jax.tree.leaves(room[p]), strict=True
+            )
+        ):
+            raise ValueError("the game does not fit into the stencils")
+    shapes = [_lay_out(d, r.levels) for d, r in zip(decisions, room, strict=True)]
     layouts = (shapes[0].layout, shapes[1].layout)
     scales = (
         _scales(decisions[0], payoffs.rows, payoffs.values),
@@ -171,10 +239,10 @@ def build(
     at0 = layouts[0].sequences[payoffs.rows]
     at1 = layouts[1].sequences[payoffs.columns]
     arrays = tuple(
-        _treeplex(shape, own, other, sign * payoffs.values, scale, fit)
-        for shape, own, other, sign, scale in (
-            (shapes[0], at0, at1, 1.0, scales[0]),
-            (shapes[1], at1, at0, -1.0, scales[1]),
+        _treeplex(shape, own, other, sign * payoffs.values, scale, r.rows)
+        for shape, own, other, sign, scale, r in (
+            (shapes[0], at0, at1, 1.0, scales[0], room[0]),
+            (shapes[1], at1, at0, -1.0, scales[1], room[1]),
         )
     )
     return SequenceForm(decisions, payoffs, layouts, (arrays[0], arrays[1]))
@@ -189,17 +257,7 @@ class _Shape(NamedTuple):
     members: list[list[np.ndarray]]
 
 
-def _as_is(size: int) -> int:
-    return size
-
-
-def _round_up(size: int) -> int:
-    """The next of 1, 2, ..., 8, 10, 12, 14, 16, 20, 24, 28, ...: 4 to 7 times 2^k."""
-    step = 1 << max(0, size.bit_length() - 3)
-    return -(-size // step) * step
-
-
-def _lay_out(decisions: Decisions, fit: Callable[[int], int]) -> _Shape:
+def _lay_out(decisions: Decisions, room: Sequence[np.ndarray]) -> _Shape:
     """Chooses blocks and positions for one player's infosets."""
     first, levels = decisions.first_sequence, decisions.levels()
     position = np.zeros(decisions.num_sequences, np.int32)
@@ -208,16 +266,16 @@ def _lay_out(decisions: Decisions, fit: Callable[[int], int]) -> _Shape:
     in_level = np.zeros(decisions.num_sequences, np.int32)
     parents, legal_by_level, members_by_level = [], [], []
     offset, infoset_offset = 1, 0
-    for level in range(int(levels.max(initial=-1)) + 1):
+    for level, counts in enumerate(room):
         at_level = np.flatnonzero(levels == level)
+        # The infoset with the most actions takes the first place, and so on.
+        ranked = at_level[np.argsort(-decisions.num_actions[at_level], kind="stable")]
         size, above, blocks, infosets = 0, [], [], []
-        counts = decisions.num_actions[at_level]
-        for low, high in _partition(counts, _BLOCK_OVERHEAD):
-            members = at_level[(low <= counts) & (counts <= high)]
+        for places, high in packing.groups(counts, _BLOCK_OVERHEAD):
+            members, width = ranked[places], places.stop - places.start
             by_parent = np.argsort(in_level[decisions.parent[members]], kind="stable")
             members = members[by_parent]
-            width = fit(len(members))
-            legal = np.zeros((fit(high), width), bool)
+            legal = np.zeros((high, width), bool)
             legal[:, : len(members)] = (
                 np.arange(len(legal))[:, None] < decisions.num_actions[members]
             )
@@ -242,44 +300,13 @@ def _lay_out(decisions: Decisions, fit: Callable[[int], int]) -> _Shape:
     return _Shape(layout, parents, legal_by_level, members_by_level)
 
 
-def _partition(counts: np.ndarray, overhead: float) -> list[tuple[int, int]]:
-    """Splits rows of various lengths into groups padded to their longest row.
-
-    Minimises padded elements + overhead · groups by dynamic programming over the
-    distinct lengths. Rows of length one stay alone: they need no padding and no work.
-
-    Args:
-      counts: int [n], length of each row; rows of length zero join no group.
-      overhead: cost of a group, in elements.
-
-    Returns:
-      Ranges (shortest, longest) of lengths, ascending.
-    """
-    lengths, rows = np.unique(counts[counts > 0], return_counts=True)
-    cost = np.zeros(len(lengths) + 1)
-    begin = np.zeros(len(lengths) + 1, np.int64)
-    below = np.concatenate([[0], np.cumsum(rows)])
-    for end in range(1, len(lengths) + 1):
-        candidates = cost[:end] + lengths[end - 1] * (below[end] - below[:end])
-        if lengths[0] == 1 and end > 1:
-            candidates[0] = np.inf
-        begin[end] = int(candidates.argmin())
-        cost[end] = candidates[begin[end]] + overhead
-    groups = []
-    end = len(lengths)
-    while end:
-        groups.append((int(lengths[begin[end]]), int(lengths[end - 1])))
-        end = begin[end]
-    return groups[::-1]
-
-
 def _treeplex(
     shape: _Shape,
     own: np.ndarray,
     other: np.ndarray,
     values: np.ndarray,
     scale: np.ndarray,
-    fit: Callable[[int], int],
+    room: np.ndarray,
 ) -> treeplex.Treeplex:
     """One player's arrays; `own`, `other` are positions of the coupling's entries."""
     size = shape.layout.size
@@ -291,10 +318,12 @@ def _treeplex(
     source = np.full(size, -1, np.int32)
     groups = []
     done = 0
-    for low, high in _partition(lengths, _ROW_GROUP_OVERHEAD):
-        rows = np.flatnonzero((low <= lengths) & (lengths <= high))
-        column = np.arange(fit(high))[:, None]
-        padding = fit(len(rows)) - len(rows)
+    ranked = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
+    for places, high in packing.groups(room, _ROW_GROUP_OVERHEAD):
+        # In the order of positions, which gathers read faster.
+        rows = np.sort(ranked[places])
+        column = np.arange(high)[:, None]
+        padding = places.stop - places.start - len(rows)
         filled = column < np.pad(lengths[rows], (0, padding))
         entry = np.where(filled, np.pad(start[rows], (0, padding)) + column, 0)
         groups.append(

@@ -290,11 +290,26 @@ def test_the_callers_precision_is_unchanged(flag, dtype):
 
 
 @pytest.mark.parametrize("name", ["kuhn", "dark_hex"])
-def test_rounded_shapes_change_nothing(name):
+def test_room_to_spare_changes_nothing(name):
     """Padding rows, columns and blocks weigh nothing; sums may associate otherwise."""
     form = games.compiled(name).form
-    rounded = sequence_form.build(form.decisions, form.payoffs, round_shapes=True)
-    assert rounded.layouts[0].size >= form.layouts[0].size
+    others = [games.compiled(other).form for other in ("nim", "princess4")]
+    room = sequence_form.common_stencils(
+        [sequence_form.stencils_of(f.decisions, f.payoffs) for f in (form, *others)]
+    )
+    rounded = sequence_form.build(form.decisions, form.payoffs, stencils=room)
+    assert rounded.layouts[0].size > form.layouts[0].size
+    shapes = [
+        jax.tree.map(np.shape, f.arrays)
+        for f in (
+            rounded,
+            sequence_form.build(others[0].decisions, others[0].payoffs, stencils=room),
+        )
+    ]
+    assert shapes[0] == shapes[1]
+    with pytest.raises(ValueError, match="does not fit"):
+        own = sequence_form.stencils_of(form.decisions, form.payoffs)
+        sequence_form.build(others[0].decisions, others[0].payoffs, stencils=own)
     solvers = [solver_of(f, "cfr", values=True) for f in (form, rounded)]
     for solver in solvers:
         solver.run(1)
