@@ -33,7 +33,19 @@ from typing import Any
 
 import pyspiel
 
-from game_defs import observation, parameters
+from game_defs import observation, parameters, zero_sum
+
+__all__ = [
+    "NOBODY",
+    "IIGoofspielGame",
+    "IIGoofspielObserver",
+    "IIGoofspielState",
+    "max_utility",
+    "point_cards",
+    "points",
+    "round_winner",
+    "utility",
+]
 
 _NAME = "python_ii_goofspiel"
 _ORDERS = ("ascending", "descending")
@@ -43,21 +55,9 @@ _RETURNS = ("win_loss", "point_difference")
 NOBODY = 2
 _WINNER_SIGNS = "01="
 
-_GAME_TYPE = pyspiel.GameType(
-    short_name=_NAME,
-    long_name="Python Imperfect-Information Goofspiel",
-    dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
-    chance_mode=pyspiel.GameType.ChanceMode.DETERMINISTIC,
-    information=pyspiel.GameType.Information.IMPERFECT_INFORMATION,
-    utility=pyspiel.GameType.Utility.ZERO_SUM,
-    reward_model=pyspiel.GameType.RewardModel.TERMINAL,
-    max_num_players=observation.NUM_PLAYERS,
-    min_num_players=observation.NUM_PLAYERS,
-    provides_information_state_string=True,
-    provides_information_state_tensor=True,
-    provides_observation_string=True,
-    provides_observation_tensor=True,
-    provides_factored_observation_string=True,
+_GAME_TYPE = zero_sum.game_type(
+    _NAME,
+    "Python Imperfect-Information Goofspiel",
     parameter_specification={
         "num_cards": 5,
         "points_order": _ORDERS[0],
@@ -134,13 +134,9 @@ class IIGoofspielGame(pyspiel.Game):
         parameters.check_choice(_NAME, "points_order", merged["points_order"], _ORDERS)
         parameters.check_choice(_NAME, "returns_type", merged["returns_type"], _RETURNS)
         highest = max_utility(num_cards, merged["returns_type"])
-        info = pyspiel.GameInfo(
+        info = zero_sum.game_info(
             num_distinct_actions=num_cards,
-            max_chance_outcomes=0,
-            num_players=observation.NUM_PLAYERS,
-            min_utility=-highest,
             max_utility=highest,
-            utility_sum=0.0,
             max_game_length=observation.NUM_PLAYERS * num_cards,
         )
         super().__init__(_GAME_TYPE, info, merged)
@@ -160,9 +156,8 @@ class IIGoofspielGame(pyspiel.Game):
         params: Mapping[str, Any] | None = None,
     ) -> "IIGoofspielObserver":
         """Returns an observer; without a type, that of the observation tensor."""
-        observation.refuse_parameters(_NAME, params)
         return IIGoofspielObserver(
-            iig_obs_type or pyspiel.IIGObservationType(perfect_recall=False),
+            observation.type_to_show(_NAME, iig_obs_type, params),
             self.rules.num_cards,
         )
 
@@ -214,8 +209,7 @@ class IIGoofspielState(pyspiel.State):
         """Returns both players' utilities; 0 before the end."""
         if not self.is_terminal():
             return [0.0, 0.0]
-        value = float(utility(*self.points(), self.rules.returns_type))
-        return [value, 0.0 - value]  # never -0.0
+        return zero_sum.returns(utility(*self.points(), self.rules.returns_type))
 
     def __str__(self) -> str:
         bids0, bids1 = _cards(self.bids[0::2]), _cards(self.bids[1::2])
@@ -250,9 +244,7 @@ class IIGoofspielObserver:
 
     def set_from(self, state: IIGoofspielState, player: int) -> None:
         """Writes what `player` observes at `state` to `tensor` and so to `dict`."""
-        self.tensor.fill(0)
-        if "player" in self.dict:
-            self.dict["player"][player] = 1
+        observation.clear(self.tensor, self.dict, player)
         owners = self._owners[player]
         for i, owner in enumerate(owners):
             bids = state.bids[owner::2]

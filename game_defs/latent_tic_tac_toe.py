@@ -41,27 +41,32 @@ from typing import Any, TypeVar
 import numpy as np
 import pyspiel
 
-from game_defs import observation, parameters
+from game_defs import observation, parameters, zero_sum
+
+__all__ = [
+    "FULL",
+    "HAS_LINE",
+    "LINES",
+    "NUM_CELLS",
+    "SIZE",
+    "LatentTicTacToeGame",
+    "LatentTicTacToeObserver",
+    "LatentTicTacToeState",
+    "cells_of",
+    "is_over",
+    "legal_cells",
+    "play",
+    "public_part",
+    "utility",
+]
 
 _NAME = "python_latent_tic_tac_toe"
 _CONFLICTS = ("discard", "keep")
 _MAX_MOVES = {"discard": 16, "keep": 10}
 
-_GAME_TYPE = pyspiel.GameType(
-    short_name=_NAME,
-    long_name="Python Latent Tic-Tac-Toe",
-    dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
-    chance_mode=pyspiel.GameType.ChanceMode.DETERMINISTIC,
-    information=pyspiel.GameType.Information.IMPERFECT_INFORMATION,
-    utility=pyspiel.GameType.Utility.ZERO_SUM,
-    reward_model=pyspiel.GameType.RewardModel.TERMINAL,
-    max_num_players=observation.NUM_PLAYERS,
-    min_num_players=observation.NUM_PLAYERS,
-    provides_information_state_string=True,
-    provides_information_state_tensor=True,
-    provides_observation_string=True,
-    provides_observation_tensor=True,
-    provides_factored_observation_string=True,
+_GAME_TYPE = zero_sum.game_type(
+    _NAME,
+    "Python Latent Tic-Tac-Toe",
     parameter_specification={"conflict": _CONFLICTS[0]},
 )
 
@@ -164,13 +169,9 @@ class LatentTicTacToeGame(pyspiel.Game):
         merged = parameters.merge(_GAME_TYPE, params)
         parameters.check_choice(_NAME, "conflict", merged["conflict"], _CONFLICTS)
         self.max_moves = _MAX_MOVES[merged["conflict"]]
-        info = pyspiel.GameInfo(
+        info = zero_sum.game_info(
             num_distinct_actions=NUM_CELLS,
-            max_chance_outcomes=0,
-            num_players=observation.NUM_PLAYERS,
-            min_utility=-1.0,
             max_utility=1.0,
-            utility_sum=0.0,
             max_game_length=self.max_moves,
         )
         super().__init__(_GAME_TYPE, info, merged)
@@ -186,9 +187,8 @@ class LatentTicTacToeGame(pyspiel.Game):
         params: Mapping[str, Any] | None = None,
     ) -> "LatentTicTacToeObserver":
         """Returns an observer; without a type, that of the observation tensor."""
-        observation.refuse_parameters(_NAME, params)
         return LatentTicTacToeObserver(
-            iig_obs_type or pyspiel.IIGObservationType(perfect_recall=False),
+            observation.type_to_show(_NAME, iig_obs_type, params),
             self.max_moves,
         )
 
@@ -235,8 +235,7 @@ class LatentTicTacToeState(pyspiel.State):
         """Returns both players' utilities; 0 before the end."""
         if self._player >= 0:
             return [0.0, 0.0]
-        value = float(utility(self.board, self.keep))
-        return [value, 0.0 - value]  # never -0.0
+        return zero_sum.returns(utility(self.board, self.keep))
 
     def __str__(self) -> str:
         """The board in three rows; a capital holds a cell that both have marked."""
@@ -284,9 +283,7 @@ class LatentTicTacToeObserver:
 
     def set_from(self, state: LatentTicTacToeState, player: int) -> None:
         """Writes what `player` observes at `state` to `tensor` and so to `dict`."""
-        self.tensor.fill(0)
-        if "player" in self.dict:
-            self.dict["player"][player] = 1
+        observation.clear(self.tensor, self.dict, player)
         moves = [int(cell) for cell in state.moves[1::2]]
         owners = self._owners[player]
         for i, owner in enumerate(owners):

@@ -18,6 +18,25 @@ import pyspiel
 
 from game_defs.observation import NUM_PLAYERS
 
+__all__ = [
+    "ANTE",
+    "NUM_DEALS",
+    "NUM_SUITS",
+    "RAISES",
+    "Action",
+    "Bets",
+    "BettingTree",
+    "add_card",
+    "bet",
+    "betting_tree",
+    "card_of",
+    "deal",
+    "legal_actions",
+    "rank_odds",
+    "showdown",
+    "utility",
+]
+
 
 class Action(enum.IntEnum):
     """What a player can do; a deal has the number of the rank instead."""

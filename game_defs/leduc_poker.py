@@ -39,31 +39,22 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from game_defs import leduc_betting, observation, parameters
+from game_defs import leduc_betting, observation, parameters, zero_sum
+
+__all__ = ["LeducPokerGame", "LeducPokerObserver", "LeducPokerState"]
 
 _NAME = "python_leduc_poker"
 
-_GAME_TYPE = pyspiel.GameType(
-    short_name=_NAME,
-    long_name="Python Leduc Poker with Stacks",
-    dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
-    chance_mode=pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC,
-    information=pyspiel.GameType.Information.IMPERFECT_INFORMATION,
-    utility=pyspiel.GameType.Utility.ZERO_SUM,
-    reward_model=pyspiel.GameType.RewardModel.TERMINAL,
-    max_num_players=observation.NUM_PLAYERS,
-    min_num_players=observation.NUM_PLAYERS,
-    provides_information_state_string=True,
-    provides_information_state_tensor=True,
-    provides_observation_string=True,
-    provides_observation_tensor=True,
-    provides_factored_observation_string=True,
+_GAME_TYPE = zero_sum.game_type(
+    _NAME,
+    "Python Leduc Poker with Stacks",
     parameter_specification={
         "stack0": 7,
         "stack1": 7,
         "max_raises": 1,
         "num_ranks": 3,
     },
+    chance=True,
 )
 
 
@@ -88,13 +79,10 @@ class LeducPokerGame(pyspiel.Game):
         tree = leduc_betting.betting_tree(
             merged["stack0"], merged["stack1"], merged["max_raises"]
         )
-        info = pyspiel.GameInfo(
+        info = zero_sum.game_info(
             num_distinct_actions=tree.num_actions,
             max_chance_outcomes=merged["num_ranks"],
-            num_players=observation.NUM_PLAYERS,
-            min_utility=-tree.max_utility,
             max_utility=tree.max_utility,
-            utility_sum=0.0,
             max_game_length=tree.max_bets,
         )
         super().__init__(_GAME_TYPE, info, merged)
@@ -116,9 +104,8 @@ class LeducPokerGame(pyspiel.Game):
         params: Mapping[str, Any] | None = None,
     ) -> "LeducPokerObserver":
         """Returns an observer; without a type, that of the observation tensor."""
-        observation.refuse_parameters(_NAME, params)
         return LeducPokerObserver(
-            iig_obs_type or pyspiel.IIGObservationType(perfect_recall=False),
+            observation.type_to_show(_NAME, iig_obs_type, params),
             self.num_ranks,
             self.tree.max_bets,
             self._max_raises,
@@ -180,8 +167,7 @@ class LeducPokerState(pyspiel.State):
         """Returns both players' utilities; 0 before the end."""
         if not self.is_terminal():
             return [0.0, 0.0]
-        value = float(leduc_betting.utility(self.bets(), self.cards))
-        return [value, 0.0 - value]  # never -0.0
+        return zero_sum.returns(leduc_betting.utility(self.bets(), self.cards))
 
     def __str__(self) -> str:
         bets = self.bets()
@@ -235,9 +221,7 @@ class LeducPokerObserver:
 
     def set_from(self, state: LeducPokerState, player: int) -> None:
         """Writes what `player` observes at `state` to `tensor` and so to `dict`."""
-        self.tensor.fill(0)
-        if "player" in self.dict:
-            self.dict["player"][player] = 1
+        observation.clear(self.tensor, self.dict, player)
         owners = self._owners[player]
         for i, owner in enumerate(owners):
             _set_card(self.dict["card"].reshape(len(owners), -1)[i], state.cards, owner)

@@ -16,6 +16,16 @@ from collections.abc import Mapping
 import numpy as np
 import pyspiel
 
+__all__ = [
+    "NUM_PLAYERS",
+    "Shape",
+    "allocate",
+    "clear",
+    "owners_shown",
+    "private_shapes",
+    "type_to_show",
+]
+
 NUM_PLAYERS = 2
 
 Shape = tuple[int, ...]
@@ -74,9 +84,36 @@ def private_shapes(
     return {}
 
 
-def refuse_parameters(game: str, params: Mapping[str, object] | None) -> None:
-    """Raises ValueError if observer parameters were given; our games have none."""
+def clear(tensor: np.ndarray, pieces: Mapping[str, np.ndarray], player: int) -> None:
+    """Empties an observer's tensor but for `player`, who observes, where it is shown.
+
+    Args:
+      tensor: written to, as `allocate` gave it.
+      pieces: its pieces, laid out by `private_shapes`.
+      player: the one who observes.
+    """
+    tensor.fill(0)
+    if "player" in pieces:
+        pieces["player"][player] = 1
+
+
+def type_to_show(
+    game: str,
+    iig_obs_type: pyspiel.IIGObservationType | None,
+    params: Mapping[str, object] | None,
+) -> pyspiel.IIGObservationType:
+    """Returns what an observer of a game shows, from the arguments asking for one.
+
+    Args:
+      game: short name, for the message.
+      iig_obs_type: None means that of the observation tensor.
+      params: observer parameters; our games have none.
+
+    Raises:
+      ValueError: parameters were given.
+    """
     if params:
         raise ValueError(
             f"{game}: observers take no parameters; leave out {sorted(params)}"
         )
+    return iig_obs_type or pyspiel.IIGObservationType(perfect_recall=False)

@@ -7,10 +7,12 @@ value. An exception raised here inside `pyspiel.load_game` reaches the caller as
 """
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyspiel
+
+__all__ = ["check_choice", "check_range", "merge"]
 
 
 def merge(
@@ -33,10 +35,8 @@ def merge(
     given = dict(params or {})
     for name, value in given.items():
         if name not in defaults:
-            close = difflib.get_close_matches(name, defaults, n=1)
-            hint = f"did you mean {close[0]!r}? " if close else ""
             raise ValueError(
-                f"{game}: unknown parameter {name!r}; {hint}it has "
+                f"{game}: unknown parameter {name!r}; {_hint(name, defaults)}it has "
                 f"{', '.join(sorted(defaults)) or 'none'}"
             )
         # Not isinstance: True is an int in Python, but no number of cards.
@@ -60,12 +60,16 @@ def check_range(game: str, name: str, value: int, low: int, high: int) -> None:
 def check_choice(game: str, name: str, value: str, choices: Sequence[str]) -> None:
     """Raises ValueError unless `value` is one of `choices`."""
     if value not in choices:
-        close = difflib.get_close_matches(value, choices, n=1)
-        hint = f"did you mean {close[0]!r}? " if close else ""
         raise ValueError(
             f"{game}: {name}={value!r} is unknown; "
-            f"{hint}choose one of {', '.join(choices)}"
+            f"{_hint(value, choices)}choose one of {', '.join(choices)}"
         )
+
+
+def _hint(value: str, known: Iterable[str]) -> str:
+    """A question about the one that was perhaps meant, or nothing."""
+    close = difflib.get_close_matches(value, list(known), n=1)
+    return f"did you mean {close[0]!r}? " if close else ""
 
 
 def _article(value: object) -> str:

@@ -31,7 +31,16 @@ from typing import Any
 
 import pyspiel
 
-from game_defs import observation, parameters
+from game_defs import observation, parameters, zero_sum
+
+__all__ = [
+    "DIRECTIONS",
+    "PrincessAndMonsterGame",
+    "PrincessAndMonsterObserver",
+    "PrincessAndMonsterState",
+    "neighbour_table",
+    "utility",
+]
 
 _NAME = "python_princess_and_monster"
 _NO_SQUARE = -1
@@ -39,21 +48,9 @@ _NO_SQUARE = -1
 # An action is a direction: its name, and the step in rows and columns.
 DIRECTIONS = (("Up", -1, 0), ("Right", 0, 1), ("Down", 1, 0), ("Left", 0, -1))
 
-_GAME_TYPE = pyspiel.GameType(
-    short_name=_NAME,
-    long_name="Python Princess and Monster",
-    dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
-    chance_mode=pyspiel.GameType.ChanceMode.DETERMINISTIC,
-    information=pyspiel.GameType.Information.IMPERFECT_INFORMATION,
-    utility=pyspiel.GameType.Utility.ZERO_SUM,
-    reward_model=pyspiel.GameType.RewardModel.TERMINAL,
-    max_num_players=observation.NUM_PLAYERS,
-    min_num_players=observation.NUM_PLAYERS,
-    provides_information_state_string=True,
-    provides_information_state_tensor=True,
-    provides_observation_string=True,
-    provides_observation_tensor=True,
-    provides_factored_observation_string=True,
+_GAME_TYPE = zero_sum.game_type(
+    _NAME,
+    "Python Princess and Monster",
     parameter_specification={"horizon": 5, "rows": 3, "columns": 3},
 )
 
@@ -108,13 +105,9 @@ class PrincessAndMonsterGame(pyspiel.Game):
         parameters.check_range(_NAME, "columns", columns, 2, 10)
         moves_to_meet = rows + columns - 2
         parameters.check_range(_NAME, "horizon", horizon, (moves_to_meet + 1) // 2, 50)
-        info = pyspiel.GameInfo(
+        info = zero_sum.game_info(
             num_distinct_actions=len(DIRECTIONS),
-            max_chance_outcomes=0,
-            num_players=observation.NUM_PLAYERS,
-            min_utility=-2.0 * horizon,
             max_utility=2.0 * horizon,
-            utility_sum=0.0,
             max_game_length=2 * horizon,
         )
         super().__init__(_GAME_TYPE, info, merged)
@@ -130,9 +123,8 @@ class PrincessAndMonsterGame(pyspiel.Game):
         params: Mapping[str, Any] | None = None,
     ) -> "PrincessAndMonsterObserver":
         """Returns an observer; without a type, that of the observation tensor."""
-        observation.refuse_parameters(_NAME, params)
         return PrincessAndMonsterObserver(
-            iig_obs_type or pyspiel.IIGObservationType(perfect_recall=False),
+            observation.type_to_show(_NAME, iig_obs_type, params),
             self.rules.horizon,
             len(self.rules.neighbours),
         )
@@ -189,8 +181,9 @@ class PrincessAndMonsterState(pyspiel.State):
         """Returns both players' utilities; 0 before the end."""
         if not self.is_terminal():
             return [0.0, 0.0]
-        value = float(utility(self.is_caught(), self.num_moves(), self.rules.horizon))
-        return [value, 0.0 - value]  # never -0.0
+        return zero_sum.returns(
+            utility(self.is_caught(), self.num_moves(), self.rules.horizon)
+        )
 
     def __str__(self) -> str:
         princess, monster = _path(self.squares[0::2]), _path(self.squares[1::2])
@@ -224,9 +217,7 @@ class PrincessAndMonsterObserver:
 
     def set_from(self, state: PrincessAndMonsterState, player: int) -> None:
         """Writes what `player` observes at `state` to `tensor` and so to `dict`."""
-        self.tensor.fill(0)
-        if "player" in self.dict:
-            self.dict["player"][player] = 1
+        observation.clear(self.tensor, self.dict, player)
         owners = self._owners[player]
         for i, owner in enumerate(owners):
             piece = self.dict["path" if self._recall else "square"]

@@ -21,25 +21,20 @@ from typing import Any
 
 import pyspiel
 
-from game_defs import observation, parameters
+from game_defs import observation, parameters, zero_sum
+
+__all__ = [
+    "RockPaperScissorsGame",
+    "RockPaperScissorsObserver",
+    "RockPaperScissorsState",
+    "utility",
+]
 
 _NAME = "python_rock_paper_scissors"
 
-_GAME_TYPE = pyspiel.GameType(
-    short_name=_NAME,
-    long_name="Python Rock, Paper, Scissors",
-    dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
-    chance_mode=pyspiel.GameType.ChanceMode.DETERMINISTIC,
-    information=pyspiel.GameType.Information.IMPERFECT_INFORMATION,
-    utility=pyspiel.GameType.Utility.ZERO_SUM,
-    reward_model=pyspiel.GameType.RewardModel.TERMINAL,
-    max_num_players=observation.NUM_PLAYERS,
-    min_num_players=observation.NUM_PLAYERS,
-    provides_information_state_string=True,
-    provides_information_state_tensor=True,
-    provides_observation_string=True,
-    provides_observation_tensor=True,
-    provides_factored_observation_string=True,
+_GAME_TYPE = zero_sum.game_type(
+    _NAME,
+    "Python Rock, Paper, Scissors",
     parameter_specification={"num_actions": 3},
 )
 
@@ -64,13 +59,9 @@ class RockPaperScissorsGame(pyspiel.Game):
                 f"{_NAME}: num_actions={num_actions} is even, so no fair rule is left; "
                 f"choose {num_actions - 1} or {num_actions + 1}"
             )
-        info = pyspiel.GameInfo(
+        info = zero_sum.game_info(
             num_distinct_actions=num_actions,
-            max_chance_outcomes=0,
-            num_players=observation.NUM_PLAYERS,
-            min_utility=-1.0,
             max_utility=1.0,
-            utility_sum=0.0,
             max_game_length=2,
         )
         super().__init__(_GAME_TYPE, info, merged)
@@ -86,9 +77,8 @@ class RockPaperScissorsGame(pyspiel.Game):
         params: Mapping[str, Any] | None = None,
     ) -> "RockPaperScissorsObserver":
         """Returns an observer; without a type, that of the observation tensor."""
-        observation.refuse_parameters(_NAME, params)
         return RockPaperScissorsObserver(
-            iig_obs_type or pyspiel.IIGObservationType(perfect_recall=False),
+            observation.type_to_show(_NAME, iig_obs_type, params),
             self.num_actions,
         )
 
@@ -130,8 +120,9 @@ class RockPaperScissorsState(pyspiel.State):
         """Returns both players' utilities; 0 before the end."""
         if not self.is_terminal():
             return [0.0, 0.0]
-        value = float(utility(self.choices[0], self.choices[1], self.num_actions))
-        return [value, 0.0 - value]  # never -0.0
+        return zero_sum.returns(
+            utility(self.choices[0], self.choices[1], self.num_actions)
+        )
 
     def __str__(self) -> str:
         return " ".join([f"p{i} chose {c + 1}" for i, c in enumerate(self.choices)])
@@ -160,9 +151,7 @@ class RockPaperScissorsObserver:
 
     def set_from(self, state: RockPaperScissorsState, player: int) -> None:
         """Writes what `player` observes at `state` to `tensor` and so to `dict`."""
-        self.tensor.fill(0)
-        if "player" in self.dict:
-            self.dict["player"][player] = 1
+        observation.clear(self.tensor, self.dict, player)
         owners = self._owners[player]
         for i, owner in enumerate(owners):
             for choice in state.choices[owner : owner + 1]:

@@ -12,8 +12,11 @@ from spiel_cr.algorithm import (
     parse_algorithm,
     parse_any,
 )
+from spiel_cr.bot_strings import load_bot
+from spiel_cr.bots import OOSBot, PolicyBot, ResolvingBot, uniform_bot
 from spiel_cr.dropin import CFRSolver
 from spiel_cr.loading import load_game
+from spiel_cr.resolver import ResolvingConfig
 from spiel_cr.resolving import OpponentValues, resolve
 from spiel_cr.result import SolveResult, load_policy
 from spiel_cr.solving import solve
@@ -27,15 +30,21 @@ __all__ = [
     "MCCFRConfig",
     "CFRSolver",
     "CompiledGame",
+    "OOSBot",
     "OpponentValues",
+    "PolicyBot",
+    "ResolvingBot",
+    "ResolvingConfig",
     "SolveResult",
     "Variance",
     "compile_game",
     "estimate_variance",
+    "load_bot",
     "load_game",
     "load_policy",
     "parse_algorithm",
     "parse_any",
     "resolve",
     "solve",
+    "uniform_bot",
 ]

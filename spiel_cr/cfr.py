@@ -6,8 +6,7 @@ nothing is recomputed between iterations.
 """
 
 import functools
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +15,7 @@ import numpy as np
 from spiel_cr import algorithm as algorithm_lib
 from spiel_cr import driver, regret, sequence_form, treeplex
 
-__all__ = ["CFRState", "init", "make_solver", "step", "update_block"]
+__all__ = ["CFRState", "init", "make_solver", "programs", "step", "update_block"]
 
 Trees = tuple[treeplex.Treeplex, treeplex.Treeplex]
 
@@ -185,7 +184,7 @@ _run = jax.jit(_iterate, static_argnames="config")
 
 
 @functools.cache
-def _quick_run() -> Callable[..., CFRState]:
+def _quick_run() -> Any:
     """`_run` compiled in half the time, for programs that run shortly.
 
     XLA's older CPU emitters give slower code (by a quarter to a half) but compile twice
@@ -197,6 +196,12 @@ def _quick_run() -> Callable[..., CFRState]:
     except jax.errors.JaxRuntimeError:
         return _run
     return jax.jit(_iterate, static_argnames="config", compiler_options=options)
+
+
+def programs() -> int:
+    """How many programs this process has compiled for full-width solvers."""
+    runs = {_run, _quick_run()}
+    return sum(run._cache_size() for run in runs)
 
 
 def make_solver(

@@ -20,6 +20,8 @@ __all__ = ["PlayerState", "Solver", "State", "cast", "precision"]
 
 # The clock is looked at between chunks of about this many seconds.
 _CHUNK_SECONDS = 0.25
+# With less time than this before a deadline, no further chunk is begun.
+_LAST_SECONDS = 5e-4
 
 
 class PlayerState(NamedTuple):
@@ -177,6 +179,31 @@ class Solver:
                 return True
             chunk = max(1, int(chunk * min(8.0, _CHUNK_SECONDS / max(elapsed, 1e-9))))
         return False
+
+    def run_until(self, deadline: float, *, most: int = 2**31 - 1) -> int:
+        """Iterates until shortly before a point in time.
+
+        Args:
+          deadline: by `time.perf_counter`. The next chunk is never chosen longer than
+            half of what is left at the rate so far; at least one iteration is done.
+          most: iterations to stop after.
+
+        Returns:
+          How many iterations were done.
+        """
+        done, chunk = 0, 1
+        while done < most:
+            chunk = min(chunk, most - done)
+            started = time.perf_counter()
+            self._advance(chunk)
+            now = time.perf_counter()
+            self.seconds += now - started
+            done += chunk
+            rate = chunk / max(now - started, 1e-9)
+            chunk = min(16 * chunk, int(rate * (deadline - now) / 2))
+            if chunk < 1 or deadline - now < _LAST_SECONDS:
+                break
+        return done
 
     def average(self, player: int) -> np.ndarray:
         """float64 [S], the average strategy in sequence form, by logical sequence."""

@@ -20,19 +20,27 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.stats import qmc
 
 from spiel_cr import algorithm as algorithm_lib
-from spiel_cr import baselines, cfr, descent, driver, sampling, trajectories, treeplex
+from spiel_cr import (
+    baselines,
+    cfr,
+    descent,
+    draws,
+    driver,
+    sampling,
+    trajectories,
+    treeplex,
+)
 from spiel_cr import tree as tree_lib
 
 __all__ = [
     "MCCFRState",
     "Problem",
-    "draw_points",
     "init",
     "make_solver",
     "make_targeted_solver",
+    "programs",
     "step",
 ]
 
@@ -74,13 +82,6 @@ class MCCFRState(NamedTuple):
     key: jax.Array
     baseline: baselines.Table
     known: jax.Array | None
-
-
-def draw_points(depths: int, batch: int) -> np.ndarray:
-    """float64 [depths, batch], the first points of a Sobol sequence."""
-    power = max(0, int(np.ceil(np.log2(batch))))
-    points = qmc.Sobol(depths, scramble=False).random_base2(power)
-    return np.ascontiguousarray(points[:batch].T)
 
 
 def init(
@@ -148,13 +149,15 @@ def step(
             baseline=baseline,
             known=known,
         )
-        draws, targeted = _draw(problem, plan, keys[p], strategy.dtype, config)
+        drawn, targeted = draws.draw(
+            problem.points, keys[p], len(plan), config, strategy.dtype
+        )
         shares = jnp.broadcast_to(emphasis / config.batch, config.batch)
         sample = trajectories.sample(
             problem.samples,
             tables,
-            draws,
-            targeted,
+            drawn,
+            targeted if problem.samples.levels[0].target is not None else None,
             shares,
             plan=plan,
             player=p,
@@ -208,30 +211,6 @@ def _cumulative(
     entries = len(samples.row_of) + max(shape.width for shape in plan)
     after = jnp.zeros(entries - len(before) - len(total), total.dtype)
     return jnp.concatenate([before, total, after])
-
-
-def _draw(
-    problem: Problem,
-    plan: sampling.Plan,
-    key: jax.Array,
-    dtype: np.dtype,
-    config: algorithm_lib.MCCFRConfig,
-) -> tuple[jax.Array, jax.Array | None]:
-    """Draws [D, B] for the depths, and who is targeted."""
-    # In single precision always: the same draws, so nearly the same run, in both.
-    if problem.points is None:
-        shape = (len(plan), config.batch)
-        draws = jax.random.uniform(key, shape, jnp.float32)
-    else:
-        # A randomly shifted point set (Cranley & Patterson 1976): every trajectory's
-        # draws are uniform and independent over depths.
-        shift = jax.random.uniform(key, (len(plan), 1), jnp.float32)
-        draws = (problem.points.astype(jnp.float32) + shift) % 1
-    draws = draws.astype(dtype)
-    targeted = None
-    if problem.samples.levels[0].target is not None:
-        targeted = draws[-1] < config.delta
-    return draws[:-1], targeted
 
 
 def _update(
@@ -295,6 +274,11 @@ def _run(
     return jax.lax.fori_loop(
         0, iterations, lambda _, s: step(problem, s, plan=plan, config=config), state
     )
+
+
+def programs() -> int:
+    """How many programs this process has compiled for sampled solvers."""
+    return int(_run._cache_size())  # type: ignore[attr-defined]
 
 
 def make_solver(
@@ -366,7 +350,7 @@ def _make(
     samples, plan = sampling.build(tree, target=target, branch=branch)
     points = None
     if config.draws == "lattice":
-        points = draw_points(len(plan), config.batch)
+        points = draws.spread(len(plan), config.batch)
     arrays = (tree.form.arrays, samples, points, np.ones(()))
     host = driver.cast(arrays, dtype)
     with driver.precision(dtype):

@@ -42,6 +42,8 @@ class Decomposition:
       terminal_layer: int32 [T], for the histories in `terminals`.
       terminal_sequence: int32 [T], o's extended sequence there.
       terminals: int64 [T], the terminal histories.
+      roots: int64 [R], the histories at the top of layers.
+      root_gate: int32 [R], the gate that each belongs to.
     """
 
     tree: tree_lib.CompiledGame
@@ -57,6 +59,8 @@ class Decomposition:
     terminal_layer: np.ndarray
     terminal_sequence: np.ndarray
     terminals: np.ndarray
+    roots: np.ndarray
+    root_gate: np.ndarray
 
     @property
     def num_layers(self) -> int:
@@ -167,6 +171,8 @@ def _decompose(
         terminal_layer=layer[terminals],
         terminal_sequence=extended[terminals],
         terminals=terminals,
+        roots=roots,
+        root_gate=gate_of_root,
     )
 
 

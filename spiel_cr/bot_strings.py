@@ -1,0 +1,141 @@
+"""Fourth stage: bots from strings, in OpenSpiel's parameter syntax."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import pyspiel
+
+from spiel_cr import resolver, result, solving
+from spiel_cr.bots import OOSBot, PolicyBot, ResolvingBot, uniform_bot
+
+__all__ = ["BOTS", "describe_bots", "load_bot"]
+
+
+def _resolving(
+    game: solving.Game, player: int, seed: int, given: dict[str, Any]
+) -> ResolvingBot:
+    if not {"iterations", "move_ms"} & set(given):
+        given["move_ms"] = 100.0
+    config = resolver.ResolvingConfig(**given)
+    return ResolvingBot(game, player, config, seed=seed)
+
+
+def _oos(game: solving.Game, player: int, seed: int, given: dict[str, Any]) -> OOSBot:
+    if "iterations" in given and "move_ms" not in given:
+        given["move_ms"] = None
+    return OOSBot(game, player, seed=seed, **given)
+
+
+def _solved(
+    game: solving.Game, player: int, seed: int, given: dict[str, Any]
+) -> PolicyBot:
+    algorithm = given.pop("solver", "cfr+")
+    tree = solving.as_compiled(game)
+    solution = solving.solve(tree, algorithm, seed=seed, **given)
+    return PolicyBot(player, solution.average_policy(), seed=seed)
+
+
+def _saved(
+    game: solving.Game, player: int, seed: int, given: dict[str, Any]
+) -> PolicyBot:
+    tree = solving.as_compiled(game)
+    return PolicyBot(player, result.load_policy(given["path"], tree), seed=seed)
+
+
+def _uniform(
+    game: solving.Game, player: int, seed: int, given: dict[str, Any]
+) -> PolicyBot:
+    return uniform_bot(game, player, seed=seed)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Kind:
+    """A bot by name: its parameters with their types, and how it is made."""
+
+    make: Callable[[solving.Game, int, int, dict[str, Any]], pyspiel.Bot]
+    parameters: dict[str, type]
+    text: str
+
+
+_BUDGET: dict[str, type] = {"iterations": int, "move_ms": float, "init_ms": float}
+
+BOTS: dict[str, _Kind] = {
+    "resolving": _Kind(
+        _resolving,
+        {"solver": str, **_BUDGET, "gadget": str, "subgames": str, "values": str},
+        "continual resolving",
+    ),
+    "oos": _Kind(
+        _oos,
+        {"solver": str, **_BUDGET, "target": str, "emphasis": float},
+        "online outcome sampling",
+    ),
+    "solved": _Kind(
+        _solved,
+        {"solver": str, "iterations": int, "seconds": float},
+        "plays the solution that a solver finds beforehand",
+    ),
+    "policy": _Kind(_saved, {"path": str}, "plays a policy from a file of --save"),
+    "uniform": _Kind(_uniform, {}, "plays all actions alike"),
+}
+
+
+def describe_bots() -> str:
+    """One line for each kind of bot, for help texts."""
+    return "\n".join(
+        f"  {name}({', '.join(kind.parameters)}): {kind.text}"
+        for name, kind in BOTS.items()
+    )
+
+
+def load_bot(
+    text: str, game: solving.Game, player: int, *, seed: int = 0
+) -> pyspiel.Bot:
+    """Makes a bot from a string like "resolving(solver=cfr+,move_ms=100)".
+
+    Args:
+      text: name and parameters in OpenSpiel's syntax. A solver with parameters of its
+        own is written with them: solver=vr-mccfr(batch=512).
+      game: OpenSpiel game string, game, or compiled game; compiled with `observed=True`
+        it serves several bots.
+      player: the seat, 0 or 1.
+      seed: of everything that the bot draws.
+
+    Raises:
+      ValueError: unknown bot or parameter, or a bad value.
+    """
+    try:
+        given: dict[str, Any] = dict(pyspiel.game_parameters_from_string(text))
+    except (pyspiel.SpielError, RuntimeError) as error:
+        raise ValueError(
+            f"bot={text!r} cannot be read: {error}; write name or "
+            f"name(parameter=value,...)"
+        ) from error
+    name = given.pop("name", "")
+    if name not in BOTS:
+        raise ValueError(
+            f"bot={text!r}: there is no bot {name!r}; choose one of {', '.join(BOTS)}"
+        )
+    kind = BOTS[name]
+    for key, value in given.items():
+        if key not in kind.parameters:
+            raise ValueError(
+                f"bot={text!r}: unknown parameter {key!r}; {name} takes "
+                f"{', '.join(kind.parameters) or 'none'}"
+            )
+        given[key] = _convert(text, key, value, kind.parameters[key])
+    return kind.make(game, player, seed, given)
+
+
+def _convert(text: str, key: str, value: Any, to: type) -> Any:
+    """Checks a parameter's type; a solver with parameters arrives as a dictionary."""
+    if to is str:
+        if isinstance(value, dict):
+            return pyspiel.game_parameters_to_string(value)
+        return str(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"bot={text!r}: {key}={value!r} must be a number")
+    if to is int and value != int(value):
+        raise ValueError(f"bot={text!r}: {key}={value!r} must be a whole number")
+    return to(value)

@@ -1,0 +1,317 @@
+"""Fourth stage: players for matches, as OpenSpiel bots.
+
+Bots are handed the true state of the game. Those here look at their own information
+state string only.
+"""
+
+import functools
+import time
+
+import numpy as np
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+
+from spiel_cr import algorithm as algorithm_lib
+from spiel_cr import clock, mccfr, resolver, solving, subgame
+from spiel_cr import tree as tree_lib
+
+__all__ = ["OOSBot", "PolicyBot", "ResolvingBot", "uniform_bot"]
+
+
+class _Mind:
+    """What makes a bot out of a function from infosets to probabilities.
+
+    OpenSpiel's bots must be subclasses of `pyspiel.Bot`; what they share is here.
+    """
+
+    def __init__(self, tree: tree_lib.CompiledGame, player: int, seed: int) -> None:
+        if player not in (0, 1):
+            raise ValueError(f"player={player!r} must be 0 or 1")
+        self.tree = tree
+        self.player = player
+        self._infosets = _numbers(tree)[player]
+        self._random = np.random.default_rng(seed)
+
+    def infoset(self, state: pyspiel.State) -> int:
+        """The player's infoset, by its information state string alone."""
+        key = state.information_state_string(self.player)
+        try:
+            return self._infosets[key]
+        except KeyError:
+            raise ValueError(
+                f"player {self.player} has no information state {key!r} in "
+                f"{self.tree.game}; the bot was made for another game"
+            ) from None
+
+    def actions(self, infoset: int) -> list[int]:
+        """OpenSpiel's legal actions there."""
+        infosets = self.tree.infosets[self.player]
+        first = int(infosets.decisions.first_sequence[infoset]) - 1
+        count = int(infosets.decisions.num_actions[infoset])
+        return [int(action) for action in infosets.actions[first : first + count]]
+
+    def draw(self, policy: list[tuple[int, float]]) -> int:
+        """An action, at random."""
+        probabilities = np.array([probability for _, probability in policy])
+        chosen = self._random.choice(len(policy), p=probabilities / probabilities.sum())
+        return policy[chosen][0]
+
+
+@functools.lru_cache(maxsize=8)
+def _numbers(tree: tree_lib.CompiledGame) -> tuple[dict[str, int], dict[str, int]]:
+    first, second = (
+        {key: number for number, key in enumerate(infosets.keys)}
+        for infosets in tree.infosets
+    )
+    return first, second
+
+
+class ResolvingBot(pyspiel.Bot):
+    """Plays by general continual resolving, see `resolver.py`.
+
+    Attributes:
+      resolver: its mind; `resolver.statistics` tells what it did.
+    """
+
+    def __init__(
+        self,
+        game: solving.Game,
+        player: int,
+        config: resolver.ResolvingConfig | None = None,
+        *,
+        seed: int = 0,
+    ) -> None:
+        """Warms up: compiles the game and all programs, and solves the whole game once.
+
+        Args:
+          game: OpenSpiel game string, game, or compiled game (with `observed=True`).
+          player: the seat, 0 or 1.
+          config: how it thinks; None: CFR+ for 100 ms a move.
+          seed: of the actions that it draws.
+
+        Raises:
+          pyspiel.SpielError, ValueError: as `resolve`.
+        """
+        pyspiel.Bot.__init__(self)
+        tree = solving.as_compiled(game, observed=True)
+        self._mind = _Mind(tree, player, seed)
+        config = config or resolver.ResolvingConfig(move_ms=100)
+        self.resolver = resolver.Resolver(tree, player, config)
+        self._match = self.resolver.match()
+
+    def player_id(self) -> int:
+        return self._mind.player
+
+    def provides_policy(self) -> bool:
+        return True
+
+    def restart(self) -> None:
+        """A new match."""
+        self._match = self.resolver.match()
+
+    def restart_at(self, state: pyspiel.State) -> None:
+        """A match that begins in the middle: what came before is resolved when due."""
+        self.restart()
+
+    def inform_action(self, state: pyspiel.State, player: int, action: int) -> None:
+        """Nothing to do: all information is in the next information state."""
+
+    def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
+        infoset = self._mind.infoset(state)
+        probabilities = self.resolver.strategy(self._match, infoset)
+        return list(
+            zip(self._mind.actions(infoset), probabilities.tolist(), strict=True)
+        )
+
+    def step_with_policy(
+        self, state: pyspiel.State
+    ) -> tuple[list[tuple[int, float]], int]:
+        policy = self.get_policy(state)
+        return policy, self._mind.draw(policy)
+
+    def step(self, state: pyspiel.State) -> int:
+        return self.step_with_policy(state)[1]
+
+
+class OOSBot(pyspiel.Bot):
+    """Keeps solving the whole game by sampling, aimed at where the match is.
+
+    Online outcome sampling (Lisý et al. 2015): what was learned stays, also from match
+    to match.
+    """
+
+    def __init__(
+        self,
+        game: solving.Game,
+        player: int,
+        *,
+        solver: str = "os-mccfr(epsilon=0.4,exploration=0.01,batch=256)",
+        move_ms: float | None = 100,
+        iterations: int | None = None,
+        init_ms: float | None = None,
+        target: str = "infoset",
+        emphasis: float = 1.0,
+        seed: int = 0,
+    ) -> None:
+        """Compiles the game and the program, and solves for a while.
+
+        Args:
+          game: OpenSpiel game string, game, or compiled game.
+          player: the seat, 0 or 1.
+          solver: sampled algorithm; its `delta` is the share of aimed trajectories.
+          move_ms: milliseconds a move; None: no clock.
+          iterations: batches a move; at most, where there is a clock.
+          init_ms: milliseconds before the first match; None: as long as a move.
+          target: "infoset": what the player knows, or "subgame": whatever the opponent
+            cannot tell from it, and so on.
+          emphasis: weight of each batch after the first move of a match, relative to
+            those before.
+          seed: of sampling and of the actions that it draws.
+
+        Raises:
+          ValueError: a full-width solver, no budget, or an unknown target.
+        """
+        pyspiel.Bot.__init__(self)
+        config = algorithm_lib.parse_any(solver)
+        if not isinstance(config, algorithm_lib.MCCFRConfig):
+            raise ValueError(
+                f"solver={solver!r} does not sample; choose one of "
+                f"{', '.join(algorithm_lib.SAMPLED_PRESETS)}"
+            )
+        if target not in ("infoset", "subgame"):
+            raise ValueError(f"target={target!r} must be infoset or subgame")
+        # The same checks as for a resolving player.
+        resolver.ResolvingConfig(
+            iterations=iterations, move_ms=move_ms, init_ms=init_ms
+        )
+        tree = solving.as_compiled(game, observed=True)
+        self._mind = _Mind(tree, player, seed)
+        self._solver, self._aim = mccfr.make_targeted_solver(
+            tree, config=config, seed=seed
+        )
+        self._target = target
+        self._emphasis = emphasis
+        self._subgames = None
+        if target == "subgame":
+            self._subgames = subgame.decompose(tree, player).own_subgame
+        self._clock = clock.Clock(move_ms, iterations)
+        begin = move_ms if init_ms is None else init_ms
+        deadline = None if begin is None else time.perf_counter() + begin / 1000
+        for until in (None, deadline):
+            # The first time tells what an answer takes besides iterating.
+            with self._clock.solve(self._solver, until, 1 if until is None else None):
+                self._solver.average_behaviour(player)
+        self._clock.restart_statistics()
+        self._programs = mccfr.programs()
+
+    @property
+    def statistics(self) -> clock.Statistics:
+        """What it did since it was made; `iterations` are batches of trajectories."""
+        return self._clock.statistics
+
+    def player_id(self) -> int:
+        return self._mind.player
+
+    def provides_policy(self) -> bool:
+        return True
+
+    def restart(self) -> None:
+        """A new match; the tables stay."""
+
+    def restart_at(self, state: pyspiel.State) -> None:
+        """A match that begins in the middle."""
+
+    def inform_action(self, state: pyspiel.State, player: int, action: int) -> None:
+        """Nothing to do: all information is in the next information state."""
+
+    def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
+        infoset = self._mind.infoset(state)
+        with self._clock.move():
+            self._aim(self._region(infoset), self._emphasis)
+            with self._clock.solve(self._solver, self._clock.deadline()):
+                behaviour = self._solver.average_behaviour(self._mind.player)
+        self.statistics.programs_compiled = mccfr.programs() - self._programs
+        decisions = self._mind.tree.infosets[self._mind.player].decisions
+        first = int(decisions.first_sequence[infoset])
+        actions = self._mind.actions(infoset)
+        probabilities = behaviour[first : first + len(actions)]
+        return list(zip(actions, probabilities.tolist(), strict=True))
+
+    def step_with_policy(
+        self, state: pyspiel.State
+    ) -> tuple[list[tuple[int, float]], int]:
+        policy = self.get_policy(state)
+        return policy, self._mind.draw(policy)
+
+    def step(self, state: pyspiel.State) -> int:
+        return self.step_with_policy(state)[1]
+
+    def _region(self, infoset: int) -> np.ndarray:
+        """bool [N], where the trajectories shall go."""
+        histories = self._mind.tree.histories
+        mine = histories.player == self._mind.player
+        number = -1 if self._subgames is None else self._subgames[infoset]
+        if self._subgames is None or number < 0:
+            return mine & (histories.infoset == infoset)
+        return mine & (self._subgames[histories.infoset] == number)
+
+
+class PolicyBot(pyspiel.Bot):
+    """Plays a given OpenSpiel policy.
+
+    OpenSpiel's own bot of this name returns an invalid action where the only legal one
+    is 0.
+    """
+
+    def __init__(
+        self, player: int, policy: openspiel_policy.Policy, *, seed: int = 0
+    ) -> None:
+        """Takes the policy as it is.
+
+        Args:
+          player: the seat.
+          policy: any OpenSpiel policy.
+          seed: of the actions that it draws.
+        """
+        pyspiel.Bot.__init__(self)
+        self._player = player
+        self._policy = policy
+        self._random = np.random.default_rng(seed)
+
+    def player_id(self) -> int:
+        return self._player
+
+    def provides_policy(self) -> bool:
+        return True
+
+    def restart(self) -> None:
+        """Nothing to forget."""
+
+    def restart_at(self, state: pyspiel.State) -> None:
+        """Nothing to forget."""
+
+    def inform_action(self, state: pyspiel.State, player: int, action: int) -> None:
+        """Nothing to do."""
+
+    def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
+        given = self._policy.action_probabilities(state, self._player)
+        return [(a, float(given.get(a, 0.0))) for a in state.legal_actions()]
+
+    def step_with_policy(
+        self, state: pyspiel.State
+    ) -> tuple[list[tuple[int, float]], int]:
+        policy = self.get_policy(state)
+        probabilities = np.array([probability for _, probability in policy])
+        chosen = self._random.choice(len(policy), p=probabilities / probabilities.sum())
+        return policy, policy[chosen][0]
+
+    def step(self, state: pyspiel.State) -> int:
+        return self.step_with_policy(state)[1]
+
+
+def uniform_bot(game: solving.Game, player: int, *, seed: int = 0) -> PolicyBot:
+    """Plays all legal actions alike."""
+    loaded = game.game if isinstance(game, tree_lib.CompiledGame) else game
+    if isinstance(loaded, str):
+        loaded = pyspiel.load_game(loaded)
+    return PolicyBot(player, openspiel_policy.UniformRandomPolicy(loaded), seed=seed)
