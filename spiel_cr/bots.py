@@ -4,7 +4,6 @@ Bots are handed the true state of the game. Those here look at their own informa
 state string only.
 """
 
-import functools
 import time
 
 import numpy as np
@@ -29,7 +28,8 @@ class _Mind:
             raise ValueError(f"player={player!r} must be 0 or 1")
         self.tree = tree
         self.player = player
-        self._infosets = _numbers(tree)[player]
+        keys = tree.infosets[player].keys
+        self._infosets = {key: number for number, key in enumerate(keys)}
         self._random = np.random.default_rng(seed)
 
     def infoset(self, state: pyspiel.State) -> int:
@@ -55,15 +55,6 @@ class _Mind:
         probabilities = np.array([probability for _, probability in policy])
         chosen = self._random.choice(len(policy), p=probabilities / probabilities.sum())
         return policy[chosen][0]
-
-
-@functools.lru_cache(maxsize=8)
-def _numbers(tree: tree_lib.CompiledGame) -> tuple[dict[str, int], dict[str, int]]:
-    first, second = (
-        {key: number for number, key in enumerate(infosets.keys)}
-        for infosets in tree.infosets
-    )
-    return first, second
 
 
 class ResolvingBot(pyspiel.Bot):
