@@ -7,7 +7,7 @@ programs. Progress goes to stderr.
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pyspiel
 from absl import app, logging
@@ -15,7 +15,8 @@ from absl.flags import argparse_flags
 
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
-from eval import baselines, judge, plots
+from eval import baselines, cli_evaluate, cli_matches, judge, plots
+from eval.command import add_command
 from spiel_cr import memory, solving, storage
 
 __all__ = ["main"]
@@ -46,18 +47,18 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    info = _add_command(commands, "info", _info, "print a game's size")
+    info = add_command(commands, "info", _info, "print a game's size")
     info.add_argument("--game", required=True, help="OpenSpiel game string")
     info.add_argument(
         "--memory-limit",
         metavar="SIZE",
         help="refuse games that need more than this, such as 3GB",
     )
-    solve = _add_command(commands, "solve", _solve, "solve a whole game by CFR")
+    solve = add_command(commands, "solve", _solve, "solve a whole game by CFR")
     solve.add_argument("--game", required=True, help="OpenSpiel game string")
     _add_solver_arguments(solve, algorithm="cfr+")
     _add_stopping_arguments(solve)
-    resolve = _add_command(
+    resolve = add_command(
         commands,
         "resolve",
         _resolve,
@@ -72,23 +73,9 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         help="also run bundled CFR+ for as many iterations, outcome-sampling MCCFR for "
         "the same seconds, and uniform (default: only without --game)",
     )
+    cli_evaluate.add_commands(commands)
+    cli_matches.add_commands(commands)
     return parser.parse_args(argv[1:])
-
-
-def _add_command(
-    commands: argparse._SubParsersAction,
-    name: str,
-    run: Callable[[argparse.Namespace], dict[str, object]],
-    text: str,
-) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=text, description=text[0].upper() + text[1:] + "."
-    )
-    parser.set_defaults(run=run)
-    parser.add_argument(
-        "--json", action="store_true", help="end with one line of JSON on stdout"
-    )
-    return parser
 
 
 def _add_solver_arguments(parser: argparse.ArgumentParser, *, algorithm: str) -> None:
