@@ -5,19 +5,15 @@ Run `python -m benchmarks.cfr --help`. See docs/benchmarks.md for what is measur
 
 import argparse
 import dataclasses
-import datetime
-import importlib.metadata
 import json
-import os
 import pathlib
-import platform
 import statistics
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from benchmarks import cell as cell_lib
-from benchmarks import peers, table
+from benchmarks import conditions, document, peers, table
 
 __all__ = ["GAMES", "Plan", "main", "measure_game"]
 
@@ -35,8 +31,6 @@ GAMES = {
     "liars_dice4": "liars_dice(numdice=1,dice_sides=4)",
     "liars_dice": "liars_dice",
 }
-
-_PACKAGES = ("open_spiel", "jax", "jaxlib", "numpy", "scipy", "LiteEFG")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +52,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the benchmark; 1 if one of the project's own rows failed."""
     options = _parse(arguments)
     plan = Plan(options.seconds, options.repeats, options.window or options.seconds / 5)
-    facts = _facts(plan)
+    facts = {
+        **conditions.facts(),
+        "budget_seconds": plan.seconds,
+        "window_seconds": plan.window,
+        "repeats": plan.repeats,
+    }
     out = pathlib.Path(options.out)
     out.parent.mkdir(parents=True, exist_ok=True)
     rows: list[dict[str, Any]] = []
@@ -73,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     text = table.markdown(rows)
     print(text)
     if options.markdown:
-        table.write(pathlib.Path(options.markdown), text)
+        document.write(options.markdown, text, table.MARKS)
     failures = [row for row in rows if _failed(row)]
     for row in failures:
         reason = row.get("missing") or "the C reference and spiel_cr disagree"
@@ -125,16 +124,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         default="out/benchmarks/cfr.jsonl",
         help="JSON lines are appended here (default out/benchmarks/cfr.jsonl)",
     )
-    parser.add_argument(
-        "--markdown", metavar="PATH", help="put the table between this file's markers"
-    )
-    options = parser.parse_args(arguments)
-    if options.markdown:
-        try:
-            table.check(pathlib.Path(options.markdown))
-        except ValueError as error:
-            parser.error(str(error))
-    return options
+    document.add_option(parser, table.MARKS)
+    return parser.parse_args(arguments)
 
 
 def _positive(kind: Callable[[str], float]) -> Callable[[str], float]:
@@ -227,37 +218,6 @@ def _failed(row: dict[str, Any]) -> bool:
     """Whether a row says that something of this project is broken."""
     own = row["family"] == "spiel_cr" and "missing" in row
     return own or not row.get("agrees", True)
-
-
-def _facts(plan: Plan) -> dict[str, Any]:
-    """What is the same for all rows of a run."""
-    now = datetime.datetime.now(datetime.UTC)
-    versions = {"python": platform.python_version()}
-    for package in _PACKAGES:
-        try:
-            versions[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return {
-        "date": now.isoformat(timespec="seconds"),
-        "versions": versions,
-        "cpu": _cpu_model(),
-        "cpu_count": os.cpu_count(),
-        "load": os.getloadavg()[0],
-        "budget_seconds": plan.seconds,
-        "window_seconds": plan.window,
-        "repeats": plan.repeats,
-    }
-
-
-def _cpu_model() -> str:
-    try:
-        for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
 
 
 def _say(text: str) -> None:

@@ -1,22 +1,31 @@
 """NashConv of continually resolved strategies: games × algorithms × iterations a solve.
 
-Run as `python -m benchmarks.resolving`; writes JSON lines, and a Markdown table into
-the marked section of a document.
+Run `python -m benchmarks.resolving --help`. docs/resolving.md has the table.
 """
 
 import argparse
 import itertools
 import json
 import pathlib
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import jax
 
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
+from benchmarks import conditions, document
 from eval import judge
+
+__all__ = ["GAMES", "MARKS", "main", "markdown", "measure"]
 
 _BUNDLED = (
     "turn_based_simultaneous_game(game=goofspiel(imp_info=true,num_cards={},players=2,"
     "points_order=ascending,returns_type=win_loss))"
 )
+
+# Names in tables, and the OpenSpiel strings.
 GAMES = {
     "kuhn_poker": "kuhn_poker",
     "leduc_poker": "leduc_poker",
@@ -30,20 +39,79 @@ GAMES = {
     "latent tic-tac-toe": "python_latent_tic_tac_toe(conflict=keep)",
     "rock_paper_scissors(5)": "python_rock_paper_scissors(num_actions=5)",
 }
-_MARKS = ("<!-- resolving table -->", "<!-- end of resolving table -->")
+
+MARKS = document.Marks("<!-- resolving table -->", "<!-- end of resolving table -->")
+
+Row = dict[str, Any]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measures all combinations."""
+    options = _parse(arguments)
+    facts = conditions.facts()
+    out = pathlib.Path(options.out)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    rows = []
+    with out.open("w") as file:
+        for combination in itertools.product(
+            options.games, options.algorithms, options.values, options.iterations
+        ):
+            row = {**facts, **measure(*combination)}
+            rows.append(row)
+            print(json.dumps(row), file=file, flush=True)
+            print(*combination, f"{row['nash_conv']:.2e}", file=sys.stderr, flush=True)
+    text = markdown(rows)
+    print(text)
+    if options.markdown:
+        document.write(options.markdown, text, MARKS)
+    return 0
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.resolving", description=__doc__.splitlines()[0]
+    )
+    default_games = [name for name in GAMES if "tic-tac-toe" not in name]
+    parser.add_argument(
+        "--games", nargs="+", choices=list(GAMES), default=default_games
+    )
+    parser.add_argument("--algorithms", nargs="+", default=["cfr+", "pdcfr+"])
+    parser.add_argument("--iterations", nargs="+", type=int, default=[100, 500, 2000])
+    parser.add_argument("--values", nargs="+", default=["iterates"])
+    parser.add_argument(
+        "--out",
+        default="out/benchmarks/resolving.jsonl",
+        help="JSON lines replace this file (default out/benchmarks/resolving.jsonl)",
+    )
+    document.add_option(parser, MARKS)
+    return parser.parse_args(arguments)
 
 
 def measure(
-    game: str, algorithm: str, iterations: int, values: spiel_cr.OpponentValues
-) -> dict[str, object]:
-    """Resolves one game; NashConv by OpenSpiel's exact tool."""
-    result = spiel_cr.resolve(game, iterations, algorithm, opponent_values=values)
+    name: str, algorithm: str, values: spiel_cr.OpponentValues, iterations: int
+) -> Row:
+    """Resolves one game; NashConv by OpenSpiel's exact tool.
+
+    Args:
+      name: one of `GAMES`.
+      algorithm: solver of every solve.
+      values: where the opponent's values come from, as in `spiel_cr.resolve`.
+      iterations: of every solve.
+    """
+    result = spiel_cr.resolve(
+        GAMES[name], iterations, algorithm, opponent_values=values
+    )
     verdict = judge.judge(result.tree.game, result.average_policy())
     return {
-        "game": game,
+        "name": name,
+        "game": GAMES[name],
         "algorithm": algorithm,
         "iterations": iterations,
         "opponent_values": values,
+        # Resolving a whole game is deterministic.
+        "seed": None,
+        "dtype": "float64",
+        "device": jax.default_backend(),
         "nash_conv": verdict.nash_conv,
         "game_value": verdict.game_value,
         "solves": result.solves,
@@ -53,61 +121,24 @@ def measure(
     }
 
 
-def table(rows: list[dict[str, object]]) -> str:
-    """Markdown: a line for each game and algorithm, a column for each iterations."""
-    counts = sorted({int(str(row["iterations"])) for row in rows})
-    lines = [
-        "| game | algorithm | " + " | ".join(f"{n}" for n in counts) + " |",
-        "|---|---|" + "---|" * len(counts),
+def markdown(rows: Sequence[Row]) -> str:
+    """A line for each game and algorithm, a column for each number of iterations."""
+    counts = sorted({row["iterations"] for row in rows})
+    lines: dict[tuple[str, str], dict[int, str]] = {}
+    for row in rows:
+        label = row["algorithm"]
+        if row["opponent_values"] != "iterates":
+            label += f", values of {row['opponent_values']}"
+        cells = lines.setdefault((row["name"], label), {})
+        cells[row["iterations"]] = f"{row['nash_conv']:.1e}"
+    head = ["game", "algorithm", *(str(count) for count in counts)]
+    body = [
+        [*names, *(cells.get(count, "–") for count in counts)]
+        for names, cells in lines.items()
     ]
-    names = {string: name for name, string in GAMES.items()}
-    keys = dict.fromkeys(
-        (row["game"], row["algorithm"], row["opponent_values"]) for row in rows
-    )
-    for game, algorithm, values in keys:
-        cells = {
-            row["iterations"]: f"{row['nash_conv']:.1e}"
-            for row in rows
-            if (row["game"], row["algorithm"], row["opponent_values"])
-            == (game, algorithm, values)
-        }
-        label = algorithm if values == "iterates" else f"{algorithm}, values of average"
-        found = " | ".join(cells.get(n, "") for n in counts)
-        lines.append(f"| {names.get(str(game), game)} | {label} | {found} |")
-    return "\n".join(lines)
-
-
-def main() -> None:
-    """Runs all combinations."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    everything = [name for name in GAMES if "tic-tac-toe" not in name]
-    parser.add_argument("--games", nargs="+", choices=list(GAMES), default=everything)
-    parser.add_argument("--algorithms", nargs="+", default=["cfr+", "pdcfr+"])
-    parser.add_argument("--iterations", nargs="+", type=int, default=[100, 500, 2000])
-    parser.add_argument("--values", nargs="+", default=["iterates"])
-    parser.add_argument("--out", default="out/benchmarks/resolving.jsonl")
-    parser.add_argument("--markdown", help="document whose marked table to replace")
-    arguments = parser.parse_args()
-    out = pathlib.Path(arguments.out)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    rows = []
-    with out.open("w") as file:
-        for name, algorithm, values, iterations in itertools.product(
-            arguments.games,
-            arguments.algorithms,
-            arguments.values,
-            arguments.iterations,
-        ):
-            row = measure(GAMES[name], algorithm, iterations, values)
-            rows.append(row)
-            print(json.dumps(row), file=file, flush=True)
-            print(f"{name}: {algorithm} {values} {iterations}: {row['nash_conv']:.2e}")
-    if arguments.markdown:
-        document = pathlib.Path(arguments.markdown)
-        before, rest = document.read_text().split(_MARKS[0])
-        after = rest.split(_MARKS[1])[1]
-        document.write_text(f"{before}{_MARKS[0]}\n{table(rows)}\n{_MARKS[1]}{after}")
+    measured = conditions.sentence(rows[0], (row["device"] for row in rows))
+    return f"{measured}\n\n{document.grid(head, body, labels=2)}"
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

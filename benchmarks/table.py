@@ -6,15 +6,17 @@ run of each game in a file.
 
 import argparse
 import json
-import pathlib
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-__all__ = ["BEGIN", "END", "check", "latest", "main", "markdown", "write"]
+from benchmarks import conditions, document
 
-BEGIN = "<!-- benchmark tables: begin -->"
-END = "<!-- benchmark tables: end -->"
+__all__ = ["MARKS", "latest", "main", "markdown"]
+
+MARKS = document.Marks(
+    "<!-- benchmark tables: begin -->", "<!-- benchmark tables: end -->"
+)
 
 # The row that speeds of spiel_cr are quoted of.
 _OURS = "cfr+"
@@ -43,41 +45,16 @@ def latest(rows: Iterable[Row]) -> list[Row]:
     return [row for row in rows if row["date"] == newest[row["name"]]]
 
 
-def check(path: pathlib.Path) -> None:
-    """Raises ValueError if a file exists but has no place for the tables."""
-    if path.exists():
-        _split(path, path.read_text())
-
-
-def write(path: pathlib.Path, text: str) -> None:
-    """Puts tables between a file's markers; a new file gets the markers too."""
-    before, after = "", "\n"
-    if path.exists():
-        before, after = _split(path, path.read_text())
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}")
-
-
-def _split(path: pathlib.Path, text: str) -> tuple[str, str]:
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{path} has no lines {BEGIN} and {END} to put tables between")
-    return before, after
-
-
 def _conditions(games: Sequence[Sequence[Row]]) -> str:
     """One sentence for each run among the rows."""
     runs = {rows[0]["date"]: rows[0] for rows in games}
     lines = []
-    for date, row in sorted(runs.items()):
-        versions = ", ".join(f"{k} {v}" for k, v in row["versions"].items())
-        devices = sorted({r["device"] for g in games for r in g if "device" in r})
+    for _, row in sorted(runs.items()):
+        devices = [r["device"] for g in games for r in g if "device" in r]
         lines.append(
-            f"Measured {date[:10]} on {row['cpu']}, {row['cpu_count']} cores, device "
-            f"{', '.join(devices) or 'none'}, load {row['load']:.1f} at the start; "
-            f"{versions}. Budget {row['budget_seconds']:g} s; median of "
-            f"{row['repeats']} interleaved windows of {row['window_seconds']:g} s.\n"
+            f"{conditions.sentence(row, devices)} Budget {row['budget_seconds']:g} s; "
+            f"median of {row['repeats']} interleaved windows of "
+            f"{row['window_seconds']:g} s.\n"
         )
     return "\n".join(lines)
 
@@ -113,7 +90,7 @@ def _summary(games: dict[str, list[Row]]) -> str:
                 _number(max((r.get("compile_seconds", 0) for r in mine), default=None)),
             ]
         )
-    return _table(head, body)
+    return document.grid(head, body)
 
 
 def _game(name: str, rows: Sequence[Row]) -> str:
@@ -162,7 +139,9 @@ def _game(name: str, rows: Sequence[Row]) -> str:
     title = f"### {name}\n\n" + (
         "" if name == rows[0]["game"] else f"`{rows[0]['game']}`\n\n"
     )
-    return "\n".join([title + _table(head, body), *(f"{note}\n" for note in notes)])
+    return "\n".join(
+        [title + document.grid(head, body), *(f"{note}\n" for note in notes)]
+    )
 
 
 def _missing(row: Row) -> str:
@@ -221,29 +200,20 @@ def _speed(value: float | None) -> str:
     return f"{value:,.0f}".replace(",", " ")
 
 
-def _table(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    align = ["---", *["---:"] * (len(head) - 1)]
-    lines = [f"| {' | '.join(cells)} |" for cells in (head, align, *body)]
-    return "\n".join(lines) + "\n"
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Prints, or writes into a file, the tables of a file of JSON lines."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.table", description=__doc__.splitlines()[0]
     )
     parser.add_argument("lines", help="file of JSON lines")
-    parser.add_argument("--markdown", metavar="PATH", help="file with the markers")
+    document.add_option(parser, MARKS)
     options = parser.parse_args(arguments)
     with open(options.lines) as file:
         text = markdown(latest(json.loads(line) for line in file))
-    if not options.markdown:
+    if options.markdown:
+        document.write(options.markdown, text, MARKS)
+    else:
         print(text)
-        return 0
-    try:
-        write(pathlib.Path(options.markdown), text)
-    except ValueError as error:
-        parser.error(str(error))
     return 0
 
 

@@ -87,7 +87,8 @@ class MCCFRConfig:
       incremental: build the tree as trajectories go: each adds the first infoset that
         is not yet in it and is a uniform playout below.
       delta: share of targeted trajectories, where a target is given.
-      threshold, bonus: tau and beta of average-strategy sampling.
+      threshold, bonus: tau and beta of average-strategy sampling; by default the
+        paper's, with which no action is left out before many iterations.
     """
 
     name: str = dataclasses.field(compare=False)

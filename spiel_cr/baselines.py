@@ -151,8 +151,11 @@ def learn(
     if config.baseline in ("none", "oracle"):
         return learning
     if visit.chosen is not None:
-        actions, seen = visit.chosen, estimates
-        followed, below = visit.inside, learning.below
+        actions, seen, below = visit.chosen, estimates, learning.below
+        # Finished trajectories choose something too.
+        followed = visit.inside
+        if visit.over is not None:
+            followed = ~visit.over if followed is None else followed & ~visit.over
     else:
         assert visit.slots is not None
         actions = jnp.arange(visit.sigma.shape[0], dtype=jnp.int32)[:, None]

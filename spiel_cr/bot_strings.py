@@ -63,7 +63,14 @@ _BUDGET: dict[str, type] = {"iterations": int, "move_ms": float, "init_ms": floa
 BOTS: dict[str, _Kind] = {
     "resolving": _Kind(
         _resolving,
-        {"solver": str, **_BUDGET, "gadget": str, "subgames": str, "values": str},
+        {
+            "solver": str,
+            **_BUDGET,
+            "gadget": str,
+            "subgames": str,
+            "values": str,
+            "target": bool,
+        },
         "continual resolving",
     ),
     "oos": _Kind(
@@ -134,6 +141,10 @@ def _convert(text: str, key: str, value: Any, to: type) -> Any:
         if isinstance(value, dict):
             return pyspiel.game_parameters_to_string(value)
         return str(value)
+    if to is bool:
+        if isinstance(value, bool):
+            return value
+        raise ValueError(f"bot={text!r}: {key}={value!r} must be true or false")
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"bot={text!r}: {key}={value!r} must be a number")
     if to is int and value != int(value):

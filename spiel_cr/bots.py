@@ -87,7 +87,7 @@ class ResolvingBot(pyspiel.Bot):
         tree = solving.as_compiled(game, observed=True)
         self._mind = _Mind(tree, player, seed)
         config = config or resolver.ResolvingConfig(move_ms=100)
-        self.resolver = resolver.Resolver(tree, player, config)
+        self.resolver = resolver.Resolver(tree, player, config, seed=seed)
         self._match = self.resolver.match()
 
     def player_id(self) -> int:

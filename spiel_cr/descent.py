@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from spiel_cr import baselines, sampling, treeplex
 from spiel_cr.algorithm import MCCFRConfig
@@ -17,6 +18,7 @@ __all__ = ["Batch", "Front", "Tables", "descend", "follows_several", "top"]
 # Numbers that belong to different actions or visits of one trajectory are this far
 # apart, modulo 1 (the golden ratio's fraction: far from all small fractions).
 _STRIDE = 0.6180339887498949
+_WEYL = np.uint32(2654435769)
 # Draws stay below 1 by more than the rounding error of a sum of probabilities.
 _BELOW_ONE = 1 - 2.0**-22
 
@@ -116,8 +118,10 @@ def descend(
         for d in range(depth)
     ):
         # The visits of one trajectory share its draw; keep them apart.
-        places = jnp.arange(len(front.lane), dtype=draw.dtype)
-        draw = (draw[front.lane] + _STRIDE * places) % 1
+        # Whole numbers wrap around without losing digits: multiples of the golden ratio
+        # modulo 1, in units of 2^-32.
+        places = jnp.arange(len(front.lane), dtype=jnp.uint32) * _WEYL
+        draw = (draw[front.lane] + places.astype(draw.dtype) * 2.0**-32) % 1
     shape, level = batch.plan[depth], batch.tree.levels[depth]
     config, history = batch.config, front.history
     row, count = level.row[history], level.num_actions[history]

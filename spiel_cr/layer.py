@@ -45,6 +45,7 @@ class Piece(NamedTuple):
       mass: float64 [r, g], chance's reach of the roots by infoset and gate.
       next_gates: int32 [n], gates of the next layer; o's last infosets, in this order.
       next_behind: int32 [n], index into `gates` of the one that each lies behind.
+      at: for i and for o, int32, the infosets' numbers in the layer's forest.
     """
 
     decisions: tuple[sequence_form.Decisions, sequence_form.Decisions]
@@ -60,6 +61,7 @@ class Piece(NamedTuple):
     mass: np.ndarray
     next_gates: np.ndarray
     next_behind: np.ndarray
+    at: tuple[np.ndarray, np.ndarray]
 
 
 class SubgameGame(NamedTuple):
@@ -281,6 +283,7 @@ def _cut(
         mass=_mass(d, roots, gates),
         next_gates=forest.next_gates[next_at],
         next_behind=position[labels.behind[next_here]],
+        at=(own_kept, other_kept),
     )
 
 

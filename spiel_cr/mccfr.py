@@ -28,7 +28,9 @@ from spiel_cr import (
     descent,
     draws,
     driver,
+    sampled_update,
     sampling,
+    sequence_form,
     trajectories,
     treeplex,
 )
@@ -38,9 +40,11 @@ __all__ = [
     "MCCFRState",
     "Problem",
     "init",
+    "make_problem",
     "make_solver",
     "make_targeted_solver",
     "programs",
+    "solver_of",
     "step",
 ]
 
@@ -136,16 +140,20 @@ def step(
     weight = emphasis + state.weight * ((t - 1) / t) ** config.gamma
     key, *keys = jax.random.split(jax.random.wrap_key_data(state.key), 3)
     players, baseline, known = list(state.players), state.baseline, state.known
-    old = _strategy(problem, plan, state.players)
+    samples = problem.samples
+    old = sampled_update.strategy_table(samples, plan, state.players)
     for p in range(2):
         strategy = old
         if config.alternating and p:
-            strategy = _strategy(problem, plan, (players[0], players[1]))
+            updated = (players[0], players[1])
+            strategy = sampled_update.strategy_table(samples, plan, updated)
         if config.baseline == "oracle":
-            baseline = baselines.refresh(problem.samples, plan, strategy)
+            baseline = baselines.refresh(samples, plan, strategy)
         tables = descent.Tables(
             strategy=strategy,
-            cumulative=_cumulative(problem, plan, state, p, config),
+            cumulative=sampled_update.cumulative_table(
+                samples, plan, state.players[p], state.weight, p, config
+            ),
             baseline=baseline,
             known=known,
         )
@@ -154,18 +162,26 @@ def step(
         )
         shares = jnp.broadcast_to(emphasis / config.batch, config.batch)
         sample = trajectories.sample(
-            problem.samples,
+            samples,
             tables,
             drawn,
-            targeted if problem.samples.levels[0].target is not None else None,
+            targeted if samples.levels[0].target is not None else None,
             shares,
             plan=plan,
             player=p,
             config=config,
         )
         baseline, known = sample.baseline, sample.known
-        players[p] = _update(
-            problem, p, players[p], sample, config, iteration=t, weight=weight
+        players[p] = sampled_update.update_player(
+            problem.trees[p],
+            samples,
+            p,
+            players[p],
+            sample,
+            config.rule,
+            iteration=t,
+            weight=weight,
+            emphasis=emphasis,
         )
     return MCCFRState(
         players=(players[0], players[1]),
@@ -174,91 +190,6 @@ def step(
         key=jax.random.key_data(key),
         baseline=baseline,
         known=known,
-    )
-
-
-def _strategy(
-    problem: Problem,
-    plan: sampling.Plan,
-    players: tuple[driver.PlayerState, driver.PlayerState],
-) -> jax.Array:
-    """float [T + A], strategies and chance probabilities by entry."""
-    samples = problem.samples
-    parts = []
-    for player, positions in zip(players, samples.positions, strict=True):
-        blocks = [b.reshape(-1) for level in player.strategy for b in level]
-        by_position = jnp.concatenate([jnp.ones(1, player.reach.dtype), *blocks])
-        parts.append(by_position[positions])
-    width = max(shape.width for shape in plan)
-    padding = jnp.zeros(width, samples.chance.dtype)
-    return jnp.concatenate([*parts, samples.chance, padding])
-
-
-def _cumulative(
-    problem: Problem,
-    plan: sampling.Plan,
-    state: MCCFRState,
-    player: int,
-    config: algorithm_lib.MCCFRConfig,
-) -> jax.Array | None:
-    """float [T + A], the sum of a player's past reaches; only where it is needed."""
-    if config.scheme != "average":
-        return None
-    samples = problem.samples
-    sizes = [len(positions) for positions in samples.positions]
-    total = state.weight * state.players[player].average[samples.positions[player]]
-    before = jnp.zeros(player * sizes[0], total.dtype)
-    entries = len(samples.row_of) + max(shape.width for shape in plan)
-    after = jnp.zeros(entries - len(before) - len(total), total.dtype)
-    return jnp.concatenate([before, total, after])
-
-
-def _update(
-    problem: Problem,
-    player: int,
-    state: driver.PlayerState,
-    sample: trajectories.Sample,
-    config: algorithm_lib.MCCFRConfig,
-    *,
-    iteration: jax.Array,
-    weight: jax.Array,
-) -> driver.PlayerState:
-    """Regrets, next strategy and averages from sampled values."""
-    share = problem.emphasis / weight
-    tree = problem.trees[player]
-    entries = problem.samples.entries[player]
-    values = sample.values[entries]
-    strategy, regrets = [], []
-    begin = 1
-    levels = zip(tree.levels, state.strategy, state.regrets, strict=True)
-    for level, old_strategy, old_regrets in levels:
-        new_strategy, new_regrets = [], []
-        blocks = zip(
-            old_strategy, old_regrets, level.uniform, level.tolerance, strict=True
-        )
-        for old, cumulative, uniform, tolerance in blocks:
-            actions = values[begin : begin + uniform.size].reshape(uniform.shape)
-            begin += uniform.size
-            _, block_regrets, block = cfr.update_block(
-                config.rule, actions, old, cumulative, uniform, tolerance, iteration
-            )
-            new_regrets.append(block_regrets)
-            new_strategy.append(block)
-        strategy.append(tuple(new_strategy))
-        regrets.append(tuple(new_regrets))
-    added = state.reach
-    if sample.visits is not None:
-        rows = jnp.append(problem.samples.row_of, len(problem.samples.row_of))
-        flat = [b.reshape(-1) for level in state.strategy for b in level]
-        by_position = jnp.concatenate([jnp.ones(1, added.dtype), *flat])
-        # The visits are weighted by the emphasis already.
-        added = sample.visits[rows[entries]] * by_position / problem.emphasis
-    return driver.PlayerState(
-        strategy=tuple(strategy),
-        regrets=tuple(regrets),
-        reach=treeplex.reach(tree, tuple(strategy)),
-        average=state.average + share * (added - state.average),
-        values=None,
     )
 
 
@@ -345,20 +276,9 @@ def _make(
     target: np.ndarray | None,
     branch: np.ndarray | None,
 ) -> tuple[driver.Solver, Callable[..., None]]:
-    dtype = algorithm_lib.check_dtype(dtype)
-    everywhere = np.ones(len(tree.histories), bool)
     samples, plan = sampling.build(tree, target=target, branch=branch)
-    points = None
-    if config.draws == "lattice":
-        points = draws.spread(len(plan), config.batch)
-    arrays = (tree.form.arrays, samples, points, np.ones(()))
-    host = driver.cast(arrays, dtype)
-    with driver.precision(dtype):
-        problems = [Problem(*jax.device_put(host))]
-
-    def advance(state: MCCFRState, iterations: int) -> MCCFRState:
-        count = jnp.asarray(iterations, jnp.int32)
-        return _run(problems[0], state, count, plan=plan, config=config)
+    holder = [make_problem(tree.form, samples, plan, config, dtype=dtype)]
+    everywhere = np.ones(len(tree.histories), bool)
 
     def aim(target: np.ndarray | None, emphasis: float = 1.0) -> None:
         if not 0 < emphasis < np.inf:
@@ -366,18 +286,76 @@ def _make(
         moved = sampling.retarget(
             samples, tree, everywhere if target is None else target
         )
-        with driver.precision(dtype):
-            problems[0] = problems[0]._replace(
-                samples=jax.device_put(driver.cast(moved, dtype)),
-                emphasis=jnp.asarray(emphasis, dtype),
+        kind = holder[0].emphasis.dtype
+        with driver.precision(kind):
+            holder[0] = holder[0]._replace(
+                samples=jax.device_put(driver.cast(moved, kind)),
+                emphasis=jnp.asarray(emphasis, kind),
             )
 
-    solver = driver.Solver(
-        tree.form,
-        init(Problem(*host), plan, config, seed=seed),
+    solver = solver_of(
+        tree.form, lambda: holder[0], plan, config=config, dtype=dtype, seed=seed
+    )
+    return solver, aim
+
+
+def make_problem(
+    form: sequence_form.SequenceForm,
+    samples: sampling.SampleTree,
+    plan: sampling.Plan,
+    config: algorithm_lib.MCCFRConfig,
+    *,
+    dtype: np.typing.DTypeLike,
+) -> Problem:
+    """Puts a game on the device.
+
+    Args:
+      form: the game in sequence form; only its decision trees are used.
+      samples: its histories, numpy arrays.
+      plan: from `sampling.build`.
+      config: the algorithm.
+      dtype: float32 or float64.
+    """
+    dtype = algorithm_lib.check_dtype(dtype)
+    points = None
+    if config.draws == "lattice":
+        points = draws.spread(len(plan), config.batch)
+    host = driver.cast((form.arrays, samples, points, np.ones(())), dtype)
+    with driver.precision(dtype):
+        return Problem(*jax.device_put(host))
+
+
+def solver_of(
+    form: sequence_form.SequenceForm,
+    problem: Callable[[], Problem],
+    plan: sampling.Plan,
+    *,
+    config: algorithm_lib.MCCFRConfig,
+    dtype: np.typing.DTypeLike,
+    seed: int,
+) -> driver.Solver:
+    """A solver for a problem that may be exchanged for another of equal shapes.
+
+    Args:
+      form: the game.
+      problem: gives what to iterate on; asked before every chunk of iterations.
+      plan: from `sampling.build`.
+      config: the algorithm.
+      dtype: of the problem's arrays.
+      seed: of all random numbers.
+    """
+    dtype = algorithm_lib.check_dtype(dtype)
+
+    def advance(state: MCCFRState, iterations: int) -> MCCFRState:
+        count = jnp.asarray(iterations, jnp.int32)
+        return _run(problem(), state, count, plan=plan, config=config)
+
+    host = jax.tree.map(np.asarray, problem())
+    return driver.Solver(
+        form,
+        init(host, plan, config, seed=seed),
         advance,
         config=config,
         dtype=dtype,
         weighs_reach=config.averaging == "exact",
     )
-    return solver, aim

@@ -8,12 +8,22 @@ these; it never sees the hidden part of a state.
 
 import dataclasses
 import time
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
 from spiel_cr import algorithm as algorithm_lib
-from spiel_cr import best_response, cfr, clock, driver, layer, solving, subgame
+from spiel_cr import (
+    best_response,
+    cfr,
+    clock,
+    driver,
+    layer,
+    mccfr,
+    sampled_layer,
+    solving,
+    subgame,
+)
 from spiel_cr import policy as policy_lib
 from spiel_cr import tree as tree_lib
 
@@ -31,7 +41,8 @@ class ResolvingConfig:
     """How a resolving player thinks.
 
     Attributes:
-      solver: full-width algorithm of every solve, see `algorithm.parse_algorithm`.
+      solver: algorithm of every solve, see `algorithm.parse_any`. Sampled ones follow
+        both of the opponent's choices at every gate.
       iterations: of every solve; at most, where there is a time budget too.
       move_ms: milliseconds for a move; None: no clock.
       init_ms: milliseconds for the solve of the whole game before the first move; None:
@@ -40,8 +51,11 @@ class ResolvingConfig:
       subgames: "observed" by what players are told, "sequences" by what they did
         themselves and knew when they did it (coarser; Burch et al. 2014).
       values: what the opponent's values at the next gates are: its mean values under
-        the iterates, or (to show why not) those of its best response to the average
-        strategy, or of its own average strategy.
+        the "iterates" (full-width solvers; their default), those of its
+        "best_response" to the average strategy (sampled solvers' default), or, to show
+        why not, of its own "average" strategy.
+      target: aim sampled solvers at the player's current infoset, with the share
+        `delta` of their trajectories.
     """
 
     solver: str = "cfr+"
@@ -50,13 +64,14 @@ class ResolvingConfig:
     init_ms: float | None = None
     gadget: layer.Gadget = "cfrd"
     subgames: Subgames = "observed"
-    values: Values = "iterates"
+    values: Values | None = None
+    target: bool = False
 
     def __post_init__(self) -> None:
-        algorithm_lib.parse_algorithm(self.solver)
+        self._check_solver()
         choices = {"gadget": layer.Gadget, "subgames": Subgames, "values": Values}
         for name, allowed in choices.items():
-            if getattr(self, name) not in get_args(allowed):
+            if getattr(self, name) not in (*get_args(allowed), None):
                 raise ValueError(
                     f"{name}={getattr(self, name)!r} must be one of "
                     f"{', '.join(get_args(allowed))}"
@@ -71,6 +86,44 @@ class ResolvingConfig:
             raise ValueError(
                 "a resolving player needs a budget: give iterations, move_ms, or both"
             )
+
+    @property
+    def sampled(self) -> algorithm_lib.MCCFRConfig | None:
+        """The solver's settings if it samples."""
+        config = algorithm_lib.parse_any(self.solver)
+        return config if isinstance(config, algorithm_lib.MCCFRConfig) else None
+
+    def _check_solver(self) -> None:
+        if self.sampled is None:
+            if self.target:
+                raise ValueError(
+                    f"target=true aims trajectories, and solver={self.solver!r} has "
+                    f"none; leave it out"
+                )
+            return
+        for name, wrong in (("values", "iterates"), ("gadget", "maxmargin")):
+            if getattr(self, name) == wrong:
+                raise ValueError(
+                    f"{name}={wrong!r} needs a full-width solver, not {self.solver!r}"
+                )
+        if self.gadget == "unsafe":
+            raise ValueError(
+                f"gadget='unsafe' needs a full-width solver, not {self.solver!r}"
+            )
+
+
+class _Solution(NamedTuple):
+    """What a solve of a subgame found, in the piece's logical numbers.
+
+    Attributes:
+      own: float64 [S of i], average action probabilities.
+      other: float64 [S of o], the same.
+      values: float64 [I of o], mean values under the iterates; None if not kept.
+    """
+
+    own: np.ndarray
+    other: np.ndarray
+    values: np.ndarray | None
 
 
 @dataclasses.dataclass
@@ -109,7 +162,12 @@ class Resolver:
     """
 
     def __init__(
-        self, tree: tree_lib.CompiledGame, player: int, config: ResolvingConfig
+        self,
+        tree: tree_lib.CompiledGame,
+        player: int,
+        config: ResolvingConfig,
+        *,
+        seed: int = 0,
     ) -> None:
         """Cuts the game, compiles every program, and solves the whole game once.
 
@@ -117,6 +175,7 @@ class Resolver:
           tree: compiled with `observed=True` for `subgames="observed"`.
           player: 0 or 1.
           config: how it thinks.
+          seed: of sampled solvers.
 
         Raises:
           ValueError: see `subgame.decompose`.
@@ -129,11 +188,18 @@ class Resolver:
             blind = dataclasses.replace(tree.histories, observed=None)
             tree = dataclasses.replace(tree, histories=blind)
         self.decomposition = subgame.decompose(tree, player)
-        self._algorithm = algorithm_lib.parse_algorithm(config.solver)
+        self._random = np.random.default_rng(seed)
+        numbers = range(1, self.decomposition.num_layers + 1)
         self._layers = [
             layer.cut_layer(self.decomposition, number, config.gadget)
-            for number in range(1, self.decomposition.num_layers + 1)
+            for number in numbers
         ]
+        self._sampled = []
+        if config.sampled is not None:
+            self._sampled = [
+                sampled_layer.SampledLayer.of(self.decomposition, number)
+                for number in numbers
+            ]
         self._start = self._blank()
         for number, cut in enumerate(self._layers, 1):
             # Twice: the second time tells what a solve costs besides iterating.
@@ -141,7 +207,7 @@ class Resolver:
                 self._solve(self._blank(), number, next(iter(cut.pieces)), None, 1)
         if self._layers:
             self._solve(self._start, 1, 0, self._init_deadline())
-        self._programs = cfr.programs()
+        self._programs = _programs()
         self._clock.restart_statistics()
 
     @property
@@ -167,11 +233,15 @@ class Resolver:
           float64 [A], in the order of the infoset's actions.
         """
         with self._clock.move():
-            needed = [s for s in self._way_to(infoset) if s not in match.solved]
-            for k, (number, piece) in enumerate(needed):
+            needed = [
+                (number, piece, at)
+                for number, piece, at in self._way_to(infoset)
+                if (number, piece) not in match.solved
+            ]
+            for k, (number, piece, at) in enumerate(needed):
                 deadline = self._clock.deadline(len(needed) - k)
-                self._solve(match, number, piece, deadline)
-        self.statistics.programs_compiled = cfr.programs() - self._programs
+                self._solve(match, number, piece, deadline, at=at)
+        self.statistics.programs_compiled = _programs() - self._programs
         decisions = self.tree.infosets[self.player].decisions
         first = decisions.first_sequence[infoset]
         return match.behaviour[first : first + decisions.num_actions[infoset]]
@@ -183,8 +253,8 @@ class Resolver:
         gates = len(self.decomposition.gate_layer)
         return Match(uniform, np.zeros(gates), np.ones(gates), set())
 
-    def _way_to(self, infoset: int) -> list[tuple[int, int]]:
-        """(layer, subgame) of everything from the first layer down to an infoset."""
+    def _way_to(self, infoset: int) -> list[tuple[int, int, int]]:
+        """(layer, subgame, i's first infoset there), from the first layer down."""
         d = self.decomposition
         decisions = self.tree.infosets[self.player].decisions
         owner = decisions.owner
@@ -193,7 +263,7 @@ class Resolver:
             if d.opens[infoset]:
                 number = int(d.own_layer[infoset])
                 piece = int(d.own_subgame[infoset]) if number > 1 else 0
-                way.append((number, piece))
+                way.append((number, piece, infoset))
             infoset = int(owner[decisions.parent[infoset]])
         return way[::-1]
 
@@ -213,6 +283,7 @@ class Resolver:
         piece_number: int,
         deadline: float | None,
         most: int | None = None,
+        at: int | None = None,
     ) -> None:
         """Solves a subgame, and remembers what is needed of it."""
         cut = self._layers[number - 1]
@@ -222,53 +293,89 @@ class Resolver:
         own_reach = np.ones(len(piece.roots))
         if number > 1:
             own_reach = reach[decisions.parent[piece.roots]]
+        gate_values = match.gate_values[piece.gates]
         game = cut.game(
-            piece_number,
-            own_reach,
-            match.gate_values[piece.gates],
-            match.gate_reach[piece.gates],
+            piece_number, own_reach, gate_values, match.gate_reach[piece.gates]
         )
-        solver = cfr.make_solver(
-            game.form,
-            config=self._algorithm,
-            values=True,
-            first=self.player,
-            # The program must not depend on how many iterations a move gets.
-            planned=self.config.iterations or _SHORT_RUN,
-        )
+        config = algorithm_lib.parse_any(self.config.solver)
+        if isinstance(config, algorithm_lib.MCCFRConfig):
+            aim = None
+            if self.config.target and at is not None:
+                aim = piece.at[0][piece.own == at]
+            solver = self._sampled[number - 1].solver(
+                piece,
+                own_reach,
+                gate_values,
+                config,
+                infosets=aim,
+                seed=int(self._random.integers(2**31)),
+            )
+        else:
+            solver = cfr.make_solver(
+                game.form,
+                config=config,
+                values=True,
+                first=self.player,
+                # The program must not depend on how many iterations a move gets.
+                planned=self.config.iterations or _SHORT_RUN,
+            )
         with self._clock.solve(solver, deadline, most):
-            self._remember(match, game, solver)
+            self._remember(match, game, self._read(solver, piece))
             match.solved.add((number, piece_number))
 
+    def _read(self, solver: driver.Solver, piece: layer.Piece) -> _Solution:
+        """The solution in the piece's numbers."""
+        players = (self.player, 1 - self.player)
+        if self.config.sampled is None:
+            own, other = (solver.average_behaviour(p) for p in players)
+            return _Solution(own, other, solver.infoset_values(players[1]))
+        found = []
+        for p, numbers in zip(players, piece.at, strict=True):
+            behaviour = solver.average_behaviour(p)
+            decisions = solver.form.decisions[p]
+            # The sampled whole game knows no gates of the next layer: one action each.
+            kept = numbers[numbers < len(decisions)]
+            first, counts = decisions.first_sequence[kept], decisions.num_actions[kept]
+            step = np.arange(counts.sum()) - np.repeat(
+                np.cumsum(counts) - counts, counts
+            )
+            mine = behaviour[np.repeat(first, counts) + step]
+            gates = np.ones(len(numbers) - len(kept))
+            found.append(np.concatenate([[1.0], mine, gates]))
+        return _Solution(found[0], found[1], None)
+
     def _remember(
-        self, match: Match, game: layer.SubgameGame, solver: driver.Solver
+        self, match: Match, game: layer.SubgameGame, solution: _Solution
     ) -> None:
         """The strategy of this layer, and values at the gates of the next."""
         piece, other = game.piece, 1 - self.player
         decisions = self.tree.infosets[self.player].decisions
-        resolved = solver.average_behaviour(self.player)
         counts = decisions.num_actions[piece.own]
         mine = np.repeat(piece.here, counts)
         first = np.repeat(decisions.first_sequence[piece.own], counts)
         step = np.arange(len(first)) - np.repeat(np.cumsum(counts) - counts, counts)
-        match.behaviour[(first + step)[mine]] = resolved[1:][mine]
-        if not len(piece.next_gates):
+        match.behaviour[(first + step)[mine]] = solution.own[1:][mine]
+        count = len(piece.next_gates)
+        if not count:
             return
-        if self.config.values == "iterates":
-            values = solver.infoset_values(other)
-        else:
-            average = None
-            if self.config.values == "average":
-                average = solver.average_behaviour(other)
+        values = solution.values
+        own, others = (game.form.decisions[p] for p in (self.player, other))
+        if values is None or self.config.values in ("best_response", "average"):
             values = best_response.infoset_values(
-                game.form, other, solver.average(self.player), average
+                game.form,
+                other,
+                policy_lib.reach_from_behaviour(own, solution.own),
+                solution.other if self.config.values == "average" else None,
             )[:-1]
-        last = values[len(values) - len(piece.next_gates) :]
-        scale = np.append(game.scale, 1.0)[piece.next_behind]
+        last = values[len(values) - count :]
         if self.config.gadget == "maxmargin":
-            last = last / scale
+            last = last / np.append(game.scale, 1.0)[piece.next_behind]
         match.gate_values[piece.next_gates] = last
         if self.config.gadget == "unsafe":
-            parents = game.form.decisions[other].parent[-len(piece.next_gates) :]
+            reach = policy_lib.reach_from_behaviour(others, solution.other)
             behind = np.append(match.gate_reach[piece.gates], 1.0)[piece.next_behind]
-            match.gate_reach[piece.next_gates] = behind * solver.average(other)[parents]
+            match.gate_reach[piece.next_gates] = behind * reach[others.parent[-count:]]
+
+
+def _programs() -> int:
+    return cfr.programs() + mccfr.programs()

@@ -10,7 +10,7 @@ import pyspiel
 import pytest
 
 import spiel_cr
-from benchmarks import c_reference, cell, cfr, peers, table
+from benchmarks import c_reference, cell, cfr, document, peers, resolving, table
 from eval import judge
 
 needs_cc = pytest.mark.skipif(
@@ -94,14 +94,14 @@ def test_tables_take_ratios_within_one_run_only() -> None:
 
 def test_tables_go_between_markers(tmp_path: pathlib.Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text(f"before\n{table.BEGIN}\nold\n{table.END}\nafter\n")
+    page.write_text(f"before\n{table.MARKS.begin}\nold\n{table.MARKS.end}\nafter\n")
     lines = tmp_path / "rows.jsonl"
     lines.write_text("".join(json.dumps(row) + "\n" for row in _sample()))
     table.main([str(lines), "--markdown", str(page)])
     table.main([str(lines), "--markdown", str(page)])
     text = page.read_text()
-    assert text.startswith(f"before\n{table.BEGIN}\n")
-    assert text.endswith(f"{table.END}\nafter\n")
+    assert text.startswith(f"before\n{table.MARKS.begin}\n")
+    assert text.endswith(f"{table.MARKS.end}\nafter\n")
     assert "old" not in text and text.count("### tiny") == 1
 
 
@@ -116,8 +116,42 @@ def test_a_page_without_markers_is_refused_before_measuring(
     assert page.read_text() == "no place here\n"
 
 
-def test_the_page_of_the_project_has_markers() -> None:
-    table.check(pathlib.Path(__file__).parents[1] / "docs" / "benchmarks.md")
+def test_the_pages_of_the_project_have_markers() -> None:
+    docs = pathlib.Path(__file__).parents[1] / "docs"
+    document.check(docs / "benchmarks.md", table.MARKS)
+    document.check(docs / "resolving.md", resolving.MARKS)
+
+
+def test_rows_of_resolving_say_where_they_come_from(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines, page = tmp_path / "rows.jsonl", tmp_path / "page.md"
+    page.write_text(f"before\n{resolving.MARKS.begin}\nold\n{resolving.MARKS.end}\n")
+    command = "--games kuhn_poker --algorithms cfr+ --iterations 20 10"
+    resolving.main([*command.split(), "--out", str(lines), "--markdown", str(page)])
+    rows = [json.loads(line) for line in lines.read_text().splitlines()]
+    assert [row["iterations"] for row in rows] == [20, 10]
+    for row in rows:
+        assert {"date", "versions", "cpu", "cpu_count", "load"} <= set(row)
+        assert row["device"] and row["seed"] is None
+    cells = [f"{row['nash_conv']:.1e}" for row in reversed(rows)]
+    text = page.read_text()
+    assert f"| kuhn_poker | cfr+ | {' | '.join(cells)} |" in text
+    assert text.startswith("before\n") and "old" not in text
+    assert f"Measured {rows[0]['date'][:10]} on" in text
+    capsys.readouterr()
+
+
+def test_resolving_tables_leave_gaps_for_what_was_not_measured() -> None:
+    row = {**_row("cfr+", 1.0, 0.5), "algorithm": "cfr+", "opponent_values": "average"}
+    rows = [
+        {**row, "iterations": 100},
+        {**row, "iterations": 500, "opponent_values": "iterates", "nash_conv": 0.25},
+    ]
+    lines = resolving.markdown(rows).splitlines()
+    assert "| game | algorithm | 100 | 500 |" in lines
+    assert "| tiny | cfr+, values of average | 5.0e-01 | – |" in lines
+    assert "| tiny | cfr+ | – | 2.5e-01 |" in lines
 
 
 @needs_cc

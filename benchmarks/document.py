@@ -1,0 +1,71 @@
+"""Tables in Markdown documents: how they are written, and the marks they go between."""
+
+import argparse
+import pathlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+__all__ = ["Marks", "add_option", "check", "grid", "write"]
+
+
+class Marks(NamedTuple):
+    """The two lines of a document between which a benchmark's tables stand."""
+
+    begin: str
+    end: str
+
+
+def grid(head: Sequence[str], body: Sequence[Sequence[str]], *, labels: int = 1) -> str:
+    """A Markdown table.
+
+    Args:
+      head: titles of the columns.
+      body: cells, line by line.
+      labels: columns of words, the first ones; the others hold numbers, to the right.
+    """
+    align = ["---"] * labels + ["---:"] * (len(head) - labels)
+    lines = [f"| {' | '.join(cells)} |" for cells in (head, align, *body)]
+    return "\n".join(lines) + "\n"
+
+
+def add_option(parser: argparse.ArgumentParser, marks: Marks) -> None:
+    """Adds `--markdown`, a path to `write` to, checked before anything is measured."""
+
+    def place(text: str) -> pathlib.Path:
+        path = pathlib.Path(text)
+        try:
+            check(path, marks)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+        return path
+
+    parser.add_argument(
+        "--markdown",
+        type=place,
+        metavar="PATH",
+        help="put the tables between this file's marks",
+    )
+
+
+def check(path: pathlib.Path, marks: Marks) -> None:
+    """Raises ValueError if a file exists but has no place for the tables."""
+    if path.exists():
+        _split(path, marks)
+
+
+def write(path: pathlib.Path, text: str, marks: Marks) -> None:
+    """Puts tables between a file's marks; a new file gets the marks too."""
+    before, after = _split(path, marks) if path.exists() else ("", "\n")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{before}{marks.begin}\n\n{text}\n{marks.end}{after}")
+
+
+def _split(path: pathlib.Path, marks: Marks) -> tuple[str, str]:
+    """What stands before and after the marks."""
+    before, begin, rest = path.read_text().partition(marks.begin)
+    _, end, after = rest.partition(marks.end)
+    if not begin or not end:
+        raise ValueError(
+            f"{path} has no lines {marks.begin} and {marks.end} to put tables between"
+        )
+    return before, after

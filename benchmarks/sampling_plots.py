@@ -1,0 +1,234 @@
+"""Tables and plots of sampled solvers, made from JSON lines and from nothing else."""
+
+import pathlib
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from benchmarks import conditions, document
+
+__all__ = ["draw", "latest", "markdown"]
+
+Row = dict[str, Any]
+
+_OUTCOME = "openspiel-outcome"
+_EXTERNAL = "openspiel-external"
+
+
+def latest(rows: Iterable[Row]) -> list[Row]:
+    """The rows of each part's and game's newest run; ratios hold within one run only.
+
+    Parts batch and curves are of one game: of the one that was measured last.
+    """
+    rows = list(rows)
+
+    def group(row: Row) -> tuple[str, str]:
+        one = row["part"] in ("batch", "curves")
+        return row["part"], "" if one else row["name"]
+
+    newest: dict[tuple[str, str], str] = {}
+    for row in rows:
+        newest[group(row)] = max(row["date"], newest.get(group(row), ""))
+    return [row for row in rows if row["date"] == newest[group(row)]]
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    """All tables."""
+    if not rows:
+        return "Nothing was measured.\n"
+    sections = [_conditions(rows)]
+    for part, table in (("rates", _rates), ("quality", _quality), ("batch", _batch)):
+        mine = [row for row in rows if row["part"] == part]
+        if mine:
+            sections.append(table(mine))
+    missing = [row for row in rows if "missing" in row]
+    sections += [
+        f"{row['title']}, {row['name']}, {row['part']}: no figures; {row['missing']}\n"
+        for row in missing
+    ]
+    return "\n".join(sections)
+
+
+def draw(rows: Sequence[Row], folder: pathlib.Path) -> None:
+    """Draws the parts that are among the rows; needs matplotlib.
+
+    Args:
+      rows: of one run of each part.
+      folder: for `sampling-batch.png` and `sampling-curves.png`.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    rows = [row for row in rows if "missing" not in row]
+    batch = [row for row in rows if row["part"] == "batch"]
+    curves = [row for row in rows if row["part"] == "curves"]
+    if batch:
+        _draw_batch(batch, folder / "sampling-batch.png")
+    if curves:
+        _draw_curves(curves, folder / "sampling-curves.png")
+
+
+def _conditions(rows: Sequence[Row]) -> str:
+    """One sentence for each run among the rows."""
+    lines = []
+    for row in {row["date"]: row for row in rows}.values():
+        mine = [r for r in rows if r["date"] == row["date"]]
+        parts = ", ".join(dict.fromkeys(r["part"] for r in mine))
+        lines.append(f"{conditions.sentence(row, [row['device']])} Parts: {parts}.\n")
+    return "\n".join(lines)
+
+
+def _rates(rows: Sequence[Row]) -> str:
+    text = ["### Trajectories per second\n"]
+    for name, mine in _by(rows, "name").items():
+        plan = mine[0]["plan"]
+        text.append(
+            f"{name}: median of {plan['repeats']} interleaved windows of "
+            f"{plan['window']:g} s.\n"
+        )
+        able = [row for row in mine if "rates" in row]
+        base = {r["algorithm"]: r["trajectories_per_second"] for r in able}
+        body = [
+            [
+                row["title"],
+                _compile(row),
+                f"{_count(row['trajectories_per_second'])} "
+                f"({_count(min(row['rates']))} to {_count(max(row['rates']))})",
+                _ratio(row["trajectories_per_second"], base.get(_OUTCOME)),
+                f"{statistics.median(row['cores']):.1f}",
+            ]
+            for row in able
+        ]
+        head = ["solver", "compile, s", "trajectories/s (least to most)"]
+        text.append(document.grid([*head, "÷ C++ outcome", "cores busy"], body))
+    return "\n".join(text)
+
+
+def _quality(rows: Sequence[Row]) -> str:
+    text = ["### NashConv after equal seconds\n"]
+    for name, mine in _by(rows, "name").items():
+        plan = mine[0]["plan"]
+        text.append(
+            f"{name}: {plan['seconds']:g} s of solving, median of {plan['seeds']} "
+            f"seeds; ratios are of medians, below 1 is better than OpenSpiel's.\n"
+        )
+        solved = _by([row for row in mine if "nash_conv" in row], "algorithm")
+        median = {
+            algorithm: statistics.median(row["nash_conv"] for row in seeds)
+            for algorithm, seeds in solved.items()
+        }
+        body = []
+        for algorithm, seeds in solved.items():
+            found = [row["nash_conv"] for row in seeds]
+            trajectories = statistics.median(row["trajectories"] for row in seeds)
+            spread = f" ({min(found):.2e} to {max(found):.2e})"
+            body.append(
+                [
+                    seeds[0]["title"],
+                    _compile(seeds[0]),
+                    _count(trajectories) if trajectories else "full width",
+                    f"{median[algorithm]:.2e}{spread if len(found) > 1 else ''}",
+                    _ratio(median[algorithm], median.get(_OUTCOME)),
+                    _ratio(median[algorithm], median.get(_EXTERNAL)),
+                ]
+            )
+        head = ["solver", "compile, s", "trajectories", "NashConv (least to most)"]
+        text.append(document.grid([*head, "÷ C++ outcome", "÷ C++ external"], body))
+    return "\n".join(text)
+
+
+def _batch(rows: Sequence[Row]) -> str:
+    plan, presets = rows[0]["plan"], _by(rows, "preset")
+    text = (
+        f"### Batch sizes\n\n{rows[0]['name']}: {plan['batch_seconds']:g} s of "
+        f"solving, median of {plan['batch_seeds']} seeds.\n"
+    )
+    head = ["batch"]
+    for preset in presets:
+        head += [f"{preset}: trajectories/s", "NashConv"]
+    body = []
+    for batch, mine in _by(rows, "batch").items():
+        line = [str(batch)]
+        for preset in presets:
+            found = [r for r in mine if r["preset"] == preset and "nash_conv" in r]
+            if not found:
+                line += ["–", "–"]
+                continue
+            rates = [row["trajectories"] / row["seconds"] for row in found]
+            nash_conv = statistics.median(row["nash_conv"] for row in found)
+            line += [_count(statistics.median(rates)), f"{nash_conv:.2e}"]
+        body.append(line)
+    return f"{text}\n{document.grid(head, body)}"
+
+
+def _draw_batch(rows: Sequence[Row], path: pathlib.Path) -> None:
+    from matplotlib import pyplot
+
+    figure, axis = pyplot.subplots(figsize=(6, 4))
+    for preset, mine in _by(rows, "preset").items():
+        sizes = _by(mine, "batch")
+        found = [[row["nash_conv"] for row in seeds] for seeds in sizes.values()]
+        axis.loglog(
+            list(sizes), [statistics.median(f) for f in found], marker="o", label=preset
+        )
+        least, most = [min(f) for f in found], [max(f) for f in found]
+        axis.fill_between(list(sizes), least, most, alpha=0.2)
+    plan = rows[0]["plan"]
+    axis.set_xlabel("batch")
+    axis.set_ylabel("NashConv (game's units)")
+    axis.grid(True, which="major", alpha=0.4)
+    axis.legend()
+    axis.set_title(
+        f"{rows[0]['name']}, {plan['batch_seconds']:g} s of solving, "
+        f"{plan['batch_seeds']} seeds"
+    )
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+
+
+def _draw_curves(rows: Sequence[Row], path: pathlib.Path) -> None:
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(1, 2, figsize=(11, 4.5), sharey=True)
+    for row in rows:
+        trajectories, seconds, nash_conv = zip(*row["points"], strict=True)
+        # Dashes stand for OpenSpiel, dots for no baseline.
+        plain = row["algorithm"].startswith("os-") and "base" not in row["algorithm"]
+        style = ":" if plain else "-" if row["ours"] else "--"
+        for axis, across in zip(axes, (trajectories, seconds), strict=True):
+            axis.loglog(across, nash_conv, style, marker=".", label=row["title"])
+    axes[0].set_xlabel("trajectories")
+    axes[1].set_xlabel("seconds of iterating")
+    axes[0].set_ylabel("NashConv (game's units)")
+    for axis in axes:
+        axis.grid(True, which="major", alpha=0.4)
+    axes[1].legend(fontsize="small")
+    figure.suptitle(rows[0]["name"])
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+
+
+def _by(rows: Iterable[Row], key: str) -> dict[Any, list[Row]]:
+    """Rows in groups of equal values, in the order in which they first come."""
+    groups: dict[Any, list[Row]] = {}
+    for row in rows:
+        if key in row:
+            groups.setdefault(row[key], []).append(row)
+    return groups
+
+
+def _compile(row: Row) -> str:
+    return f"{row['compile_seconds']:.1f}" if row["ours"] else "none"
+
+
+def _ratio(value: float, base: float | None) -> str:
+    if base is None:
+        return "–"
+    ratio = value / base
+    return f"{ratio:.0f}" if ratio >= 100 else f"{ratio:.3g}"
+
+
+def _count(value: float) -> str:
+    return f"{value:.3g}" if value < 100 else f"{value:,.0f}".replace(",", " ")
