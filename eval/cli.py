@@ -224,7 +224,7 @@ def _resolve(arguments: argparse.Namespace) -> dict[str, object]:
         compare = arguments.game is None
     result = spiel_cr.resolve(
         game,
-        arguments.iterations or 1000,
+        1000 if arguments.iterations is None else arguments.iterations,
         arguments.algorithm,
         dtype=arguments.dtype or "float64",
         memory_limit=arguments.memory_limit,

@@ -16,7 +16,7 @@ from spiel_cr.bot_strings import load_bot
 from spiel_cr.bots import OOSBot, PolicyBot, ResolvingBot, uniform_bot
 from spiel_cr.dropin import CFRSolver
 from spiel_cr.loading import load_game
-from spiel_cr.resolver import ResolvingConfig
+from spiel_cr.resolver_config import ResolvingConfig
 from spiel_cr.resolving import OpponentValues, resolve
 from spiel_cr.result import SolveResult, load_policy
 from spiel_cr.solving import solve

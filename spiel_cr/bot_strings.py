@@ -69,6 +69,8 @@ BOTS: dict[str, _Kind] = {
             "gadget": str,
             "subgames": str,
             "values": str,
+            "depth": int,
+            "leaf": str,
             "target": bool,
         },
         "continual resolving",

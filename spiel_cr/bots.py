@@ -193,7 +193,6 @@ class OOSBot(pyspiel.Bot):
             with self._clock.solve(self._solver, until, 1 if until is None else None):
                 self._solver.average_behaviour(player)
         self._clock.restart_statistics()
-        self._programs = mccfr.programs()
 
     @property
     def statistics(self) -> clock.Statistics:
@@ -217,11 +216,12 @@ class OOSBot(pyspiel.Bot):
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
         infoset = self._mind.infoset(state)
+        programs = mccfr.programs()
         with self._clock.move():
             self._aim(self._region(infoset), self._emphasis)
             with self._clock.solve(self._solver, self._clock.deadline()):
                 behaviour = self._solver.average_behaviour(self._mind.player)
-        self.statistics.programs_compiled = mccfr.programs() - self._programs
+        self.statistics.programs_compiled += mccfr.programs() - programs
         decisions = self._mind.tree.infosets[self._mind.player].decisions
         first = int(decisions.first_sequence[infoset])
         actions = self._mind.actions(infoset)

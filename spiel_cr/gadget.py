@@ -17,7 +17,7 @@ import dataclasses
 
 import numpy as np
 
-from spiel_cr import policy, sequence_form, subgame
+from spiel_cr import leaf, policy, sequence_form, subgame
 
 __all__ = ["Forest", "build_forest"]
 
@@ -48,6 +48,7 @@ def build_forest(
     layer: int,
     own_reach: np.ndarray,
     gate_values: np.ndarray,
+    lookahead: leaf.Lookahead | None = None,
 ) -> Forest:
     """The gadget game of a layer; the whole game without gadget for layer 1.
 
@@ -62,24 +63,28 @@ def build_forest(
         uniformly at random before, so that their strategy is a sensible one.
       gate_values: float64 [G], o's counterfactual value of each gate; used for the
         layer's own gates.
+      lookahead: where the game is cut off, and what it is worth there; None: nowhere.
     """
     d = decomposition
     tree, histories = d.tree, d.tree.histories
     own_decisions = tree.infosets[d.player].decisions
-    own = np.flatnonzero(d.own_layer >= layer)
+    own = np.flatnonzero((d.own_layer >= layer) & _inside(d, lookahead, d.player))
     own_sequence = _renumber(own_decisions, own)
     forest_own = sequence_form.Decisions(
         own_sequence[own_decisions.parent[own]], own_decisions.num_actions[own]
     )
     gates = np.flatnonzero((d.gate_layer == layer) & (layer > 1))
     next_gates = np.flatnonzero(d.gate_layer == layer + 1)
-    other, forest_other, extended = _other_side(d, layer, gates, next_gates)
+    kept = _inside(d, lookahead, 1 - d.player)
+    other, forest_other, extended = _other_side(d, layer, gates, next_gates, kept)
 
-    inside = np.flatnonzero(d.terminal_layer >= (layer if layer > 1 else 0))
-    # Terminals worth nothing are left out, but zero weights are not: the shapes of a
-    # forest must not depend on strategies, or its program would be compiled anew.
-    inside = inside[histories.utility[d.terminals[inside]] != 0]
-    terminals = d.terminals[inside]
+    ends, worth = d.terminals, histories.utility[d.terminals]
+    if lookahead is not None:
+        ends, worth = lookahead.histories, lookahead.values
+    # Ends worth nothing are left out, but zero weights are not: the shapes of a forest
+    # must not depend on strategies, or its program would be compiled anew.
+    inside = (d.layer[ends] >= (layer if layer > 1 else 0)) & (worth != 0)
+    terminals, worth = ends[inside], worth[inside]
     sequence = histories.sequence[d.player][terminals]
     weight = np.ones(len(terminals))
     if layer > 1:
@@ -89,14 +94,14 @@ def build_forest(
         np.concatenate([own_sequence[sequence], np.zeros(len(gates), np.int32)]),
         np.concatenate(
             [
-                extended[d.terminal_sequence[inside]],
+                extended[d.extended[terminals]],
                 1 + 2 * np.arange(len(gates), dtype=np.int32),
             ]
         ),
     ]
     values = np.concatenate(
         [
-            weight * histories.chance[terminals] * histories.utility[terminals],
+            weight * histories.chance[terminals] * worth,
             sign * gate_values[gates],
         ]
     )
@@ -117,16 +122,29 @@ def _renumber(decisions: sequence_form.Decisions, kept: np.ndarray) -> np.ndarra
     return sequence
 
 
+def _inside(
+    d: subgame.Decomposition, lookahead: leaf.Lookahead | None, player: int
+) -> np.ndarray:
+    """bool [I], a player's infosets that are not cut off."""
+    if lookahead is None:
+        return np.ones(len(d.tree.infosets[player]), bool)
+    return lookahead.inside[player]
+
+
 def _other_side(
-    d: subgame.Decomposition, layer: int, gates: np.ndarray, next_gates: np.ndarray
+    d: subgame.Decomposition,
+    layer: int,
+    gates: np.ndarray,
+    next_gates: np.ndarray,
+    kept: np.ndarray,
 ) -> tuple[np.ndarray, sequence_form.Decisions, np.ndarray]:
     """o's infosets in a forest, their decisions, and extended → forest sequences."""
     decisions = d.tree.infosets[1 - d.player].decisions
-    other = np.flatnonzero(d.other_layer >= (layer if layer > 1 else 0))
+    other = np.flatnonzero((d.other_layer >= (layer if layer > 1 else 0)) & kept)
     count = decisions.num_sequences
     extended = np.zeros(count + len(d.gate_layer), np.int32)
-    kept = _renumber(decisions, other)
-    extended[:count] = np.where(kept > 0, kept + 2 * len(gates), 0)
+    number = _renumber(decisions, other)
+    extended[:count] = np.where(number > 0, number + 2 * len(gates), 0)
     extended[count + gates] = 2 + 2 * np.arange(len(gates), dtype=np.int32)
     used = 2 * len(gates) + int(decisions.num_actions[other].sum())
     extended[count + next_gates] = 1 + used + np.arange(len(next_gates))

@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from spiel_cr import gadget, sequence_form, subgame
+from spiel_cr import gadget, leaf, sequence_form, subgame
 
 __all__ = ["Gadget", "Layer", "Piece", "SubgameGame", "cut_layer"]
 
@@ -136,7 +136,10 @@ class Layer:
 
 
 def cut_layer(
-    decomposition: subgame.Decomposition, number: int, gadget_kind: Gadget = "cfrd"
+    decomposition: subgame.Decomposition,
+    number: int,
+    gadget_kind: Gadget = "cfrd",
+    lookahead: leaf.Lookahead | None = None,
 ) -> Layer:
     """Cuts a layer into its subgames.
 
@@ -144,6 +147,7 @@ def cut_layer(
       decomposition: from `subgame.decompose`.
       number: the layer, from 1; layer 1 is one piece, the whole game without gadget.
       gadget_kind: the gadget of all other layers.
+      lookahead: where the subgames are cut off, and what they are worth there.
 
     Raises:
       ValueError: an unknown gadget.
@@ -154,7 +158,7 @@ def cut_layer(
         )
     d = decomposition
     ones = np.ones(d.tree.infosets[d.player].decisions.num_sequences)
-    forest = gadget.build_forest(d, number, ones, np.ones(len(d.gate_layer)))
+    forest = gadget.build_forest(d, number, ones, np.ones(len(d.gate_layer)), lookahead)
     labels = _label(d, forest)
     pieces = {}
     for k in np.unique(np.concatenate([labels.own, labels.other, labels.payoffs])):

@@ -16,6 +16,7 @@ from spiel_cr import tree as tree_lib
 __all__ = [
     "behaviour_from_reach",
     "behaviour_from_policy",
+    "history_values",
     "reach_from_behaviour",
     "tabular_policy",
     "uniform_behaviour",
@@ -115,3 +116,29 @@ def behaviour_from_policy(
                 behaviour[first[i] + a] = probabilities.get(action, 0.0)
         result.append(behaviour)
     return result[0], result[1]
+
+
+def history_values(
+    tree: tree_lib.CompiledGame, behaviour: Sequence[np.ndarray] | None = None
+) -> np.ndarray:
+    """float64 [N], player 0's expected utility from each history on.
+
+    Args:
+      tree: the compiled game.
+      behaviour: for each player float64 [S], action probabilities by logical sequence;
+        None: uniform.
+    """
+    histories = tree.histories
+    if behaviour is None:
+        behaviour = [uniform_behaviour(i.decisions) for i in tree.infosets]
+    value = histories.utility.copy()
+    above = histories.parent[1:]
+    mover = histories.player[above]
+    step = histories.chance[1:] / histories.chance[above]
+    for p, probabilities in enumerate(behaviour):
+        step = np.where(mover == p, probabilities[histories.sequence[p][1:]], step)
+    starts = histories.level_start
+    for begin, end in reversed(list(zip(starts[1:-1], starts[2:], strict=True))):
+        share = step[begin - 1 : end - 1] * value[begin:end]
+        np.add.at(value, histories.parent[begin:end], share)
+    return value

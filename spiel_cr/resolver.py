@@ -8,7 +8,7 @@ these; it never sees the hidden part of a state.
 
 import dataclasses
 import time
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,97 +19,19 @@ from spiel_cr import (
     clock,
     driver,
     layer,
+    leaf,
     mccfr,
     sampled_layer,
-    solving,
     subgame,
 )
 from spiel_cr import policy as policy_lib
 from spiel_cr import tree as tree_lib
+from spiel_cr.resolver_config import ResolvingConfig
 
-__all__ = ["Match", "Resolver", "ResolvingConfig", "Subgames", "Values"]
-
-Values = Literal["iterates", "best_response", "average"]
-Subgames = Literal["observed", "sequences"]
+__all__ = ["Match", "Resolver"]
 
 # Moves under a clock run shortly.
 _SHORT_RUN = 1
-
-
-@dataclasses.dataclass(frozen=True)
-class ResolvingConfig:
-    """How a resolving player thinks.
-
-    Attributes:
-      solver: algorithm of every solve, see `algorithm.parse_any`. Sampled ones follow
-        both of the opponent's choices at every gate.
-      iterations: of every solve; at most, where there is a time budget too.
-      move_ms: milliseconds for a move; None: no clock.
-      init_ms: milliseconds for the solve of the whole game before the first move; None:
-        as long as the iterations take, or ten moves' time.
-      gadget: see `layer.py`.
-      subgames: "observed" by what players are told, "sequences" by what they did
-        themselves and knew when they did it (coarser; Burch et al. 2014).
-      values: what the opponent's values at the next gates are: its mean values under
-        the "iterates" (full-width solvers; their default), those of its
-        "best_response" to the average strategy (sampled solvers' default), or, to show
-        why not, of its own "average" strategy.
-      target: aim sampled solvers at the player's current infoset, with the share
-        `delta` of their trajectories.
-    """
-
-    solver: str = "cfr+"
-    iterations: int | None = None
-    move_ms: float | None = None
-    init_ms: float | None = None
-    gadget: layer.Gadget = "cfrd"
-    subgames: Subgames = "observed"
-    values: Values | None = None
-    target: bool = False
-
-    def __post_init__(self) -> None:
-        self._check_solver()
-        choices = {"gadget": layer.Gadget, "subgames": Subgames, "values": Values}
-        for name, allowed in choices.items():
-            if getattr(self, name) not in (*get_args(allowed), None):
-                raise ValueError(
-                    f"{name}={getattr(self, name)!r} must be one of "
-                    f"{', '.join(get_args(allowed))}"
-                )
-        if self.iterations is not None:
-            solving.check_iterations(self.iterations)
-        for name in ("move_ms", "init_ms"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ValueError(f"{name}={value!r} milliseconds must be positive")
-        if self.iterations is None and self.move_ms is None:
-            raise ValueError(
-                "a resolving player needs a budget: give iterations, move_ms, or both"
-            )
-
-    @property
-    def sampled(self) -> algorithm_lib.MCCFRConfig | None:
-        """The solver's settings if it samples."""
-        config = algorithm_lib.parse_any(self.solver)
-        return config if isinstance(config, algorithm_lib.MCCFRConfig) else None
-
-    def _check_solver(self) -> None:
-        if self.sampled is None:
-            if self.target:
-                raise ValueError(
-                    f"target=true aims trajectories, and solver={self.solver!r} has "
-                    f"none; leave it out"
-                )
-            return
-        for name, wrong in (("values", "iterates"), ("gadget", "maxmargin")):
-            if getattr(self, name) == wrong:
-                raise ValueError(
-                    f"{name}={wrong!r} needs a full-width solver, not {self.solver!r}"
-                )
-        if self.gadget == "unsafe":
-            raise ValueError(
-                f"gadget='unsafe' needs a full-width solver, not {self.solver!r}"
-            )
 
 
 class _Solution(NamedTuple):
@@ -191,7 +113,9 @@ class Resolver:
         self._random = np.random.default_rng(seed)
         numbers = range(1, self.decomposition.num_layers + 1)
         self._layers = [
-            layer.cut_layer(self.decomposition, number, config.gadget)
+            layer.cut_layer(
+                self.decomposition, number, config.gadget, self._look_ahead(number)
+            )
             for number in numbers
         ]
         self._sampled = []
@@ -207,7 +131,6 @@ class Resolver:
                 self._solve(self._blank(), number, next(iter(cut.pieces)), None, 1)
         if self._layers:
             self._solve(self._start, 1, 0, self._init_deadline())
-        self._programs = _programs()
         self._clock.restart_statistics()
 
     @property
@@ -232,6 +155,7 @@ class Resolver:
         Returns:
           float64 [A], in the order of the infoset's actions.
         """
+        programs = _programs()
         with self._clock.move():
             needed = [
                 (number, piece, at)
@@ -241,10 +165,18 @@ class Resolver:
             for k, (number, piece, at) in enumerate(needed):
                 deadline = self._clock.deadline(len(needed) - k)
                 self._solve(match, number, piece, deadline, at=at)
-        self.statistics.programs_compiled = _programs() - self._programs
+        self.statistics.programs_compiled += _programs() - programs
         decisions = self.tree.infosets[self.player].decisions
         first = decisions.first_sequence[infoset]
         return match.behaviour[first : first + decisions.num_actions[infoset]]
+
+    def _look_ahead(self, number: int) -> leaf.Lookahead | None:
+        if self.config.depth is None:
+            return None
+        value = self.config.leaf
+        if isinstance(value, str):
+            value = leaf.parse_leaf(value)
+        return leaf.look_ahead(self.decomposition, number, self.config.depth, value)
 
     def _blank(self) -> Match:
         uniform = policy_lib.uniform_behaviour(

@@ -39,9 +39,9 @@ class Decomposition:
       gate_subgame: int32 [G], subgame of the layer's roots that the gate leads to.
       own_subgame: int32 [I of i], subgame of each opening infoset, -1 elsewhere.
         Subgames are numbered through all layers.
-      terminal_layer: int32 [T], for the histories in `terminals`.
-      terminal_sequence: int32 [T], o's extended sequence there.
       terminals: int64 [T], the terminal histories.
+      layer: int32 [N], layer of each history, 0 above i's first decision.
+      extended: int32 [N], o's extended sequence at each history.
       roots: int64 [R], the histories at the top of layers.
       root_gate: int32 [R], the gate that each belongs to.
     """
@@ -56,9 +56,9 @@ class Decomposition:
     gate_parent: np.ndarray
     gate_subgame: np.ndarray
     own_subgame: np.ndarray
-    terminal_layer: np.ndarray
-    terminal_sequence: np.ndarray
     terminals: np.ndarray
+    layer: np.ndarray
+    extended: np.ndarray
     roots: np.ndarray
     root_gate: np.ndarray
 
@@ -168,9 +168,9 @@ def _decompose(
         gate_parent=gate_parent,
         gate_subgame=gate_subgame,
         own_subgame=own_subgame,
-        terminal_layer=layer[terminals],
-        terminal_sequence=extended[terminals],
         terminals=terminals,
+        layer=layer,
+        extended=extended,
         roots=roots,
         root_gate=gate_of_root,
     )

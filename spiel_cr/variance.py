@@ -73,16 +73,8 @@ def action_values(
       sequence); and player 0's expected utility.
     """
     histories = tree.histories
-    value = histories.utility.copy()
-    above = histories.parent[1:]
-    mover = histories.player[above]
-    step = histories.chance[1:] / histories.chance[above]
-    for p, behaviour in enumerate(behaviours):
-        step = np.where(mover == p, behaviour[histories.sequence[p][1:]], step)
-    starts = histories.level_start
-    for begin, end in reversed(list(zip(starts[1:-1], starts[2:], strict=True))):
-        share = step[begin - 1 : end - 1] * value[begin:end]
-        np.add.at(value, histories.parent[begin:end], share)
+    value = policy_lib.history_values(tree, behaviours)
+    mover = histories.player[histories.parent[1:]]
     reach = [
         policy_lib.reach_from_behaviour(infosets.decisions, behaviour)
         for infosets, behaviour in zip(tree.infosets, behaviours, strict=True)

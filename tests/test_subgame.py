@@ -147,7 +147,7 @@ def check_against_brute(compiled, d, brute) -> None:
     assert d.num_layers == max(brute.layer)
     terminals = [h for h in range(len(at)) if tree.nodes[at[h]].player == TERMINAL]
     assert list(d.terminals) == terminals
-    assert list(d.terminal_layer) == [brute.layer[at[t]] for t in terminals]
+    assert list(d.layer[d.terminals]) == [brute.layer[at[t]] for t in terminals]
 
     # Subgames cover all roots; they are the connected components.
     roots = [h for h in range(len(at)) if brute.anchor[at[h]] == at[h]]
@@ -172,7 +172,7 @@ def check_against_brute(compiled, d, brute) -> None:
     # o's extended sequence at terminals: its own, or the gate if it has not moved.
     count = compiled.infosets[1 - player].decisions.num_sequences
     meant = {}
-    for t, extended in zip(terminals, d.terminal_sequence, strict=True):
+    for t, extended in zip(terminals, d.extended[d.terminals], strict=True):
         anchor = brute.anchor[at[t]]
         moved = anchor < 0 or brute.other(at[t]) != brute.other(anchor)
         assert moved == (extended < count)

@@ -1,0 +1,99 @@
+"""Third stage: how a continually resolving player thinks, as configuration."""
+
+import dataclasses
+from typing import Literal, get_args
+
+from spiel_cr import algorithm as algorithm_lib
+from spiel_cr import layer, solving
+from spiel_cr import leaf as leaf_lib
+
+__all__ = ["ResolvingConfig", "Subgames", "Values"]
+
+Values = Literal["iterates", "best_response", "average"]
+Subgames = Literal["observed", "sequences"]
+
+
+@dataclasses.dataclass(frozen=True)
+class ResolvingConfig:
+    """How a resolving player thinks.
+
+    Attributes:
+      solver: algorithm of every solve, see `algorithm.parse_any`. Sampled ones follow
+        both of the opponent's choices at every gate.
+      iterations: of every solve; at most, where there is a time budget too.
+      move_ms: milliseconds for a move; None: no clock.
+      init_ms: milliseconds for the solve of the whole game before the first move; None:
+        as long as the iterations take, or ten moves' time.
+      gadget: see `layer.py`.
+      subgames: "observed" by what players are told, "sequences" by what they did
+        themselves and knew when they did it (coarser; Burch et al. 2014).
+      values: what the opponent's values at the next gates are: its mean values under
+        the "iterates" (full-width solvers; their default), those of its
+        "best_response" to the average strategy (sampled solvers' default), or, to show
+        why not, of its own "average" strategy.
+      depth: look so many moves ahead of the subgame's roots, see `leaf.py`; None: to
+        the end of the game. Full-width solvers only.
+      leaf: what the game is worth where the lookahead ends, see `leaf.parse_leaf`.
+      target: aim sampled solvers at the player's current infoset, with the share
+        `delta` of their trajectories.
+    """
+
+    solver: str = "cfr+"
+    iterations: int | None = None
+    move_ms: float | None = None
+    init_ms: float | None = None
+    gadget: layer.Gadget = "cfrd"
+    subgames: Subgames = "observed"
+    values: Values | None = None
+    depth: int | None = None
+    leaf: str | leaf_lib.LeafValue = "uniform"
+    target: bool = False
+
+    def __post_init__(self) -> None:
+        self._check_solver()
+        if isinstance(self.leaf, str):
+            leaf_lib.parse_leaf(self.leaf)
+        if self.depth is not None:
+            solving.check_iterations(self.depth, name="depth")
+        choices = {"gadget": layer.Gadget, "subgames": Subgames, "values": Values}
+        for name, allowed in choices.items():
+            if getattr(self, name) not in (*get_args(allowed), None):
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} must be one of "
+                    f"{', '.join(get_args(allowed))}"
+                )
+        if self.iterations is not None:
+            solving.check_iterations(self.iterations)
+        for name in ("move_ms", "init_ms"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"{name}={value!r} milliseconds must be positive")
+        if self.iterations is None and self.move_ms is None:
+            raise ValueError(
+                "a resolving player needs a budget: give iterations, move_ms, or both"
+            )
+
+    @property
+    def sampled(self) -> algorithm_lib.MCCFRConfig | None:
+        """The solver's settings if it samples."""
+        config = algorithm_lib.parse_any(self.solver)
+        return config if isinstance(config, algorithm_lib.MCCFRConfig) else None
+
+    def _check_solver(self) -> None:
+        if self.sampled is None:
+            if self.target:
+                raise ValueError(
+                    f"target=true aims trajectories, and solver={self.solver!r} has "
+                    f"none; leave it out"
+                )
+            return
+        for name, wrong in (("values", "iterates"), ("gadget", "maxmargin")):
+            if getattr(self, name) == wrong:
+                raise ValueError(
+                    f"{name}={wrong!r} needs a full-width solver, not {self.solver!r}"
+                )
+        if self.gadget == "unsafe" or self.depth is not None:
+            raise ValueError(
+                f"gadget='unsafe' and depth need a full-width solver, not "
+                f"{self.solver!r}"
+            )
