@@ -213,9 +213,8 @@ def _with_gates(d: subgame.Decomposition) -> sequence_form.SequenceForm:
         np.concatenate([d.other_parent, d.gate_parent]),
         np.concatenate([theirs.num_actions, np.ones(len(d.gate_layer), np.int32)]),
     )
-    paying = histories.utility[d.terminals] != 0
-    terminals = d.terminals[paying]
-    sequences = [histories.sequence[d.player][terminals], d.terminal_sequence[paying]]
+    terminals = d.terminals[histories.utility[d.terminals] != 0]
+    sequences = [histories.sequence[d.player][terminals], d.extended[terminals]]
     decisions = [own, gated]
     if d.player == 1:
         sequences.reverse()

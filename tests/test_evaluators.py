@@ -90,8 +90,7 @@ def test_values_of_average_strategies_are_worse():
         text = f"resolving(solver=cfr+,iterations=100,values={values})"
         second = traversing.traverse(tree, bot_for("ii_goofspiel4", 1, text))
         found[values] = traversing.evaluate(tree, (first, second)).nash_conv
-    # Measured: XXX; with both seats resolving 0.0014 and 0.027.
-    print("MEASURED", found)
+    # Measured: 0.0008 and 0.026; with both seats resolving 0.0014 and 0.027.
     assert found["iterates"] < 0.003 and found["average"] > 0.01
 
 
@@ -400,8 +399,9 @@ def test_safe_with_good_values_and_not_with_noisy_ones(name, player, layer, valu
     ]
     worse = [run.curve[-1].nash_conv - exact.curve[-1].nash_conv for run in noisy]
     # Exact values keep the trunk's exploitability (Burch et al. 2014, Theorem 1), but
-    # for what 1000 iterations leave: less than 1e-4 was measured, and 2e-4 with the means
-    # of the iterates. The trunk's NashConv is 1e-3 to 2e-3; noise gives 0.02 to 0.07.
+    # for what 1000 iterations leave: less than 1e-4 was measured, and 2e-4 with the
+    # means of the iterates. The trunk's NashConv is 1e-3 to 2e-3; noise gives 0.02 to
+    # 0.07.
     assert exact.curve[-1].nash_conv < exact.trunk_nash_conv + 1e-3
     assert np.mean(worse) > 5e-3
     assert min(worse) > -1e-3
