@@ -5,13 +5,14 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help demo test test-slow lint format bench bench-sampling clean
+.PHONY: help demo test test-slow lint format bench bench-players bench-sampling clean
 
 help:
 	@echo "make demo       resolve a game and print NashConv beside bundled baselines"
 	@echo "make test       format, lint, types, layers, tests (under 8 minutes)"
 	@echo "make test-slow  the tests marked slow (large games)"
 	@echo "make bench      benchmarks against the peers; writes JSON lines to out/"
+	@echo "make bench-players   the players: NashConv, late answers, matches (ten minutes)"
 	@echo "make bench-sampling  the sampled solvers beside OpenSpiel's (half an hour)"
 	@echo "make format     rewrite the code as the formatter wants it"
 	@echo "make clean      remove the virtual environment and all that was built"
@@ -44,6 +45,9 @@ test-slow: $(VENV)/.installed-test
 
 bench: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks.cfr
+
+bench-players: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks.players
 
 bench-sampling: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks.sampling

@@ -39,6 +39,8 @@ def _solved(
 def _saved(
     game: solving.Game, player: int, seed: int, given: dict[str, Any]
 ) -> PolicyBot:
+    if "path" not in given:
+        raise ValueError("bot='policy' needs a file; write policy(path=FILE.npz)")
     tree = solving.as_compiled(game)
     return PolicyBot(player, result.load_policy(given["path"], tree), seed=seed)
 

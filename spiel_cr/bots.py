@@ -155,8 +155,8 @@ class OOSBot(pyspiel.Bot):
           init_ms: milliseconds before the first match; None: as long as a move.
           target: "infoset": what the player knows, or "subgame": whatever the opponent
             cannot tell from it, and so on.
-          emphasis: weight of each batch after the first move of a match, relative to
-            those before.
+          emphasis: weight of each batch in a match, relative to those before the
+            first match.
           seed: of sampling and of the actions that it draws.
 
         Raises:
@@ -188,9 +188,12 @@ class OOSBot(pyspiel.Bot):
         self._clock = clock.Clock(move_ms, iterations)
         begin = move_ms if init_ms is None else init_ms
         deadline = None if begin is None else time.perf_counter() + begin / 1000
-        for until in (None, deadline):
+        # A bad emphasis is refused now.
+        self._aim(None, emphasis)
+        self._aim(None)
+        for until, most in ((None, 1), (deadline, None)):
             # The first time tells what an answer takes besides iterating.
-            with self._clock.solve(self._solver, until, 1 if until is None else None):
+            with self._clock.solve(self._solver, until, most):
                 self._solver.average_behaviour(player)
         self._clock.restart_statistics()
 

@@ -228,7 +228,9 @@ def make_solver(
       ValueError: another dtype.
     """
     dtype = algorithm_lib.check_dtype(dtype)
-    work = len(form.payoffs.values) * _SECONDS_PER_PAYOFF
+    # Padding included: games of one shape must choose the same program.
+    room = sum(group.values.size for group in form.arrays[first].coupling)
+    work = room * _SECONDS_PER_PAYOFF
     short = planned is not None and planned * work < _SHORT_SECONDS
     run = _quick_run() if short else _run
     # State and trees are in the order of updates, so that a program does not depend on

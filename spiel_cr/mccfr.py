@@ -251,7 +251,9 @@ def make_targeted_solver(
     """As `make_solver`, and a function that moves the target between iterations.
 
     Online outcome sampling (Lisý et al. 2015) keeps solving one game while its target
-    follows the match.
+    follows the match. Where the other player's strategy never goes to the target, the
+    trajectories do not either; the regret rule's `exploration` keeps that from
+    happening.
 
     Args:
       tree, config, dtype, seed, branch: as for `make_solver`.

@@ -1,6 +1,7 @@
 """Third stage: how a continually resolving player thinks, as configuration."""
 
 import dataclasses
+import math
 from typing import Literal, get_args
 
 from spiel_cr import algorithm as algorithm_lib
@@ -57,17 +58,20 @@ class ResolvingConfig:
             solving.check_iterations(self.depth, name="depth")
         choices = {"gadget": layer.Gadget, "subgames": Subgames, "values": Values}
         for name, allowed in choices.items():
-            if getattr(self, name) not in (*get_args(allowed), None):
+            given = getattr(self, name)
+            if given not in get_args(allowed) and (name, given) != ("values", None):
                 raise ValueError(
-                    f"{name}={getattr(self, name)!r} must be one of "
-                    f"{', '.join(get_args(allowed))}"
+                    f"{name}={given!r} must be one of {', '.join(get_args(allowed))}"
                 )
         if self.iterations is not None:
             solving.check_iterations(self.iterations)
         for name in ("move_ms", "init_ms"):
             value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ValueError(f"{name}={value!r} milliseconds must be positive")
+            if value is not None and not 0 < value < math.inf:
+                raise ValueError(
+                    f"{name}={value!r} milliseconds must be positive and finite; leave "
+                    f"it out for no clock"
+                )
         if self.iterations is None and self.move_ms is None:
             raise ValueError(
                 "a resolving player needs a budget: give iterations, move_ms, or both"

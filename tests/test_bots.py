@@ -19,8 +19,10 @@ PLAYERS = (0, 1)
 SOLVER = "pdcfr+"
 SMALL_BATCH = "os-mccfr(epsilon=0.4,exploration=0.01,batch=64)"
 # Sampled averages take in visited infosets only, and untargeted trajectories are rare.
+# Strategies explore: nobody can be led where the other never plays to the target.
 AIMED = (
-    "os-mccfr(epsilon=1.0,batch=64,averaging=sampled,delta=0.999999,draws=independent)"
+    "os-mccfr(epsilon=1.0,exploration=0.01,batch=64,averaging=sampled,delta=0.999999,"
+    "draws=independent)"
 )
 
 

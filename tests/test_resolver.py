@@ -180,11 +180,11 @@ def test_no_program_is_compiled_in_a_match(name, player, kind):
 
 
 def test_programs_that_are_compiled_in_a_match_are_counted():
-    """What the test above rests on."""
+    """What the test above rests on; an algorithm that nothing was warmed up for."""
     mind = resolver.Resolver(compiled("kuhn"), 0, ResolvingConfig(FAST, 20))
-    resolver.Resolver(compiled("kuhn"), 0, ResolvingConfig("dcfr(alpha=1.25)", 20))
+    mind.config = ResolvingConfig("dcfr(alpha=1.25)", 20)
     everywhere(mind)
-    assert mind.statistics.programs_compiled > 0
+    assert mind.statistics.programs_compiled == 1
 
 
 def test_no_program_is_compiled_where_subgames_differ_in_size():
@@ -242,6 +242,14 @@ def test_unsafe_resolving_is_exploitable_and_both_gadgets_are_not(name, player, 
         # The value of leduc7 is known to 5e-6.
         assert -1e-5 <= found < bound
     assert loss(name, player, gadget="unsafe", iterations=300) > 10 * bound
+
+
+def test_maxmargin_values_are_carried_through_several_layers():
+    """Values per unit of reach become those of the whole game again.
+
+    Measured 0.0004 in four layers; 0.96 where they do not.
+    """
+    assert -1e-5 <= loss("leduc7", 0, gadget="maxmargin", iterations=300) < 0.01
 
 
 def test_values_of_average_strategies_are_worse_than_those_of_iterates():
