@@ -34,6 +34,7 @@ GAMES = (
 )
 _FIXED = "resolving(iterations=300,gadget={})"
 _GADGETS = ("cfrd", "maxmargin", "unsafe")
+_DEPTHS = (1, 2, 4, 6, None)
 # The same outcome sampling with and without aim; "MCCFR" is the one without.
 _OOS = "oos(solver=os-mccfr(epsilon=0.4,exploration=0.01,batch=256,delta={}),{})"
 
@@ -73,6 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parts: tuple[tuple[str, Callable[[str, tree_lib.CompiledGame], Row]], ...] = (
         ("exploitability", lambda g, t: _exploitability(g, t, budget, options.repeats)),
         ("gadgets", _gadgets),
+        ("depths", _depths),
         (
             "lateness",
             lambda g, t: _lateness(g, t, budget, options.moves / len(options.games)),
@@ -91,6 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(text)
     if options.markdown:
         document.write(options.markdown, text, MARKS)
+        _draw(rows, options.markdown.parent / "img" / "gadgets.png")
     return 0
 
 
@@ -123,6 +126,16 @@ def _gadgets(game: str, tree: tree_lib.CompiledGame) -> Row:
     return {
         gadget: _evaluate(tree, _FIXED.format(gadget)).nash_conv for gadget in _GADGETS
     }
+
+
+def _depths(game: str, tree: tree_lib.CompiledGame) -> Row:
+    """NashConv by depth of the lookahead, exact values of uniform play at its end."""
+    found = {}
+    for depth in _DEPTHS:
+        limit = "" if depth is None else f",depth={depth}"
+        bot = f"resolving(iterations=300{limit})"
+        found[str(depth)] = _evaluate(tree, bot).nash_conv
+    return {"nash_conv": found}
 
 
 def _lateness(game: str, tree: tree_lib.CompiledGame, budget: str, moves: float) -> Row:
@@ -176,7 +189,7 @@ def _matches(game: str, tree: tree_lib.CompiledGame, budget: str, count: int) ->
 def _markdown(rows: Sequence[Row], move_ms: float) -> str:
     of = {
         part: [row for row in rows if row["part"] == part]
-        for part in ("exploitability", "gadgets", "lateness", "matches")
+        for part in ("exploitability", "gadgets", "depths", "lateness", "matches")
     }
     repeats = len(of["exploitability"][0]["all"])
     text = [conditions.sentence(rows[0], ["cpu"]), ""]
@@ -196,6 +209,21 @@ def _markdown(rows: Sequence[Row], move_ms: float) -> str:
                 for clocked, fixed in zip(
                     of["exploitability"], of["gadgets"], strict=True
                 )
+            ],
+        ),
+        "![NashConv by gadget](img/gadgets.png)",
+        "",
+        "NashConv by depth of the lookahead, exact values of uniform play at its end, "
+        "300 iterations a solve:",
+        "",
+        document.grid(
+            ["game", *("none" if d is None else str(d) for d in _DEPTHS)],
+            [
+                [
+                    f"`{row['game']}`",
+                    *(f"{row['nash_conv'][str(d)]:.1e}" for d in _DEPTHS),
+                ]
+                for row in of["depths"]
             ],
         ),
         f"Two such players in matches, {move_ms:g} ms a move:",
@@ -222,6 +250,29 @@ def _markdown(rows: Sequence[Row], move_ms: float) -> str:
     for row in of["matches"]:
         text += [f"`{row['game']}`", "", _round_robin(row)]
     return "\n".join(text)
+
+
+def _draw(rows: Sequence[Row], path: pathlib.Path) -> None:
+    """NashConv of each gadget on each game, as bars; needs matplotlib."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    mine = [row for row in rows if row["part"] == "gadgets"]
+    figure, axes = pyplot.subplots(figsize=(9, 4), layout="constrained")
+    for k, gadget in enumerate(_GADGETS):
+        places = np.arange(len(mine)) + 0.27 * (k - 1)
+        axes.bar(places, [row[gadget] for row in mine], 0.25, label=gadget)
+    axes.set_yscale("log")
+    names = [row["game"].removeprefix("python_").replace("(", "\n(") for row in mine]
+    axes.set_xticks(range(len(mine)), names, fontsize=7)
+    axes.set_ylabel("NashConv (game's units)")
+    axes.set_title("resolving, CFR+, 300 iterations a solve", fontsize=10)
+    axes.legend()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
 
 
 def _round_robin(row: Row) -> str:

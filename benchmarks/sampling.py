@@ -11,35 +11,22 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import jax
-import numpy as np
-import pyspiel
-from open_spiel.python import policy as policy_lib
-from open_spiel.python.algorithms import outcome_sampling_mccfr
 
 import spiel_cr
-from benchmarks import cell, cfr, conditions, document, peers, sampling_plots
+from benchmarks import cell, cfr, conditions, document, sampling_plots
+from benchmarks.sampling_contestants import PEERS, Arena, Contestant
 from eval import plots
 from spiel_cr import algorithm as algorithm_lib
-from spiel_cr import cfr as cfr_lib
-from spiel_cr import mccfr
-from spiel_cr import policy as spiel_cr_policy
 
-__all__ = ["PARTS", "Arena", "Contestant", "Plan", "main", "measure"]
+__all__ = ["PARTS", "Plan", "main", "measure"]
 
 _GAMES = ("leduc_poker", "goofspiel5", "liars_dice")
 
-# Contestants that OpenSpiel bundles; any other name is an algorithm of spiel_cr.
-_PEERS = {
-    "openspiel-outcome": "OpenSpiel outcome sampling (C++)",
-    "openspiel-external": "OpenSpiel external sampling (C++)",
-    "openspiel-python": "OpenSpiel outcome sampling (Python)",
-}
-
 _RATED = (
-    *_PEERS,
+    *PEERS,
     *(f"os-mccfr(batch={batch})" for batch in (1, 64, 1024, 4096)),
     *(f"vr-mccfr(batch={batch})" for batch in (1, 64, 1024, 4096)),
     *(f"es-mccfr(batch={batch})" for batch in (1, 64)),
@@ -48,6 +35,8 @@ _JUDGED = (
     "openspiel-outcome",
     "openspiel-external",
     "os-mccfr",
+    # Only batches set this one apart from OpenSpiel's outcome sampling.
+    "os-mccfr(averaging=sampled,draws=independent)",
     "es-mccfr",
     "vr-mccfr",
     "vr-mccfr(baseline=none)",
@@ -56,6 +45,7 @@ _JUDGED = (
     # Full width, for scale.
     "cfr+",
 )
+_BASELINES = ("none", "average", "history", "expected")
 _BATCHES = (1, 16, 64, 256, 1024, 4096, 16384)
 _CURVES = (
     "openspiel-outcome",
@@ -65,6 +55,7 @@ _CURVES = (
     "os-mccfr(batch=1024,baseline=expected)",
     "vr-mccfr",
 )
+_VARIANCE_SAMPLES = 4000
 # Points of a curve; each has twice the seconds of the one before.
 _POINTS = 10
 _WARM_UP_SECONDS = 0.2
@@ -95,124 +86,6 @@ class Plan:
     window: float
     batch_seconds: float
     batch_seeds: int
-
-
-class Contestant(Protocol):
-    """One solver on one game.
-
-    Attributes:
-      trajectories: of one iteration, for both players; 0 if it is full width.
-      compile_seconds: tracing and compiling, apart from all else.
-    """
-
-    trajectories: int
-    compile_seconds: float
-
-    def start(self, seed: int) -> None:
-        """Starts over; what is compiled stays compiled."""
-
-    def run(self, iterations: int) -> None:
-        """Iterates, and returns when that is done."""
-
-    def nash_conv(self) -> float:
-        """NashConv of the average policy by `pyspiel.nash_conv`."""
-
-
-class Arena:
-    """A game and what its contestants share.
-
-    Attributes:
-      name: for tables.
-      string: OpenSpiel game string.
-      game: for OpenSpiel's solvers and its judge.
-      tree: the compiled game.
-      compile_seconds: by configuration; JAX keeps programs, so a second solver with
-        the same configuration would seem to compile in no time.
-    """
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.string = cfr.GAMES.get(name, name)
-        self.game = peers.load(self.string)
-        self.tree = spiel_cr.compile_game(self.string)
-        self.compile_seconds: dict[object, float] = {}
-
-    def contestant(self, name: str) -> Contestant:
-        """Builds and compiles a contestant."""
-        return _OpenSpiel(self, name) if name in _PEERS else _SpielCR(self, name)
-
-
-class _SpielCR:
-    """A solver of spiel_cr in its default precision."""
-
-    def __init__(self, arena: Arena, algorithm: str) -> None:
-        self._arena = arena
-        self._config = algorithm_lib.parse_any(algorithm)
-        self.trajectories = 0
-        if isinstance(self._config, algorithm_lib.MCCFRConfig):
-            self.trajectories = 2 * self._config.batch
-        self.start(0)
-        self.compile_seconds = arena.compile_seconds.setdefault(
-            self._config, self._solver.compile_seconds
-        )
-
-    def start(self, seed: int) -> None:
-        tree, config = self._arena.tree, self._config
-        if isinstance(config, algorithm_lib.MCCFRConfig):
-            self._solver = mccfr.make_solver(tree, config=config, seed=seed)
-        else:
-            self._solver = cfr_lib.make_solver(
-                tree.form, config=config, dtype=np.float64
-            )
-
-    def run(self, iterations: int) -> None:
-        self._solver.run(iterations)
-
-    def nash_conv(self) -> float:
-        behaviours = [self._solver.average_behaviour(p) for p in range(2)]
-        policy = spiel_cr_policy.tabular_policy(self._arena.tree, behaviours)
-        converted = policy_lib.python_policy_to_pyspiel_policy(policy)
-        return float(pyspiel.nash_conv(self._arena.game, converted))
-
-
-class _OpenSpiel:
-    """A sampled solver of OpenSpiel; an iteration updates each player once."""
-
-    trajectories = 2
-    compile_seconds = 0.0
-
-    def __init__(self, arena: Arena, name: str) -> None:
-        self._game, self._name = arena.game, name
-        self.start(0)
-
-    def start(self, seed: int) -> None:
-        solver: Any
-        if self._name == "openspiel-outcome":
-            solver = pyspiel.OutcomeSamplingMCCFRSolver(
-                self._game, epsilon=0.6, seed=seed
-            )
-        elif self._name == "openspiel-external":
-            solver = pyspiel.ExternalSamplingMCCFRSolver(self._game, seed=seed)
-        else:
-            # It draws from numpy's global generator and explores with 0.6.
-            np.random.seed(seed)
-            solver = outcome_sampling_mccfr.OutcomeSamplingSolver(self._game)
-        python = self._name == "openspiel-python"
-        self._step = solver.iteration if python else solver.run_iteration
-        self._average = solver.average_policy
-
-    def run(self, iterations: int) -> None:
-        for _ in range(iterations):
-            self._step()
-
-    def nash_conv(self) -> float:
-        policy = self._average()
-        if self._name == "openspiel-python":
-            policy = policy_lib.tabular_policy_from_callable(
-                self._game, policy.action_probabilities
-            )
-            policy = policy_lib.python_policy_to_pyspiel_policy(policy)
-        return float(pyspiel.nash_conv(self._game, policy, True))
 
 
 def measure(part: str, arena: Arena, plan: Plan) -> list[Row]:
@@ -321,11 +194,31 @@ def _curves(arena: Arena, plan: Plan) -> Iterator[Row]:
         yield row
 
 
+def _variance(arena: Arena, plan: Plan) -> Iterator[Row]:
+    """Variance of sampled values at a late strategy, by baseline."""
+    late = spiel_cr.solve(arena.tree, "cfr+", 1000)
+    for kind in _BASELINES:
+        name = f"os-mccfr(baseline={kind})"
+        row = _row(arena, "variance", name, seed=0)
+        found = spiel_cr.estimate_variance(
+            arena.tree, name, late.average, samples=_VARIANCE_SAMPLES, learning=200_000
+        )
+        yield {
+            **row,
+            "samples": found.samples,
+            "total": found.mean_total,
+            "visiting": found.mean_visiting,
+            "values": found.mean_values,
+            "root": sum(found.root) / 2,
+        }
+
+
 _MEASURES: dict[str, Callable[[Arena, Plan], Iterable[Row]]] = {
     "rates": _rates,
     "quality": _quality,
     "batch": _batch,
     "curves": _curves,
+    "variance": _variance,
 }
 PARTS = tuple(_MEASURES)
 
@@ -333,8 +226,8 @@ PARTS = tuple(_MEASURES)
 def _row(arena: Arena, part: str, name: str, *, seed: int) -> Row:
     _say(f"{arena.name}: {part}: {name}, seed {seed}")
     row = {"part": part, "name": arena.name, "game": arena.string, "algorithm": name}
-    ours = name not in _PEERS
-    title = f"spiel_cr {name}" if ours else _PEERS[name]
+    ours = name not in PEERS
+    title = f"spiel_cr {name}" if ours else PEERS[name]
     return {**row, "title": title, "ours": ours, "seed": seed}
 
 
@@ -359,7 +252,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             seconds=options.seconds,
             seeds=options.seeds,
             repeats=options.repeats,
-            window=options.window or options.seconds / 20,
+            window=options.seconds / 20 if options.window is None else options.window,
             batch_seconds=options.seconds / 5,
             batch_seeds=min(3, options.seeds),
         )
@@ -439,7 +332,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     document.add_option(parser, _MARKS)
     options = parser.parse_args(arguments)
-    if min(options.seconds, options.seeds, options.repeats, options.window or 1) <= 0:
+    window = 1.0 if options.window is None else options.window
+    if min(options.seconds, options.seeds, options.repeats, window) <= 0:
         parser.error("seconds, seeds, repeats and window must be above 0")
     if options.no_measuring and not pathlib.Path(options.out).exists():
         parser.error(f"there is no file {options.out}")

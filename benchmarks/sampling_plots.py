@@ -37,7 +37,12 @@ def markdown(rows: Sequence[Row]) -> str:
     if not rows:
         return "Nothing was measured.\n"
     sections = [_conditions(rows)]
-    for part, table in (("rates", _rates), ("quality", _quality), ("batch", _batch)):
+    for part, table in (
+        ("rates", _rates),
+        ("quality", _quality),
+        ("batch", _batch),
+        ("variance", _variances),
+    ):
         mine = [row for row in rows if row["part"] == part]
         if mine:
             sections.append(table(mine))
@@ -159,6 +164,35 @@ def _batch(rows: Sequence[Row]) -> str:
             line += [_count(statistics.median(rates)), f"{nash_conv:.2e}"]
         body.append(line)
     return f"{text}\n{document.grid(head, body)}"
+
+
+def _variances(rows: Sequence[Row]) -> str:
+    samples = rows[0]["samples"]
+    text = [
+        "### Variance of sampled values\n",
+        f"Outcome sampling at the average strategy of 1000 iterations of CFR+, "
+        f"{samples} trajectories a player, baselines learned from 200 000 before. The "
+        f"variance of a sampled counterfactual value, mean over actions and infosets, "
+        f"has two parts: whether an infoset is *visited*, which no baseline touches, "
+        f"and the *values* sampled after it, which baselines act on. *Root* is the "
+        f"variance of a trajectory's estimate of the game's value. In brackets: how "
+        f"many times smaller than without baseline.\n",
+    ]
+    for name, mine in _by(rows, "name").items():
+        plain = mine[0]
+        body = [
+            [
+                row["algorithm"].partition("=")[2].rstrip(")"),
+                *(
+                    f"{row[part]:.2e} ({plain[part] / row[part]:.3g})"
+                    for part in ("total", "visiting", "values", "root")
+                ),
+            ]
+            for row in mine
+        ]
+        head = ["baseline", "total", "visiting", "values", "root"]
+        text += [f"{name}\n", document.grid(head, body)]
+    return "\n".join(text)
 
 
 def _draw_batch(rows: Sequence[Row], path: pathlib.Path) -> None:

@@ -54,7 +54,12 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         metavar="SIZE",
         help="refuse games that need more than this, such as 3GB",
     )
-    solve = add_command(commands, "solve", _solve, "solve a whole game by CFR")
+    solve = add_command(
+        commands,
+        "solve",
+        _solve,
+        "solve a whole game by CFR, by sampled CFR, or exactly",
+    )
     solve.add_argument("--game", required=True, help="OpenSpiel game string")
     _add_solver_arguments(solve, algorithm="cfr+")
     _add_stopping_arguments(solve)
@@ -91,8 +96,9 @@ def _add_solver_arguments(parser: argparse.ArgumentParser, *, algorithm: str) ->
     parser.add_argument(
         "--iterations",
         type=int,
-        help="iterations of every solve (default 1000; solve with --seconds or --until "
-        "goes on until then)",
+        help="iterations of every solve; of an algorithm that samples, each is a batch "
+        "for each player (default 1000; solve with --seconds or --until goes on until "
+        "then)",
     )
     parser.add_argument(
         "--dtype",

@@ -9,7 +9,7 @@ import numpy as np
 import pyspiel
 
 import spiel_cr
-from spiel_cr import cfr, mccfr, solving
+from spiel_cr import best_response, cfr, mccfr, solving
 
 __all__ = ["Match", "Observer", "count_programs", "late_moves", "play_match"]
 
@@ -106,16 +106,20 @@ def count_programs() -> Iterator[tuple[list[int], Observer]]:
     made after it have compiled programs since.
     """
     counts = [0, 0]
-    seen = cfr.programs() + mccfr.programs()
+    seen = _programs()
 
     def count(state: pyspiel.State, player: int, action: int) -> None:
         nonlocal seen
-        now = cfr.programs() + mccfr.programs()
+        now = _programs()
         if player >= 0:
             counts[player] += now - seen
         seen = now
 
     yield counts, count
+
+
+def _programs() -> int:
+    return cfr.programs() + mccfr.programs() + best_response.programs()
 
 
 def _ask(bot: pyspiel.Bot, state: pyspiel.State, rng: np.random.Generator) -> int:

@@ -75,7 +75,7 @@ class MCCFRConfig:
         deep infosets likelier (Farina et al. 2020, "Stochastic regret minimization in
         extensive-form games").
       batch: trajectories of an iteration and player, stepped together; 1 is the
-        textbook algorithm.
+        textbook algorithm, but for its average (see `averaging`).
       baseline: control variate, see `baselines.py`.
       decay: how much of an "average" or "history" baseline one sample replaces.
       averaging: "exact" adds every iterate's whole sequence form to the average;
@@ -85,7 +85,8 @@ class MCCFRConfig:
         Sobol sequence: each trajectory has the same law as alone, together they vary
         less); "independent" does not.
       incremental: build the tree as trajectories go: each adds the first infoset that
-        is not yet in it and is a uniform playout below.
+        is not yet in it, and below plays on by the current strategies without exploring
+        or updating; infosets that are not in the tree are uniform.
       delta: share of targeted trajectories, where a target is given.
       threshold, bonus: tau and beta of average-strategy sampling; by default the
         paper's, with which no action is left out before many iterations.
@@ -132,9 +133,10 @@ class MCCFRConfig:
             )
         if not 1 <= self.batch <= _MAX_BATCH:
             raise ValueError(f"batch={self.batch} must lie in 1 .. {_MAX_BATCH}")
-        if not (self.threshold >= 0 and self.bonus > 0):
+        if not (0 <= self.threshold < math.inf and 0 < self.bonus < math.inf):
             raise ValueError(
-                f"threshold={self.threshold} must be >= 0 and bonus={self.bonus} > 0"
+                f"threshold={self.threshold} must be >= 0, bonus={self.bonus} > 0, and "
+                f"both finite"
             )
 
 
@@ -235,7 +237,8 @@ def parse_any(algorithm: str | CFRConfig | MCCFRConfig) -> CFRConfig | MCCFRConf
         return algorithm
     if not isinstance(algorithm, str):
         raise ValueError(
-            f"algorithm={algorithm!r} must be a string such as 'cfr+' or a CFRConfig"
+            f"algorithm={algorithm!r} must be a string such as 'cfr+', or a "
+            f"CFRConfig or MCCFRConfig"
         )
     try:
         given = dict(pyspiel.game_parameters_from_string(algorithm))
@@ -254,7 +257,7 @@ def parse_any(algorithm: str | CFRConfig | MCCFRConfig) -> CFRConfig | MCCFRConf
     if preset is None:
         raise ValueError(
             f"algorithm={algorithm!r}: there is no algorithm {name!r}; choose one of "
-            f"{', '.join([*PRESETS, *SAMPLED_PRESETS])} ; solve also takes lp"
+            f"{', '.join(PRESETS)}, {', '.join(SAMPLED_PRESETS)}; solve also takes lp"
         )
     known = _PARAMETERS if isinstance(preset, CFRConfig) else _SAMPLED_PARAMETERS
     unknown = sorted(set(given) - set(known))
@@ -262,6 +265,11 @@ def parse_any(algorithm: str | CFRConfig | MCCFRConfig) -> CFRConfig | MCCFRConf
         raise ValueError(
             f"algorithm={algorithm!r}: unknown parameter {unknown[0]!r}; {name} takes "
             f"{', '.join(known)}"
+        )
+    if any(isinstance(value, dict) for value in given.values()):
+        raise ValueError(
+            f"algorithm={algorithm!r}: parameters do not nest; write them in a row, as "
+            f"in vr-mccfr(baseline=average,decay=0.5)"
         )
     if len(given) != algorithm.count("="):
         raise ValueError(

@@ -93,7 +93,7 @@ def init(
     kind: str, tree: sampling.SampleTree, plan: sampling.Plan, dtype: np.dtype
 ) -> Table:
     """Baselines of zero, numpy arrays."""
-    width = max(shape.width for shape in plan)
+    width = sampling.max_width(plan)
     if kind == "none":
         return None
     if kind == "average":
@@ -211,12 +211,12 @@ def refresh(
     Args:
       tree: the histories.
       plan: their widths.
-      strategy: float [T + A], see `trajectories.Tables`.
+      strategy: float [T + A], see `descent.Tables`.
 
     Returns:
       As `init` lays them out.
     """
-    pad = max(shape.width for shape in plan)
+    pad = sampling.max_width(plan)
     values = tree.levels[-1].utility
     tables: list[jax.Array] = []
     for shape, level in zip(plan[-2::-1], tree.levels[-2::-1], strict=True):

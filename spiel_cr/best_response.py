@@ -16,6 +16,7 @@ __all__ = [
     "expected_value",
     "infoset_values",
     "nash_conv",
+    "programs",
     "reach_of",
 ]
 
@@ -85,6 +86,11 @@ def nash_conv(
     return best_response_value(form, 0, reach[1]) + best_response_value(
         form, 1, reach[0]
     )
+
+
+def programs() -> int:
+    """How many programs this process has compiled for best responses."""
+    return int(_evaluate._cache_size())  # type: ignore[attr-defined]
 
 
 @jax.jit

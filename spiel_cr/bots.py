@@ -1,7 +1,7 @@
 """Fourth stage: players for matches, as OpenSpiel bots.
 
-Bots are handed the true state of the game. Those here look at their own information
-state string only.
+Bots are handed the true state of the game. `ResolvingBot` and `OOSBot` look at their
+own information state string only; `PolicyBot` hands the state to its policy.
 """
 
 import time
@@ -247,7 +247,9 @@ class OOSBot(pyspiel.Bot):
         number = -1 if self._subgames is None else self._subgames[infoset]
         if self._subgames is None or number < 0:
             return mine & (histories.infoset == infoset)
-        return mine & (self._subgames[histories.infoset] == number)
+        region, at = np.zeros(len(mine), bool), np.flatnonzero(mine)
+        region[at] = self._subgames[histories.infoset[at]] == number
+        return region
 
 
 class PolicyBot(pyspiel.Bot):

@@ -106,7 +106,7 @@ def descend(
       batch: the batch.
       known: the incremental tree so far, None where there is none.
       front: the visits at this depth.
-      draws: float [D, B], see `trajectories.sample`.
+      draws: float [D - 1, B], see `trajectories.sample`.
       depth: this one.
 
     Returns:
@@ -345,7 +345,11 @@ def _choose(probabilities: jax.Array, draw: jax.Array) -> jax.Array:
 
 
 def _include(probabilities: jax.Array, draw: jax.Array) -> jax.Array:
-    """bool [A, M], each action with its own probability."""
+    """bool [A, M], each action with its own probability.
+
+    Gibson et al. draw independently for each action; here one shifted draw serves all,
+    with the same probabilities.
+    """
     actions = jnp.arange(probabilities.shape[0], dtype=draw.dtype)[:, None]
     return (draw + _STRIDE * actions) % 1 < probabilities
 

@@ -6,12 +6,13 @@ there. What a history is worth where it is cut off comes from a `LeafValue`: a n
 for each history, whatever the players' ranges.
 """
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import pyspiel
+from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr import policy, subgame
+from spiel_cr import policy, result, subgame
 from spiel_cr import tree as tree_lib
 
 __all__ = [
@@ -23,6 +24,9 @@ __all__ = [
     "look_ahead",
     "parse_leaf",
 ]
+
+
+Strategies: TypeAlias = tuple[np.ndarray, np.ndarray] | openspiel_policy.Policy | str
 
 
 class LeafValue(Protocol):
@@ -59,20 +63,26 @@ class Lookahead(NamedTuple):
 class PolicyValue:
     """Exact values when both players follow given strategies from there on."""
 
-    def __init__(self, behaviours: tuple[np.ndarray, np.ndarray] | None = None) -> None:
+    def __init__(self, strategies: Strategies | None = None) -> None:
         """Takes strategies.
 
         Args:
-          behaviours: each player's action probabilities, float64 [S]; None: uniform.
+          strategies: each player's action probabilities, float64 [S], an OpenSpiel
+            policy, or the path of a file that `SolveResult.save` wrote; None: uniform.
         """
-        self._behaviours = behaviours
+        self._strategies = strategies
         self._known: tuple[tree_lib.CompiledGame, np.ndarray] | None = None
 
     def __call__(
         self, tree: tree_lib.CompiledGame, histories: np.ndarray
     ) -> np.ndarray:
         if self._known is None or self._known[0] is not tree:
-            self._known = tree, policy.history_values(tree, self._behaviours)
+            strategies = self._strategies
+            if isinstance(strategies, str):
+                strategies = result.load_policy(strategies, tree)
+            if isinstance(strategies, openspiel_policy.Policy):
+                strategies = policy.behaviour_from_policy(tree, strategies)
+            self._known = tree, policy.history_values(tree, strategies)
         return self._known[1][histories]
 
 
@@ -90,10 +100,12 @@ class PlayoutValue:
           seed: of the playouts.
 
         Raises:
-          ValueError: no playouts.
+          ValueError: no playouts, or a negative seed.
         """
         if playouts < 1:
             raise ValueError(f"playouts={playouts!r} must be at least 1")
+        if seed < 0:
+            raise ValueError(f"seed={seed!r} of playouts must be 0 or more")
         self._playouts = playouts
         self._seed = seed
 
@@ -131,15 +143,17 @@ def _follow(
     for k in chance:
         outcomes = slice(first[at[k]], first[at[k]] + children[at[k]])
         odds = np.cumsum(arrays.chance[outcomes])
-        child[k] = first[at[k]] + np.searchsorted(odds, draw[k] * odds[-1], "right")
+        outcome = np.searchsorted(odds, draw[k] * odds[-1], "right")
+        child[k] = first[at[k]] + min(outcome, len(odds) - 1)
     return np.minimum(child, len(arrays) - 1)
 
 
-LEAVES = ("uniform", "playouts(n=10,seed=0)")
+LEAVES = ("uniform", "policy(path=FILE)", "playouts(n=10,seed=0)")
 
 
 def parse_leaf(text: str) -> LeafValue:
-    """Reads a leaf value: "uniform" (exact values of uniform play) or "playouts(n=10)".
+    """Reads a leaf value: exact values of "uniform" play or of a saved policy,
+    "policy(path=leduc.npz)", or means of random playouts, "playouts(n=10)".
 
     Raises:
       ValueError: neither of these, or a bad parameter.
@@ -149,11 +163,16 @@ def parse_leaf(text: str) -> LeafValue:
     except (pyspiel.SpielError, RuntimeError) as error:
         raise ValueError(f"leaf={text!r} cannot be read: {error}") from error
     name = given.pop("name", "")
-    allowed: dict[str, set[str]] = {"uniform": set(), "playouts": {"n", "seed"}}
-    if name not in allowed or set(given) - allowed[name]:
+    allowed: dict[str, set[str]] = {
+        "uniform": set(),
+        "policy": {"path"},
+        "playouts": {"n", "seed"},
+    }
+    missing = name == "policy" and "path" not in given
+    if name not in allowed or set(given) - allowed[name] or missing:
         raise ValueError(f"leaf={text!r} must be one of {', '.join(LEAVES)}")
-    if name == "uniform":
-        return PolicyValue()
+    if name != "playouts":
+        return PolicyValue(str(given["path"]) if given else None)
     for key, value in given.items():
         if isinstance(value, bool) or not isinstance(value, int):
             raise ValueError(f"leaf={text!r}: {key}={value!r} must be a whole number")
@@ -168,7 +187,8 @@ def look_ahead(
     Args:
       decomposition: from `subgame.decompose`.
       number: the layer, from 1.
-      depth: moves (chance included) below the layer's roots; where the player's next
+      depth: moves (chance included) below the layer's roots, or, in layer 1, below the
+        start of the game; where the player's next
         turn in a new subgame comes later, the cut is there.
       value: what histories are worth at the cut.
 

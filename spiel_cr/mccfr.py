@@ -4,7 +4,7 @@ An iteration samples a batch of trajectories for each player (`trajectories.py`)
 the mean of their estimates for the counterfactual values of actions, and from there on
 is an iteration of the full-width family: the same regret rules on the same blocks
 (`cfr.update_block`), the same averages. With a batch of one it is the textbook
-algorithm of its scheme.
+algorithm of its scheme, with an exact average (`averaging=sampled` for the textbook's).
 
 Lanctot et al. 2009, "Monte Carlo sampling for regret minimization in extensive games";
 Schmid et al. 2019, "Variance reduction in Monte Carlo counterfactual regret
@@ -55,7 +55,7 @@ class Problem(NamedTuple):
     Attributes:
       trees: each player's treeplex; only its blocks are used.
       samples: the histories.
-      points: float [D + 1, B], evenly spread points of which each iteration uses a
+      points: float [D, B], evenly spread points of which each iteration uses a
         randomly shifted copy; None where draws are independent.
       emphasis: float scalar, weight of each iteration's regrets and averages on top of
         what the algorithm gives it.
@@ -104,7 +104,7 @@ def init(
       seed: of all random numbers.
     """
     full = cfr.init(problem.trees)
-    width = max(shape.width for shape in plan)
+    width = sampling.max_width(plan)
     dtype = np.dtype(full.weight.dtype)
     known = None
     if config.incremental:

@@ -56,13 +56,16 @@ class Match:
       behaviour: float64 [S of i], action probabilities resolved so far, uniform below.
       gate_values: float64 [G], o's counterfactual values at gates met so far.
       gate_reach: float64 [G], o's average reach of them.
-      solved: (layer, subgame) of what was solved.
+      solved: (layer, subgame, infoset aimed at or -1) of what was solved.
+      open: the last of these with its solver, which a later turn in the same subgame
+        goes on with.
     """
 
     behaviour: np.ndarray
     gate_values: np.ndarray
     gate_reach: np.ndarray
-    solved: set[tuple[int, int]]
+    solved: set[tuple[int, int, int]]
+    open: tuple[tuple[int, int, int], driver.Solver, layer.SubgameGame] | None = None
 
     def copy(self) -> "Match":
         return Match(
@@ -125,10 +128,14 @@ class Resolver:
                 for number in numbers
             ]
         self._start = self._blank()
-        for number, cut in enumerate(self._layers, 1):
-            # Twice: the second time tells what a solve costs besides iterating.
-            for _ in range(2):
-                self._solve(self._blank(), number, next(iter(cut.pieces)), None, 1)
+        # Twice: programs are compiled the first time, and the second time tells what a
+        # solve costs besides iterating.
+        for _ in range(2):
+            self._clock = clock.Clock(config.move_ms, config.iterations)
+            for number, cut in enumerate(self._layers, 1):
+                pieces = cut.pieces
+                most = max(pieces, key=lambda k: len(pieces[k].next_gates))
+                self._solve(self._blank(), number, most, None, 1)
         if self._layers:
             self._solve(self._start, 1, 0, self._init_deadline())
         self._clock.restart_statistics()
@@ -146,7 +153,8 @@ class Resolver:
         """The player's action probabilities at one of its infosets.
 
         Solves what the match has not solved yet on the way there: in a match, the
-        subgame of this decision at most.
+        subgame of this decision at most. With a clock, a later turn in the same
+        subgame goes on with its solve.
 
         Args:
           match: what was solved so far; is brought up to date.
@@ -157,18 +165,21 @@ class Resolver:
         """
         programs = _programs()
         with self._clock.move():
-            needed = [
-                (number, piece, at)
-                for number, piece, at in self._way_to(infoset)
-                if (number, piece) not in match.solved
-            ]
+            way = self._way_to(infoset)
+            needed = [subgame for subgame in way if subgame not in match.solved]
             for k, (number, piece, at) in enumerate(needed):
                 deadline = self._clock.deadline(len(needed) - k)
                 self._solve(match, number, piece, deadline, at=at)
+            later = not needed and not self.decomposition.opens[infoset]
+            if later and self.config.move_ms is not None and match.open is not None:
+                subgame, solver, game = match.open
+                if subgame == way[-1]:
+                    with self._clock.solve(solver, self._clock.deadline()):
+                        self._remember(match, game, self._read(solver, game.piece))
         self.statistics.programs_compiled += _programs() - programs
         decisions = self.tree.infosets[self.player].decisions
         first = decisions.first_sequence[infoset]
-        return match.behaviour[first : first + decisions.num_actions[infoset]]
+        return match.behaviour[first : first + decisions.num_actions[infoset]].copy()
 
     def _look_ahead(self, number: int) -> leaf.Lookahead | None:
         if self.config.depth is None:
@@ -186,7 +197,7 @@ class Resolver:
         return Match(uniform, np.zeros(gates), np.ones(gates), set())
 
     def _way_to(self, infoset: int) -> list[tuple[int, int, int]]:
-        """(layer, subgame, i's first infoset there), from the first layer down."""
+        """(layer, subgame, i's first infoset there if that is aimed at, else -1)."""
         d = self.decomposition
         decisions = self.tree.infosets[self.player].decisions
         owner = decisions.owner
@@ -195,7 +206,7 @@ class Resolver:
             if d.opens[infoset]:
                 number = int(d.own_layer[infoset])
                 piece = int(d.own_subgame[infoset]) if number > 1 else 0
-                way.append((number, piece, infoset))
+                way.append((number, piece, infoset if self.config.target else -1))
             infoset = int(owner[decisions.parent[infoset]])
         return way[::-1]
 
@@ -215,7 +226,7 @@ class Resolver:
         piece_number: int,
         deadline: float | None,
         most: int | None = None,
-        at: int | None = None,
+        at: int = -1,
     ) -> None:
         """Solves a subgame, and remembers what is needed of it."""
         cut = self._layers[number - 1]
@@ -232,7 +243,7 @@ class Resolver:
         config = algorithm_lib.parse_any(self.config.solver)
         if isinstance(config, algorithm_lib.MCCFRConfig):
             aim = None
-            if self.config.target and at is not None:
+            if at >= 0:
                 aim = piece.at[0][piece.own == at]
             solver = self._sampled[number - 1].solver(
                 piece,
@@ -253,7 +264,8 @@ class Resolver:
             )
         with self._clock.solve(solver, deadline, most):
             self._remember(match, game, self._read(solver, piece))
-            match.solved.add((number, piece_number))
+            match.solved.add((number, piece_number, at))
+            match.open = (number, piece_number, at), solver, game
 
     def _read(self, solver: driver.Solver, piece: layer.Piece) -> _Solution:
         """The solution in the piece's numbers."""
@@ -310,4 +322,4 @@ class Resolver:
 
 
 def _programs() -> int:
-    return cfr.programs() + mccfr.programs()
+    return cfr.programs() + mccfr.programs() + best_response.programs()

@@ -20,7 +20,8 @@ class ResolvingConfig:
 
     Attributes:
       solver: algorithm of every solve, see `algorithm.parse_any`. Sampled ones follow
-        both of the opponent's choices at every gate.
+        both of the opponent's choices at every gate; they take the gadget cfrd, no
+        depth, and no values by iterates.
       iterations: of every solve; at most, where there is a time budget too.
       move_ms: milliseconds for a move; None: no clock.
       init_ms: milliseconds for the solve of the whole game before the first move; None:
@@ -32,8 +33,8 @@ class ResolvingConfig:
         the "iterates" (full-width solvers; their default), those of its
         "best_response" to the average strategy (sampled solvers' default), or, to show
         why not, of its own "average" strategy.
-      depth: look so many moves ahead of the subgame's roots, see `leaf.py`; None: to
-        the end of the game. Full-width solvers only.
+      depth: look so many moves ahead of the subgame's roots (in the first layer: of
+        the start of the game), see `leaf.py`; None: to the end of the game.
       leaf: what the game is worth where the lookahead ends, see `leaf.parse_leaf`.
       target: aim sampled solvers at the player's current infoset, with the share
         `delta` of their trajectories.
@@ -91,6 +92,12 @@ class ResolvingConfig:
                     f"none; leave it out"
                 )
             return
+        assert self.sampled is not None
+        if self.target and not self.sampled.delta:
+            raise ValueError(
+                f"target=true needs trajectories to aim; solver={self.solver!r} has "
+                f"delta=0"
+            )
         for name, wrong in (("values", "iterates"), ("gadget", "maxmargin")):
             if getattr(self, name) == wrong:
                 raise ValueError(

@@ -5,7 +5,7 @@ player and chance; there the opponent terminates or follows; after *follow* chan
 chooses a root. Every trajectory follows both of the opponent's choices (`branch`), or
 sampling would hardly ever learn the one that is not taken. All subgames of the layer
 stand side by side, so one program serves all; a match makes the gates of its own
-subgame likely, and all others impossible.
+subgame likely, and all others impossible. Aimed trajectories end at *terminate* too.
 """
 
 import dataclasses
@@ -202,6 +202,13 @@ class SampledLayer:
                 histories.infoset, infosets
             )
             samples = sampling.retarget(samples, self.tree, wanted)
+            # What terminating is worth is learned on the way, too.
+            gates, levels = len(self.gates), list(samples.levels)
+            if gates:
+                allowed = np.array(levels[2].target)
+                allowed[0 : 2 * gates : 2] = np.asarray(levels[1].target)[:gates]
+                levels[2] = levels[2]._replace(target=allowed)  # type: ignore[arg-type]
+                samples = samples._replace(levels=tuple(levels))
         if len(self.gates):
             samples = self._fill(samples, piece, own_reach, gate_values)
         problem = mccfr.make_problem(

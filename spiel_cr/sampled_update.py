@@ -23,10 +23,8 @@ def strategy_table(
     """
     parts = []
     for player, positions in zip(players, samples.positions, strict=True):
-        blocks = [b.reshape(-1) for level in player.strategy for b in level]
-        by_position = jnp.concatenate([jnp.ones(1, player.reach.dtype), *blocks])
-        parts.append(by_position[positions])
-    width = max(shape.width for shape in plan)
+        parts.append(_by_position(player)[positions])
+    width = sampling.max_width(plan)
     padding = jnp.zeros(width, samples.chance.dtype)
     return jnp.concatenate([*parts, samples.chance, padding])
 
@@ -56,7 +54,7 @@ def cumulative_table(
     sizes = [len(positions) for positions in samples.positions]
     total = weight * state.average[samples.positions[player]]
     before = jnp.zeros(player * sizes[0], total.dtype)
-    entries = len(samples.row_of) + max(shape.width for shape in plan)
+    entries = len(samples.row_of) + sampling.max_width(plan)
     after = jnp.zeros(entries - len(before) - len(total), total.dtype)
     return jnp.concatenate([before, total, after])
 
@@ -110,10 +108,8 @@ def update_player(
     added = state.reach
     if sample.visits is not None:
         rows = jnp.append(samples.row_of, len(samples.row_of))
-        flat = [b.reshape(-1) for level in state.strategy for b in level]
-        by_position = jnp.concatenate([jnp.ones(1, added.dtype), *flat])
         # The visits are weighted by the emphasis already.
-        added = sample.visits[rows[entries]] * by_position / emphasis
+        added = sample.visits[rows[entries]] * _by_position(state) / emphasis
     return driver.PlayerState(
         strategy=tuple(strategy),
         regrets=tuple(regrets),
@@ -121,3 +117,9 @@ def update_player(
         average=state.average + share * (added - state.average),
         values=None,
     )
+
+
+def _by_position(state: driver.PlayerState) -> jax.Array:
+    """float [size], the current strategy; 1 at the empty sequence."""
+    blocks = [block.reshape(-1) for level in state.strategy for block in level]
+    return jnp.concatenate([jnp.ones(1, state.reach.dtype), *blocks])

@@ -21,6 +21,7 @@ __all__ = [
     "SampleTree",
     "build",
     "leads_to",
+    "max_width",
     "retarget",
 ]
 
@@ -215,6 +216,11 @@ def _balance(decisions: sequence_form.Decisions) -> np.ndarray:
         np.add.at(size, decisions.parent[at_level], sums[at_level])
     totals = np.bincount(owner[1:], size[1:], minlength=len(decisions))
     return np.concatenate([np.ones(1), size[1:] / totals[owner[1:]]])
+
+
+def max_width(plan: Plan) -> int:
+    """A, the largest number of actions at any depth: the padding of tables."""
+    return max(shape.width for shape in plan)
 
 
 def leads_to(tree: tree_lib.CompiledGame, target: np.ndarray) -> np.ndarray:

@@ -24,7 +24,7 @@ from spiel_cr import policy as policy_lib
 from spiel_cr import tree as tree_lib
 from spiel_cr.result import CurvePoint, SolveResult
 
-__all__ = ["as_compiled", "check_iterations", "solve"]
+__all__ = ["as_compiled", "check_iterations", "check_seed", "solve"]
 
 Game: TypeAlias = str | pyspiel.Game | tree_lib.CompiledGame
 
@@ -63,6 +63,14 @@ def check_iterations(iterations: int, *, name: str = "iterations") -> int:
             f"{name}={iterations!r} must be a whole number from 1 to 2^31 - 1"
         )
     return int(iterations)
+
+
+def check_seed(seed: int) -> int:
+    """Returns a whole number from 0 to 2^32 - 1, or raises ValueError."""
+    whole = isinstance(seed, numbers.Integral) and not isinstance(seed, bool)
+    if not whole or not 0 <= seed < 2**32:
+        raise ValueError(f"seed={seed!r} must be a whole number from 0 to 2^32 - 1")
+    return int(seed)
 
 
 class _Goal(NamedTuple):
@@ -135,7 +143,8 @@ def solve(
       dtype: arithmetic, float64 or float32. float32 takes half the memory and stalls
         earlier. By default float32 for sampled algorithms, whose noise is larger than
         its rounding, and float64 for all others.
-      memory_limit: bytes, or a size like "3GB"; refuse larger games.
+      memory_limit: bytes, or a size like "3GB"; refuse larger games. The batch of a
+        sampled algorithm is not counted.
       checkpoint_path: a file to continue from where it exists, and to write to.
       checkpoint_every: seconds between writes; the last state is written too, also
         when the run is interrupted from the keyboard.
@@ -149,6 +158,7 @@ def solve(
       ValueError: the game is not two-player zero-sum with perfect recall or too large,
         a bad argument, or a checkpoint of another run.
     """
+    seed = check_seed(seed)
     if iterations is None:
         iterations = 1000 if seconds is None and until is None else _NO_LIMIT
     goal = _Goal(check_iterations(iterations), seconds, until, eval_every)

@@ -66,7 +66,7 @@ def sample(
     Args:
       tree: the histories.
       tables: strategies and baselines.
-      draws: float [D, B] in [0, 1), uniform and independent over depths for each
+      draws: float [D - 1, B] in [0, 1), uniform and independent over depths for each
         trajectory. Those of different trajectories may depend on each other.
       targeted: bool [B], who is targeted; None without targets.
       shares: float [B], weight of each trajectory in all sums; 1 / B for means.

@@ -105,6 +105,9 @@ def estimate_variance(
 ) -> Variance:
     """Measures the variance of an algorithm's samples at fixed strategies.
 
+    Draws are independent; targets and incremental trees play no part. For
+    average-strategy sampling the past is the given strategies, counted once.
+
     Args:
       game: OpenSpiel game string, game, or compiled game.
       algorithm: scheme and baseline, as in "os-mccfr(baseline=average)"; its
@@ -125,12 +128,17 @@ def estimate_variance(
             f"{', '.join(algorithm_lib.SAMPLED_PRESETS)}"
         )
     samples = solving.check_iterations(samples, name="samples")
+    seed = solving.check_seed(seed)
+    if config.baseline in ("none", "oracle"):
+        learning = 0
+    elif learning < 0:
+        raise ValueError(f"learning={learning!r} must be 0 or more")
     tree = solving.as_compiled(game)
     if behaviours is None:
         uniform = [policy_lib.uniform_behaviour(i.decisions) for i in tree.infosets]
         behaviours = uniform[0], uniform[1]
     host, plan = sampling.build(tree)
-    width = max(shape.width for shape in plan)
+    width = sampling.max_width(plan)
     table = np.concatenate([*behaviours, host.chance, np.zeros(width)])
     exact, value = action_values(tree, behaviours)
     total, visiting, root = [], [], []

@@ -16,6 +16,7 @@ from spiel_cr import (
     descent,
     draws,
     mccfr,
+    policy,
     sampled_update,
     sampling,
 )
@@ -94,6 +95,8 @@ def test_contract(name, variant):
     value = best_response.expected_value(result.tree.form, reach)
     found = result.nash_conv()
     assert abs(value - case.value) <= found + case.tolerance + 1e-9
+    # Sixty iterations of a few trajectories already beat playing at random.
+    assert found < case.uniform
     programs = mccfr.programs()
     again = spiel_cr.solve(games.compiled(name), variant, 60, seed=0)
     assert_same(again, result)
@@ -343,7 +346,7 @@ def test_points_are_spread_evenly(batch):
 
 
 def test_incremental_trees_grow_by_one_infoset_a_trajectory():
-    """And stop when everything is in; playouts are uniform."""
+    """And stop when everything is in; what is not in is not updated."""
     compiled = games.compiled("kuhn")
     config = algorithm.parse_any("os-mccfr(batch=1,incremental=true)")
     solver = mccfr.make_solver(compiled, config=config)
@@ -354,6 +357,17 @@ def test_incremental_trees_grow_by_one_infoset_a_trajectory():
         # One trajectory for each player.
         assert before <= known <= before + 2
         before = known
+        inside = np.asarray(solver.state.known)
+        for p, infosets in enumerate(compiled.infosets):
+            decisions = infosets.decisions
+            rows = (
+                decisions.first_sequence
+                + p * compiled.infosets[0].decisions.num_sequences
+            )
+            outside = np.isin(decisions.owner[1:], np.flatnonzero(~inside[rows]))
+            uniform = policy.uniform_behaviour(decisions)[1:]
+            current = solver.current_behaviour(p)[1:]
+            np.testing.assert_array_equal(current[outside], uniform[outside])
     solver.run(300)
     known = np.asarray(solver.state.known)
     samples, _ = sampling.build(compiled)

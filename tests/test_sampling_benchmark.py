@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks import sampling, sampling_plots
+from benchmarks.sampling_contestants import Arena
 
 PAGE = pathlib.Path(__file__).parents[1] / "docs" / "sampling.md"
 _PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -30,15 +31,17 @@ FEW = (
 
 
 @pytest.fixture
-def few(monkeypatch: pytest.MonkeyPatch) -> sampling.Arena:
+def few(monkeypatch: pytest.MonkeyPatch) -> Arena:
     monkeypatch.setattr(sampling, "_RATED", FEW)
     monkeypatch.setattr(sampling, "_JUDGED", (*FEW, "cfr+", "no-such"))
     monkeypatch.setattr(sampling, "_BATCHES", (16,))
     monkeypatch.setattr(sampling, "_CURVES", FEW[::3])
-    return sampling.Arena("kuhn_poker")
+    monkeypatch.setattr(sampling, "_BASELINES", ("none", "history"))
+    monkeypatch.setattr(sampling, "_VARIANCE_SAMPLES", 128)
+    return Arena("kuhn_poker")
 
 
-def measured(arena: sampling.Arena) -> list[dict[str, Any]]:
+def measured(arena: Arena) -> list[dict[str, Any]]:
     facts = {
         "date": "2020-01-02T03:04:05+00:00",
         "versions": {"python": "3.11"},
@@ -54,7 +57,7 @@ def measured(arena: sampling.Arena) -> list[dict[str, Any]]:
     return [{**facts, **row} for row in rows]
 
 
-def test_all_parts_on_a_small_game(few: sampling.Arena, tmp_path: pathlib.Path) -> None:
+def test_all_parts_on_a_small_game(few: Arena, tmp_path: pathlib.Path) -> None:
     rows = measured(few)
     assert json.loads(json.dumps(rows)) == rows
     by_part = {
@@ -138,7 +141,7 @@ def test_ratios_are_of_medians_of_one_run() -> None:
 
 
 def test_command_writes_lines_page_and_plots(
-    few: sampling.Arena, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    few: Arena, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("matplotlib")
     monkeypatch.setattr(sampling, "_RATED", FEW[:2])

@@ -514,9 +514,8 @@ def test_baselines_learn(name, scheme, kind):
 def test_draws_stay_fine_in_single_precision():
     """A rare action comes as often as it should, at every place of a large batch.
 
-    The two histories of the opponent get the same draws, shifted by place; evenly
-    spread ones, so that the count is right to some hundred of 2^16, and exactly so but
-    for how points fall.
+    The two histories of the opponent get the same independent draws, shifted by place;
+    the tolerance is four standard errors.
     """
     size, rare = 1 << 16, 1e-3
     game = setup("kuhn")

@@ -213,8 +213,6 @@ def check_learned(name, kind, share):
     assert learned.mean_values < none.mean_values * share
     for p in PLAYERS:
         assert learned.root[p] < none.root[p] * share
-    # What exact baselines leave is a matter of visits: the same for both.
-    assert learned.mean_visiting == pytest.approx(none.mean_visiting, rel=0.2)
 
 
 @pytest.mark.parametrize("kind", ["history", "expected"])
