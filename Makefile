@@ -38,7 +38,7 @@ lint: $(VENV)/.installed-test
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest -m 'not slow'
+	$(BIN)/python -m pytest -m 'not slow' -n 2 --dist loadfile
 
 test-slow: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m slow

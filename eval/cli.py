@@ -29,8 +29,8 @@ _EPILOG = """examples:
   spiel-cr resolve --game 'liars_dice(numdice=1,dice_sides=4)' --iterations 500 --json
 
 Games are OpenSpiel strings. Besides OpenSpiel's own there are python_ii_goofspiel,
-python_princess_and_monster, python_latent_tic_tac_toe, python_leduc_poker and
-python_rock_paper_scissors."""
+python_princess_and_monster, python_latent_tic_tac_toe, python_leduc_poker,
+python_rock_paper_scissors and python_scotland_yard."""
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ from game_defs import (
     leduc_poker,
     princess_and_monster,
     rock_paper_scissors,
+    scotland_yard,
 )
 
 __all__ = [
@@ -14,4 +15,5 @@ __all__ = [
     "leduc_poker",
     "princess_and_monster",
     "rock_paper_scissors",
+    "scotland_yard",
 ]

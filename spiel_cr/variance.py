@@ -33,12 +33,14 @@ class Variance(NamedTuple):
         about the exact ones, mean over the infoset's actions.
       visiting: for each player float64 [I], the part that is left with exact
         baselines.
+      values: for each player float64 [I], the other part: what baselines can remove.
       root: for each player's updates, the variance of the estimate of the game's value.
       samples: trajectories measured for each player.
     """
 
     total: tuple[np.ndarray, np.ndarray]
     visiting: tuple[np.ndarray, np.ndarray]
+    values: tuple[np.ndarray, np.ndarray]
     root: tuple[float, float]
     samples: int
 
@@ -54,8 +56,8 @@ class Variance(NamedTuple):
 
     @property
     def mean_values(self) -> float:
-        """What the sampled continuations add: the part that baselines can remove."""
-        return self.mean_total - self.mean_visiting
+        """Mean of `values` over the infosets of both players."""
+        return float(np.concatenate(self.values).mean())
 
 
 def action_values(
@@ -141,7 +143,7 @@ def estimate_variance(
     width = sampling.max_width(plan)
     table = np.concatenate([*behaviours, host.chance, np.zeros(width)])
     exact, value = action_values(tree, behaviours)
-    total, visiting, root = [], [], []
+    total, visiting, parts, root = [], [], [], []
     with driver.precision(np.dtype(np.float64)):
         arrays = jax.device_put(driver.cast(host, np.dtype(np.float64)))
         oracle = baselines.refresh(arrays, plan, jnp.asarray(table))
@@ -150,7 +152,8 @@ def estimate_variance(
         tables = descent.Tables(jnp.asarray(table), None, guess, None)
         if config.scheme == "average":
             tables = tables._replace(cumulative=jnp.asarray(table))
-        key = jax.random.key(seed)
+        # Apart, so that the same seed visits the same histories with any baseline.
+        key, measuring = jax.random.split(jax.random.key(seed))
         for _ in range(-(-learning // config.batch)):
             key, own = jax.random.split(key)
             tables = tables._replace(
@@ -159,25 +162,32 @@ def estimate_variance(
         for p in range(2):
             begin = p * len(behaviours[0])
             mine = slice(begin, begin + len(behaviours[p]))
-            sums = np.zeros((2, len(behaviours[p])))
+            sums = np.zeros((3, len(behaviours[p])))
             roots, done = 0.0, 0
             while done < samples:
-                key, own = jax.random.split(key)
+                measuring, own = jax.random.split(measuring)
                 ours, perfect, at_root = _measure(
                     arrays, tables, oracle, own, plan=plan, player=p, config=config
                 )
-                for k, sampled in enumerate((ours, perfect)):
-                    off = np.asarray(sampled)[:, mine] - exact[p]
+                sampled = [np.asarray(values)[:, mine] for values in (ours, perfect)]
+                offs = (sampled[0] - exact[p], sampled[1] - exact[p])
+                for k, off in enumerate((*offs, sampled[0] - sampled[1])):
                     sums[k] += (off**2).sum(axis=0)
                 roots += float(((np.asarray(at_root) - value) ** 2).sum())
                 done += _CHUNK
             owner = tree.infosets[p].decisions.owner[1:]
             actions = np.bincount(owner)
-            total.append(np.bincount(owner, sums[0, 1:]) / actions / done)
-            visiting.append(np.bincount(owner, sums[1, 1:]) / actions / done)
+            means = [np.bincount(owner, row[1:]) / actions / done for row in sums]
+            total.append(means[0])
+            visiting.append(means[1])
+            parts.append(means[2])
             root.append(roots / done)
     return Variance(
-        (total[0], total[1]), (visiting[0], visiting[1]), (root[0], root[1]), done
+        (total[0], total[1]),
+        (visiting[0], visiting[1]),
+        (parts[0], parts[1]),
+        (root[0], root[1]),
+        done,
     )
 
 

@@ -11,12 +11,14 @@ from game_defs import (
     parameters,
     princess_and_monster,
     rock_paper_scissors,
+    scotland_yard,
 )
 
 GAME_CLASSES = {
     "python_ii_goofspiel": ii_goofspiel.IIGoofspielGame,
     "python_princess_and_monster": princess_and_monster.PrincessAndMonsterGame,
     "python_rock_paper_scissors": rock_paper_scissors.RockPaperScissorsGame,
+    "python_scotland_yard": scotland_yard.ScotlandYardGame,
 }
 
 # Wrong values: game, parameter, value, and what the message must advise.

@@ -317,7 +317,7 @@ def test_leaf_values_from_strings():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("network", "leaf='network' must be one of uniform, playouts"),
+        ("network", "leaf='network' must be one of uniform, policy"),
         ("uniform(n=3)", "must be one of uniform"),
         ("playouts(m=3)", "must be one of uniform"),
         ("playouts(n=2.5)", "n=2.5 must be a whole number"),

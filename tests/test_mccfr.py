@@ -96,7 +96,7 @@ def test_contract(name, variant):
     found = result.nash_conv()
     assert abs(value - case.value) <= found + case.tolerance + 1e-9
     # Sixty iterations of a few trajectories already beat playing at random.
-    assert found < case.uniform
+    assert found < case.uniform or case.uniform == 0
     programs = mccfr.programs()
     again = spiel_cr.solve(games.compiled(name), variant, 60, seed=0)
     assert_same(again, result)

@@ -273,6 +273,10 @@ def test_trajectories_are_aimed_at_the_infoset_and_its_surroundings(monkeypatch)
         expected[h] |= bool(wanted[way].any())
         if wanted[h]:
             expected[way] = True
+    # Terminating ends a way to the target, too.
+    for g in range(len(at.gates)):
+        terminate = int(np.flatnonzero(histories.parent == 1 + g)[0])
+        expected[terminate] = expected[1 + g]
     found = targets(aim)
     np.testing.assert_array_equal(found, expected)
     assert 0 < found.sum() < len(found)

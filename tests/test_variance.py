@@ -175,7 +175,10 @@ def _check_parts(found):
     assert found.mean_total == pytest.approx(every.mean())
     visiting = np.concatenate(found.visiting)
     assert found.mean_visiting == pytest.approx(visiting.mean())
-    assert found.mean_values == pytest.approx((every - visiting).mean(), abs=1e-9)
+    values = np.concatenate(found.values)
+    assert found.mean_values == pytest.approx(values.mean())
+    # The parts are uncorrelated; a sample of 20 000 is within a few per cent of that.
+    assert values.mean() == pytest.approx((every - visiting).mean(), rel=0.05)
 
 
 @pytest.mark.parametrize("scheme", ["os", "es"])
