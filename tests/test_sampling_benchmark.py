@@ -93,7 +93,7 @@ def test_all_parts_on_a_small_game(few: Arena, tmp_path: pathlib.Path) -> None:
         assert sorted(set(seconds)) == list(seconds) and seconds[-1] >= PLAN.seconds
 
     text = sampling_plots.markdown(rows)
-    assert "no figures; ValueError" in text and text.count("\n### ") == 3
+    assert "no figures; ValueError" in text and text.count("\n### ") == 4
     pytest.importorskip("matplotlib")
     sampling_plots.draw(rows, tmp_path)
     for name in ("batch", "curves"):
