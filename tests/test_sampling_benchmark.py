@@ -157,6 +157,7 @@ def test_command_writes_lines_page_and_plots(
     assert page.read_text() == before
 
 
+@pytest.mark.slow
 def test_page_has_marks_and_its_python_runs(capsys: pytest.CaptureFixture) -> None:
     text = PAGE.read_text("utf-8")
     sampling.document.check(PAGE, sampling._MARKS)

@@ -301,7 +301,6 @@ def check_each(sampler, lanes, sample):
 QUICK = (
     ("outcome", "average", True),
     ("outcome", "oracle", False),
-    ("average", "average", True),
 )
 
 
