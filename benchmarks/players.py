@@ -10,7 +10,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,22 +21,46 @@ from eval import matches, tournament, traversing
 from spiel_cr import clock
 from spiel_cr import tree as tree_lib
 
-__all__ = ["GAMES", "MARKS", "main"]
+__all__ = ["MARKS", "PLANS", "Plan", "main"]
 
 MARKS = document.Marks("<!-- player tables: begin -->", "<!-- player tables: end -->")
-GAMES = (
-    "python_leduc_poker",
-    "python_ii_goofspiel(num_cards=4)",
-    "python_princess_and_monster(horizon=4)",
-    "python_rock_paper_scissors(num_actions=5)",
-    "kuhn_poker",
-    "liars_dice(numdice=1,dice_sides=4)",
-)
+
+
+class Plan(NamedTuple):
+    """How much a game gets.
+
+    Attributes:
+      matches: of each pair of bots in the tournament. More where returns vary more, or
+        matches are shorter: the tournaments take about eleven minutes together.
+      move_ms: milliseconds of a move; ten times that before the first match.
+      batch: trajectories in an iteration of the sampling bots, whose iterations also
+        pass over all infosets.
+      everywhere: small enough to ask a player at every infoset; if not, it only plays.
+    """
+
+    matches: int
+    move_ms: float = 50.0
+    batch: int = 256
+    everywhere: bool = True
+
+
+PLANS = {
+    "python_leduc_poker": Plan(120),
+    "python_ii_goofspiel(num_cards=4)": Plan(40),
+    "python_princess_and_monster(horizon=4)": Plan(50),
+    "python_rock_paper_scissors(num_actions=5)": Plan(100),
+    "python_latent_tic_tac_toe(conflict=keep)": Plan(
+        16, move_ms=500.0, batch=4096, everywhere=False
+    ),
+    "kuhn_poker": Plan(120),
+    "liars_dice(numdice=1,dice_sides=4)": Plan(60),
+}
 _FIXED = "resolving(iterations=300,gadget={})"
 _GADGETS = ("cfrd", "maxmargin", "unsafe")
 _DEPTHS = (1, 2, 4, 6, None)
 # The same outcome sampling with and without aim; "MCCFR" is the one without.
-_OOS = "oos(solver=os-mccfr(epsilon=0.4,exploration=0.01,batch=256,delta={}),{})"
+_OOS = "oos(solver=os-mccfr(epsilon=0.4,exploration=0.01,batch={},delta={}),{})"
+_EVERYWHERE = ("exploitability", "gadgets", "depths")
 
 Row = dict[str, Any]
 
@@ -47,9 +71,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m benchmarks.players",
         description="Measure spiel_cr's players: NashConv, late answers, matches.",
     )
-    parser.add_argument("--games", nargs="+", default=list(GAMES), metavar="GAME")
+    parser.add_argument("--games", nargs="+", default=list(PLANS), metavar="GAME")
     parser.add_argument(
-        "--move-ms", type=float, default=50.0, help="of a move (default 50)"
+        "--move-ms", type=float, help="of a move (default 50, and 500 on large games)"
     )
     parser.add_argument(
         "--moves",
@@ -58,10 +82,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="in matches over all games, for late answers (default 1000)",
     )
     parser.add_argument(
-        "--matches", type=int, default=40, help="of each pair of bots (default 40)"
+        "--matches",
+        type=int,
+        help="of each pair of bots (default: a number for each game, 16 to 120)",
     )
     parser.add_argument(
         "--repeats", type=int, default=3, help="of clocked evaluations (default 3)"
+    )
+    parser.add_argument(
+        "--parts", nargs="+", choices=list(_parts()), default=list(_parts())
     )
     parser.add_argument("--out", default="out/benchmarks/players.jsonl")
     document.add_option(parser, MARKS)
@@ -69,32 +98,58 @@ def main(arguments: Sequence[str] | None = None) -> int:
     facts = conditions.facts()
     out = pathlib.Path(options.out)
     out.parent.mkdir(parents=True, exist_ok=True)
-    budget = f"move_ms={options.move_ms:g},init_ms={10 * options.move_ms:g}"
     rows: list[Row] = []
-    parts: tuple[tuple[str, Callable[[str, tree_lib.CompiledGame], Row]], ...] = (
-        ("exploitability", lambda g, t: _exploitability(g, t, budget, options.repeats)),
-        ("gadgets", _gadgets),
-        ("depths", _depths),
-        (
-            "lateness",
-            lambda g, t: _lateness(g, t, budget, options.moves / len(options.games)),
-        ),
-        ("matches", lambda g, t: _matches(g, t, budget, options.matches)),
-    )
     for game in options.games:
+        plan = PLANS.get(game, Plan(40))
+        plan = plan._replace(
+            move_ms=options.move_ms or plan.move_ms,
+            matches=options.matches or plan.matches,
+        )
+        moves = options.moves / len(options.games)
         tree = spiel_cr.compile_game(game, observed=True)
-        for part, measure in parts:
+        for part, measure in _parts(options.repeats, moves).items():
+            if part not in options.parts or (
+                part in _EVERYWHERE and not plan.everywhere
+            ):
+                continue
             print(f"{game}: {part}", file=sys.stderr, flush=True)
-            row = {**facts, "part": part, "game": game, **measure(game, tree)}
+            row = {
+                **facts,
+                "part": part,
+                "game": game,
+                "move_ms": plan.move_ms,
+                **measure(tree, plan),
+            }
             rows.append(row)
             with out.open("a") as lines:
                 print(json.dumps(row), file=lines)
-    text = _markdown(rows, options.move_ms)
+    text = _markdown(rows)
     print(text)
     if options.markdown:
         document.write(options.markdown, text, MARKS)
-        _draw(rows, options.markdown.parent / "img" / "gadgets.png")
+        if "gadgets" in options.parts:
+            _draw(rows, options.markdown.parent / "img" / "gadgets.png")
     return 0
+
+
+def _parts(
+    repeats: int = 3, moves: float = 100
+) -> dict[str, Callable[[tree_lib.CompiledGame, Plan], Row]]:
+    """What is measured of each game, in this order."""
+    return {
+        "exploitability": lambda tree, plan: _exploitability(tree, plan, repeats),
+        "gadgets": lambda tree, plan: _gadgets(tree),
+        "depths": lambda tree, plan: _depths(tree),
+        # As long as it takes elsewhere.
+        "lateness": lambda tree, plan: _lateness(
+            tree, plan, moves * min(1.0, 150 / plan.move_ms)
+        ),
+        "matches": _matches,
+    }
+
+
+def _budget(plan: Plan) -> str:
+    return f"move_ms={plan.move_ms:g},init_ms={10 * plan.move_ms:g}"
 
 
 def _evaluate(tree: tree_lib.CompiledGame, bot: str) -> traversing.Evaluation:
@@ -105,11 +160,9 @@ def _evaluate(tree: tree_lib.CompiledGame, bot: str) -> traversing.Evaluation:
     return traversing.evaluate(tree, (first, second))
 
 
-def _exploitability(
-    game: str, tree: tree_lib.CompiledGame, budget: str, repeats: int
-) -> Row:
+def _exploitability(tree: tree_lib.CompiledGame, plan: Plan, repeats: int) -> Row:
     """NashConv of a clocked resolving player, asked everywhere."""
-    bot = f"resolving(solver=cfr+,{budget})"
+    bot = f"resolving(solver=cfr+,{_budget(plan)})"
     found = [_evaluate(tree, bot) for _ in range(repeats)]
     values = [evaluation.nash_conv for evaluation in found]
     return {
@@ -121,14 +174,14 @@ def _exploitability(
     }
 
 
-def _gadgets(game: str, tree: tree_lib.CompiledGame) -> Row:
+def _gadgets(tree: tree_lib.CompiledGame) -> Row:
     """NashConv with each gadget, 300 iterations a solve."""
     return {
         gadget: _evaluate(tree, _FIXED.format(gadget)).nash_conv for gadget in _GADGETS
     }
 
 
-def _depths(game: str, tree: tree_lib.CompiledGame) -> Row:
+def _depths(tree: tree_lib.CompiledGame) -> Row:
     """NashConv by depth of the lookahead, exact values of uniform play at its end."""
     found = {}
     for depth in _DEPTHS:
@@ -138,12 +191,10 @@ def _depths(game: str, tree: tree_lib.CompiledGame) -> Row:
     return {"nash_conv": found}
 
 
-def _lateness(game: str, tree: tree_lib.CompiledGame, budget: str, moves: float) -> Row:
+def _lateness(tree: tree_lib.CompiledGame, plan: Plan, moves: float) -> Row:
     """Moves in matches between two resolving players, by their own clocks."""
-    bots = [
-        spiel_cr.ResolvingBot(tree, seat, _config(budget), seed=seat)
-        for seat in range(2)
-    ]
+    config = spiel_cr.ResolvingConfig(move_ms=plan.move_ms, init_ms=10 * plan.move_ms)
+    bots = [spiel_cr.ResolvingBot(tree, seat, config, seed=seat) for seat in range(2)]
     random = np.random.default_rng(0)
     played: list[clock.Statistics] = [bot.resolver.statistics for bot in bots]
     games = 0
@@ -160,59 +211,74 @@ def _lateness(game: str, tree: tree_lib.CompiledGame, budget: str, moves: float)
     }
 
 
-def _config(budget: str) -> spiel_cr.ResolvingConfig:
-    given = dict(part.split("=") for part in budget.split(","))
-    return spiel_cr.ResolvingConfig(
-        move_ms=float(given["move_ms"]), init_ms=float(given["init_ms"])
-    )
-
-
-def _matches(game: str, tree: tree_lib.CompiledGame, budget: str, count: int) -> Row:
+def _matches(tree: tree_lib.CompiledGame, plan: Plan) -> Row:
     """A round robin at equal time a move."""
+    budget = _budget(plan)
     bots = {
         "resolving": f"resolving(solver=cfr+,{budget})",
-        "oos": _OOS.format(0.9, budget),
-        "mccfr": _OOS.format(0, budget),
+        "oos": _OOS.format(plan.batch, 0.9, budget),
+        "mccfr": _OOS.format(plan.batch, 0, budget),
         "uniform": "uniform",
     }
     with tempfile.TemporaryDirectory() as folder:
-        result = tournament.play_tournament(tree, list(bots.values()), count, folder)
+        result = tournament.play_tournament(
+            tree, list(bots.values()), plan.matches, folder
+        )
     return {
         "names": list(bots),
         "bots": list(bots.values()),
-        "matches": count,
+        "matches": plan.matches,
         "mean": result.mean,
         "half_width": result.half_width,
+        "late_moves": [effort.late_moves for effort in result.efforts],
+        "max_ms": [effort.max_ms for effort in result.efforts],
+        "programs_compiled": [effort.programs_compiled for effort in result.efforts],
     }
 
 
-def _markdown(rows: Sequence[Row], move_ms: float) -> str:
-    of = {
-        part: [row for row in rows if row["part"] == part]
-        for part in ("exploitability", "gadgets", "depths", "lateness", "matches")
+def _markdown(rows: Sequence[Row]) -> str:
+    """All tables; parts that were not measured are left out."""
+    tables = {
+        "exploitability": _nash_conv_table,
+        "depths": _depth_table,
+        "lateness": _lateness_table,
+        "matches": _match_tables,
     }
-    repeats = len(of["exploitability"][0]["all"])
     text = [conditions.sentence(rows[0], ["cpu"]), ""]
-    text += [
+    for part, table in tables.items():
+        mine = [row for row in rows if row["part"] == part]
+        if mine:
+            text += table(mine, rows)
+    return "\n".join(text)
+
+
+def _nash_conv_table(clocked: Sequence[Row], rows: Sequence[Row]) -> list[str]:
+    fixed = {row["game"]: row for row in rows if row["part"] == "gadgets"}
+    move_ms, repeats = clocked[0]["move_ms"], len(clocked[0]["all"])
+    gadgets = _GADGETS if fixed else ()
+    return [
         f"NashConv by OpenSpiel of `resolving(solver=cfr+)`, {move_ms:g} ms a move and "
         f"ten times that at the start, asked everywhere (median of "
         f"{repeats} runs); and with 300 iterations a solve, by gadget:",
         "",
         document.grid(
-            ["game", f"{move_ms:g} ms a move", *_GADGETS],
+            ["game", f"{move_ms:g} ms a move", *gadgets],
             [
                 [
-                    f"`{clocked['game']}`",
-                    f"{clocked['nash_conv']:.1e}",
-                    *(f"{fixed[gadget]:.1e}" for gadget in _GADGETS),
+                    f"`{row['game']}`",
+                    f"{row['nash_conv']:.1e}",
+                    *(f"{fixed[row['game']][gadget]:.1e}" for gadget in gadgets),
                 ]
-                for clocked, fixed in zip(
-                    of["exploitability"], of["gadgets"], strict=True
-                )
+                for row in clocked
             ],
         ),
         "![NashConv by gadget](img/gadgets.png)",
         "",
+    ]
+
+
+def _depth_table(mine: Sequence[Row], rows: Sequence[Row]) -> list[str]:
+    return [
         "NashConv by depth of the lookahead, exact values of uniform play at its end, "
         "300 iterations a solve:",
         "",
@@ -223,33 +289,50 @@ def _markdown(rows: Sequence[Row], move_ms: float) -> str:
                     f"`{row['game']}`",
                     *(f"{row['nash_conv'][str(d)]:.1e}" for d in _DEPTHS),
                 ]
-                for row in of["depths"]
+                for row in mine
             ],
         ),
-        f"Two such players in matches, {move_ms:g} ms a move:",
+    ]
+
+
+def _lateness_table(mine: Sequence[Row], rows: Sequence[Row]) -> list[str]:
+    columns = ("moves", "solves", "late_moves", "max_ms", "programs_compiled")
+    return [
+        "Two such players in matches:",
         "",
         document.grid(
-            ["game", "moves", "solves", "late", "longest, ms", "programs compiled"],
+            ["game", "ms a move", "moves", "solves", "late", "longest, ms", "compiled"],
             [
                 [
                     f"`{row['game']}`",
-                    str(row["moves"]),
-                    str(row["solves"]),
-                    str(row["late_moves"]),
-                    f"{row['max_ms']:.1f}",
-                    str(row["programs_compiled"]),
+                    f"{row['move_ms']:g}",
+                    *(
+                        f"{row[c]:.1f}" if c == "max_ms" else f"{row[c]}"
+                        for c in columns
+                    ),
                 ]
-                for row in of["lateness"]
+                for row in mine
             ],
         ),
-        f"Matches at {move_ms:g} ms a move, {of['matches'][0]['matches']} a pair: mean "
-        f"return of row against column, ± half of a 95 % interval. `mccfr` is "
-        f"`oos` without aim.",
+    ]
+
+
+def _match_tables(mine: Sequence[Row], rows: Sequence[Row]) -> list[str]:
+    text = [
+        "Matches, the same time a move for all bots, ten times that at the start: mean "
+        "return of row against column, ± half of a 95 % interval. `mccfr` is `oos` "
+        "without aim.",
         "",
     ]
-    for row in of["matches"]:
-        text += [f"`{row['game']}`", "", _round_robin(row)]
-    return "\n".join(text)
+    for row in mine:
+        late = sum(count or 0 for count in row["late_moves"])
+        text += [
+            f"`{row['game']}`, {row['move_ms']:g} ms a move, {row['matches']} matches "
+            f"a pair, {late} late answers:",
+            "",
+            _round_robin(row),
+        ]
+    return text
 
 
 def _draw(rows: Sequence[Row], path: pathlib.Path) -> None:

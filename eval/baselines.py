@@ -1,9 +1,4 @@
-"""Algorithms that OpenSpiel bundles, behind one signature: a game in, a policy out.
-
-Each adapter gives its peer the best conditions that OpenSpiel offers: the C++ solver
-where there is one, and for Python games the cached tree, which makes C++ algorithms on
-them about a hundred times faster.
-"""
+"""Algorithms that OpenSpiel bundles: all adapters by name, three in one call each."""
 
 import time
 from typing import NamedTuple
@@ -11,7 +6,16 @@ from typing import NamedTuple
 import pyspiel
 from open_spiel.python import policy as policy_lib
 
-__all__ = ["Baseline", "bundled_cfr_plus", "outcome_sampling", "uniform"]
+from eval import bundled_cfr, bundled_deep, bundled_other
+from eval.contestants import Entry, fast_game
+
+__all__ = ["BUNDLED", "Baseline", "bundled_cfr_plus", "outcome_sampling", "uniform"]
+
+# All adapters, one a baseline, by name.
+BUNDLED: dict[str, Entry] = {
+    entry.name: entry
+    for entry in (*bundled_cfr.ENTRIES, *bundled_other.ENTRIES, *bundled_deep.ENTRIES)
+}
 
 # Iterations of outcome sampling between two looks at the clock.
 _SAMPLING_CHUNK = 1000
@@ -33,13 +37,6 @@ class Baseline(NamedTuple):
     seconds: float
 
 
-def _fast(game: pyspiel.Game) -> pyspiel.Game:
-    """The same game in C++ if it is a Python one."""
-    if game.get_type().short_name.startswith("python_"):
-        return pyspiel.convert_to_cached_tree(game)
-    return game
-
-
 def _table(game: pyspiel.Game, policy: pyspiel.Policy) -> policy_lib.Policy:
     """Asks a C++ policy at every infoset; unvisited ones are uniform."""
     return policy_lib.tabular_policy_from_callable(game, policy.action_probabilities)
@@ -52,7 +49,7 @@ def uniform(game: pyspiel.Game) -> Baseline:
 
 def bundled_cfr_plus(game: pyspiel.Game, iterations: int) -> Baseline:
     """`pyspiel.CFRPlusSolver`, its average policy."""
-    solver = pyspiel.CFRPlusSolver(_fast(game))
+    solver = pyspiel.CFRPlusSolver(fast_game(game))
     started = time.perf_counter()
     for _ in range(iterations):
         solver.evaluate_and_update_policy()
@@ -63,7 +60,7 @@ def bundled_cfr_plus(game: pyspiel.Game, iterations: int) -> Baseline:
 
 def outcome_sampling(game: pyspiel.Game, seconds: float, seed: int) -> Baseline:
     """`pyspiel.OutcomeSamplingMCCFRSolver` for a time, its average policy."""
-    solver = pyspiel.OutcomeSamplingMCCFRSolver(_fast(game), 0.6, seed)
+    solver = pyspiel.OutcomeSamplingMCCFRSolver(fast_game(game), 0.6, seed)
     started = time.perf_counter()
     iterations = 0
     while time.perf_counter() - started < seconds:

@@ -15,7 +15,7 @@ from absl.flags import argparse_flags
 
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
-from eval import baselines, cli_evaluate, cli_matches, judge, plots
+from eval import baselines, cli_compare, cli_evaluate, cli_matches, judge, plots
 from eval.command import add_command
 from spiel_cr import memory, solving, storage
 
@@ -80,6 +80,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     cli_evaluate.add_commands(commands)
     cli_matches.add_commands(commands)
+    cli_compare.add_commands(commands)
     return parser.parse_args(argv[1:])
 
 

@@ -28,15 +28,19 @@ strategy" (1971).
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+import functools
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyspiel
 
 from game_defs import observation, parameters, zero_sum
 
 __all__ = [
     "NOBODY",
+    "IIGoofspielExpansion",
     "IIGoofspielGame",
     "IIGoofspielObserver",
     "IIGoofspielState",
@@ -149,6 +153,10 @@ class IIGoofspielGame(pyspiel.Game):
     def new_initial_state(self) -> "IIGoofspielState":
         """Returns the state before the first bid."""
         return IIGoofspielState(self)
+
+    def vectorised(self) -> "IIGoofspielExpansion":
+        """Returns the rules on arrays of states."""
+        return IIGoofspielExpansion(self.rules)
 
     def make_py_observer(
         self,
@@ -269,16 +277,95 @@ class IIGoofspielObserver:
         for owner in self._owners[player]:
             bids = state.bids[owner::2]
             if self._recall:
-                parts.append(f"p{owner} bids {_cards(bids)}")
+                parts.append(_bids_text(owner, bids))
             else:
                 parts.append(f"p{owner} hand {_cards(_hand(bids, self._num_cards))}")
         if self._public:
             if self._recall:
-                parts.append(f"turn {len(state.bids)} won {state.winners or '-'}")
+                parts.append(_won_text(len(state.bids), state.winners))
             else:
                 points0, points1 = state.points()
                 parts.append(f"turn {len(state.bids)} points {points0}-{points1}")
         return " ".join(parts)
+
+
+class IIGoofspielExpansion:
+    """Many states of II-Goofspiel; the methods are those of `pyspiel.State`.
+
+    States are int64 [n, 5]: the number of bids; the bids of player 0 and of player 1,
+    each a number whose hexadecimal digits are the cards; who won the complete rounds,
+    the digits of a number to base 3; the cards spent as bits, N of each player.
+    """
+
+    def __init__(self, rules: _Rules) -> None:
+        """Use `game.vectorised()` instead."""
+        self._rules = rules
+        self._cards = np.arange(rules.num_cards)
+        bids = range(rules.num_cards)
+        self._winners = np.array([[round_winner(a, b) for b in bids] for a in bids])
+
+    @functools.cached_property
+    def _utilities(self) -> np.ndarray:
+        """int64 [3 ** N], player 0's utility for all who may have won the rounds."""
+        cards, pays = self._rules.point_cards, self._rules.returns_type
+        every = itertools.product(range(3), repeat=len(cards))
+        return np.array([utility(*points(winners, cards), pays) for winners in every])
+
+    def new_initial_states(self) -> np.ndarray:
+        """Returns the state before the first bid."""
+        return np.zeros((1, 5), np.int64)
+
+    def current_player(self, states: np.ndarray) -> np.ndarray:
+        """Returns the players to bid, or TERMINAL; int64 [n]."""
+        turn = states[:, 0]
+        over = turn == 2 * self._rules.num_cards
+        return np.where(over, int(pyspiel.PlayerId.TERMINAL), turn % 2)
+
+    def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
+        """Returns bool [n, N], the cards that the player to bid still holds."""
+        spent = states[:, 4] >> states[:, 0] % 2 * self._rules.num_cards
+        return (spent[:, None] >> self._cards) & 1 == 0
+
+    def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """Returns the states after one bid each."""
+        after = states.copy()
+        player = states[:, 0] % 2
+        after[:, 0] += 1
+        after[np.arange(len(after)), 1 + player] <<= 4
+        after[np.arange(len(after)), 1 + player] += 1 + actions
+        replies = player == 1
+        winners = self._winners[(states[replies, 1] & 15) - 1, actions[replies]]
+        after[replies, 3] = after[replies, 3] * 3 + winners
+        after[:, 4] |= 1 << (actions + player * self._rules.num_cards)
+        return after
+
+    def returns(self, states: np.ndarray) -> np.ndarray:
+        """Returns player 0's utilities at the end, int64 [n]."""
+        return self._utilities[states[:, 3]]
+
+    def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
+        """Returns int64 [n, 3]: turn, own bids, who won."""
+        return states[:, [0, 1 + player, 3]]
+
+    def information_state_strings(
+        self, states: np.ndarray, player: int
+    ) -> Sequence[str]:
+        """Returns the strings of `IIGoofspielObserver` for perfect recall."""
+        texts = []
+        for turn, bids, won in self.information_state(states, player).tolist():
+            cards = [int(digit, 16) - 1 for digit in f"{bids:x}"] if bids else []
+            signs = [_WINNER_SIGNS[won // 3**i % 3] for i in range(turn // 2)]
+            public = _won_text(turn, "".join(reversed(signs)))
+            texts.append(f"{_bids_text(player, cards)} {public}")
+        return texts
+
+
+def _bids_text(player: int, bids: Iterable[int]) -> str:
+    return f"p{player} bids {_cards(bids)}"
+
+
+def _won_text(turn: int, winners: str) -> str:
+    return f"turn {turn} won {winners or '-'}"
 
 
 def _hand(bids: bytes, num_cards: int) -> list[int]:

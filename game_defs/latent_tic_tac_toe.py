@@ -28,36 +28,27 @@ continual resolving" (2019), whose text has the rules of "discard" and whose pro
 plays those of "keep". OpenSpiel's `latent_ttt` has the moves of "discard", but player 1
 gets no reply to a line of player 0.
 
-The rules below are functions of one integer, the board, and take numpy arrays of int64
-just as well, elementwise. Its bits, from the lowest: nine for the cells that player 0
-marked first, nine for those of player 1, nine for the cells that player 0 marked later
-than player 1, nine for the opposite, nine for the last mark, the number of moves
-modulo 2. The empty board is 0; cell 3 * row + column is bit 3 * row + column.
+The rules themselves are in `latent_board`.
 """
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any
 
-import numpy as np
 import pyspiel
 
-from game_defs import observation, parameters, zero_sum
+from game_defs import (
+    latent_board,
+    latent_expansion,
+    observation,
+    parameters,
+    zero_sum,
+)
+from game_defs.latent_board import CELLS_OF, FULL, HIDDEN, LATER, LETTERS, NUM_CELLS
 
 __all__ = [
-    "FULL",
-    "HAS_LINE",
-    "LINES",
-    "NUM_CELLS",
-    "SIZE",
     "LatentTicTacToeGame",
     "LatentTicTacToeObserver",
     "LatentTicTacToeState",
-    "cells_of",
-    "is_over",
-    "legal_cells",
-    "play",
-    "public_part",
-    "utility",
 ]
 
 _NAME = "python_latent_tic_tac_toe"
@@ -69,97 +60,6 @@ _GAME_TYPE = zero_sum.game_type(
     "Python Latent Tic-Tac-Toe",
     parameter_specification={"conflict": _CONFLICTS[0]},
 )
-
-NUM_CELLS = 9
-FULL = (1 << NUM_CELLS) - 1
-LINES = (
-    *(0b111 << 3 * row for row in range(3)),
-    *(0b1001001 << column for column in range(3)),
-    0b100010001,
-    0b001010100,
-)
-# What a set of cells is worth, for all 512 of them: has it a line, and its size.
-HAS_LINE = tuple(
-    int(any(cells & line == line for line in LINES)) for cells in range(FULL + 1)
-)
-SIZE = tuple(cells.bit_count() for cells in range(FULL + 1))
-
-_LATER = 2 * NUM_CELLS  # shift to the cells marked later than the opponent
-_LAST = 4 * NUM_CELLS  # shift to the last mark
-_TURN = 5 * NUM_CELLS  # shift to the player to move
-
-_CELLS_OF = tuple(
-    tuple(cell for cell in range(NUM_CELLS) if cells >> cell & 1)
-    for cells in range(FULL + 1)
-)
-_LETTERS = "xo"
-
-# A board or a set of cells, as bits; or an array of them, int64.
-_Bits = TypeVar("_Bits", int, np.ndarray)
-
-
-def legal_cells(board: _Bits) -> _Bits:
-    """Returns the cells that are empty as far as the player to move knows."""
-    own_shift = NUM_CELLS * (board >> _TURN)
-    own = board >> own_shift
-    other = board >> (NUM_CELLS - own_shift)
-    hidden = board >> _LAST
-    return FULL & ~(own | (other & ~hidden))
-
-
-def play(board: _Bits, mark: _Bits) -> _Bits:
-    """Returns the board after a mark on a legal cell, given as its bit."""
-    own_shift = NUM_CELLS * (board >> _TURN)
-    later = mark & (board >> (NUM_CELLS - own_shift))
-    kept = board & ((1 << _LAST) - 1)
-    turn = ((board >> _TURN) ^ 1) << _TURN
-    first = (mark ^ later) << own_shift
-    return kept | first | (later << (own_shift + _LATER)) | (mark << _LAST) | turn
-
-
-def cells_of(board: _Bits, player: int, keep: bool) -> _Bits:
-    """Returns the cells that belong to a player, hidden ones included."""
-    first = board >> (NUM_CELLS * player)
-    if keep:
-        return (first | (first >> _LATER)) & FULL
-    return first & FULL
-
-
-def utility(board: _Bits, keep: bool) -> _Bits:
-    """Returns player 0's utility if the game is over: 1, 0 or -1."""
-    line0 = _look_up(HAS_LINE, cells_of(board, 0, keep))
-    line1 = _look_up(HAS_LINE, cells_of(board, 1, keep))
-    return line0 - line1
-
-
-def is_over(board: _Bits, keep: bool) -> _Bits:
-    """Returns 1 if the game is over, else 0."""
-    cells0 = cells_of(board, 0, keep)
-    cells1 = cells_of(board, 1, keep)
-    # It is player 0's turn again once player 1 has replied.
-    replied = (board >> _TURN) ^ 1
-    line = _look_up(HAS_LINE, cells1) | (_look_up(HAS_LINE, cells0) & replied)
-    if not keep:
-        return line | ((cells0 | cells1) == FULL)
-    shown = public_part(board)
-    count0 = _look_up(SIZE, cells0) + _look_up(SIZE, (shown >> NUM_CELLS) & FULL)
-    count1 = _look_up(SIZE, cells1) + _look_up(SIZE, shown & FULL)
-    return line | (count0 >= NUM_CELLS - 1) | (count1 >= NUM_CELLS - 1)
-
-
-def public_part(board: _Bits) -> _Bits:
-    """Returns the board without the last mark: what both players have seen."""
-    before_last = NUM_CELLS * ((board >> _TURN) ^ 1)
-    last = (board >> _LAST) & FULL
-    hidden = (last << before_last) | (last << (before_last + _LATER))
-    return board & ~hidden & ((1 << _LAST) - 1)
-
-
-def _look_up(table: tuple[int, ...], cells: _Bits) -> _Bits:
-    """The entry of a table for a set of cells, or the entries for an array of them."""
-    if isinstance(cells, int):
-        return table[cells]
-    return np.asarray(table)[cells]
 
 
 class LatentTicTacToeGame(pyspiel.Game):
@@ -180,6 +80,10 @@ class LatentTicTacToeGame(pyspiel.Game):
     def new_initial_state(self) -> "LatentTicTacToeState":
         """Returns the state of the empty board."""
         return LatentTicTacToeState(self)
+
+    def vectorised(self) -> latent_expansion.LatentTicTacToeExpansion:
+        """Returns the rules on arrays of states."""
+        return latent_expansion.LatentTicTacToeExpansion(self.keep)
 
     def make_py_observer(
         self,
@@ -215,17 +119,17 @@ class LatentTicTacToeState(pyspiel.State):
         return self._player
 
     def _legal_actions(self, player: int) -> list[int]:
-        return list(_CELLS_OF[legal_cells(self.board)])
+        return list(CELLS_OF[latent_board.legal_cells(self.board)])
 
     def _apply_action(self, action: int) -> None:
         player = self._player
-        self.moves += f"{_LETTERS[player]}{action}"
-        self.board = board = play(self.board, 1 << action)
-        over = is_over(board, self.keep)
+        self.moves += f"{LETTERS[player]}{action}"
+        self.board = board = latent_board.play(self.board, 1 << action)
+        over = latent_board.is_over(board, self.keep)
         self._player = int(pyspiel.PlayerId.TERMINAL) if over else 1 - player
 
     def _action_to_string(self, player: int, action: int) -> str:
-        return f"{_LETTERS[player]}{action}"
+        return f"{LETTERS[player]}{action}"
 
     def is_terminal(self) -> bool:
         """Returns True if the game is over."""
@@ -235,7 +139,14 @@ class LatentTicTacToeState(pyspiel.State):
         """Returns both players' utilities; 0 before the end."""
         if self._player >= 0:
             return [0.0, 0.0]
-        return zero_sum.returns(utility(self.board, self.keep))
+        return zero_sum.returns(latent_board.utility(self.board, self.keep))
+
+    def bucket_key(self, player: int) -> int:
+        """Returns the own map of the player to move, without the order of the marks.
+
+        A key of imperfect recall: what a player forgets is when it learned what.
+        """
+        return latent_board.known_map(self.board, player, self.keep)
 
     def __str__(self) -> str:
         """The board in three rows; a capital holds a cell that both have marked."""
@@ -300,14 +211,14 @@ class LatentTicTacToeObserver:
                 for number, cell in enumerate(moves[:-1]):
                     self.dict["shown"][number, cell] = 1
             else:
-                self._set_board(public_part(state.board))
+                self._set_board(latent_board.public_part(state.board))
 
     def _set_board(self, board: int) -> None:
         """Writes the pieces `board` and `later`."""
         for i in range(observation.NUM_PLAYERS):
             first = board >> NUM_CELLS * i
-            self.dict["board"][i, list(_CELLS_OF[first & FULL])] = 1
-            self.dict["later"][i, list(_CELLS_OF[first >> _LATER & FULL])] = 1
+            self.dict["board"][i, list(CELLS_OF[first & FULL])] = 1
+            self.dict["later"][i, list(CELLS_OF[first >> LATER & FULL])] = 1
 
     def string_from(self, state: LatentTicTacToeState, player: int) -> str:
         """Returns what `player` observes at `state`."""
@@ -317,17 +228,17 @@ class LatentTicTacToeObserver:
         mover = (len(moves) // 2 + 1) % 2
         if self._recall and self._public:
             if moves and mover not in owners:
-                moves = moves[:-1] + "?"
+                moves = moves[:-1] + HIDDEN
             return self._names[player] + moves
         parts = [self._names[player]] if self._names[player] else []
         for owner in owners:
-            own = [_LETTERS[owner] + cell for cell in moves[2 * owner + 1 :: 4]]
+            own = [LETTERS[owner] + cell for cell in moves[2 * owner + 1 :: 4]]
             if self._recall:
                 parts += own
             elif own:
                 parts.append(f"last {own[-1]}")
         if self._public:
-            board = _board_text(public_part(state.board))
+            board = _board_text(latent_board.public_part(state.board))
             parts.append(f"turn {len(moves) // 2} board {board}")
         return " ".join(parts)
 
@@ -335,10 +246,10 @@ class LatentTicTacToeObserver:
 def _board_text(board: int) -> str:
     """The nine cells as ".", "x", "o", or "X", "O" where the other marked it later."""
     text = ["."] * NUM_CELLS
-    for player, letter in enumerate(_LETTERS):
+    for player, letter in enumerate(LETTERS):
         first = board >> NUM_CELLS * player
-        later = board >> (_LATER + NUM_CELLS * (1 - player))
-        for cell in _CELLS_OF[first & FULL]:
+        later = board >> (LATER + NUM_CELLS * (1 - player))
+        for cell in CELLS_OF[first & FULL]:
             text[cell] = letter.upper() if later >> cell & 1 else letter
     return "".join(text)
 

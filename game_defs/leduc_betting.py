@@ -31,9 +31,12 @@ __all__ = [
     "betting_tree",
     "card_of",
     "deal",
+    "fold_sign",
     "legal_actions",
+    "money",
     "rank_odds",
     "showdown",
+    "stake",
     "utility",
 ]
 
@@ -221,7 +224,7 @@ def rank_odds(cards: int, num_ranks: int) -> list[tuple[int, float]]:
     return [(rank, count / total) for rank, count in enumerate(left) if count]
 
 
-def add_card(cards: _Cards, number: int, rank: _Cards) -> _Cards:
+def add_card(cards: _Cards, number: _Cards, rank: _Cards) -> _Cards:
     """Returns the cards after the deal with this number, counted from 0."""
     return cards | ((rank + 1) << (_CARD_BITS * number))
 
@@ -241,10 +244,22 @@ def showdown(cards: _Cards) -> _Cards:
     return 1 * (strength0 > strength1) - 1 * (strength0 < strength1)
 
 
+def money(bets: Bets) -> tuple[int, int, int]:
+    """Returns both players' chips in the pot and the raises of this round."""
+    return *bets.chips, bets.raises
+
+
+def fold_sign(bets: Bets) -> int:
+    """Returns 1 if player 1 has folded, -1 if player 0 has, 0 if nobody has."""
+    return 0 if bets.folded < 0 else 2 * bets.folded - 1
+
+
+def stake(bets: Bets) -> int:
+    """Returns the chips that the winner wins."""
+    # Who folds to a raise has fewer chips in the pot; else both have equally many.
+    return min(bets.chips)
+
+
 def utility(bets: Bets, cards: int) -> int:
     """Returns player 0's utility after the last bet."""
-    # Who folds to a raise has fewer chips in the pot; else both have equally many.
-    stake = min(bets.chips)
-    if bets.folded >= 0:
-        return -stake if bets.folded == 0 else stake
-    return stake * showdown(cards)
+    return stake(bets) * (fold_sign(bets) or showdown(cards))

@@ -33,7 +33,7 @@ parameters and the rules of stacks are.
 The rules themselves are in `leduc_betting`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,12 @@ import pyspiel
 
 from game_defs import leduc_betting, observation, parameters, zero_sum
 
-__all__ = ["LeducPokerGame", "LeducPokerObserver", "LeducPokerState"]
+__all__ = [
+    "LeducPokerExpansion",
+    "LeducPokerGame",
+    "LeducPokerObserver",
+    "LeducPokerState",
+]
 
 _NAME = "python_leduc_poker"
 
@@ -97,6 +102,10 @@ class LeducPokerGame(pyspiel.Game):
     def new_initial_state(self) -> "LeducPokerState":
         """Returns the state before the first deal."""
         return LeducPokerState(self)
+
+    def vectorised(self) -> "LeducPokerExpansion":
+        """Returns the rules on arrays of states."""
+        return LeducPokerExpansion(self.tree, self.num_ranks)
 
     def make_py_observer(
         self,
@@ -168,6 +177,15 @@ class LeducPokerState(pyspiel.State):
         if not self.is_terminal():
             return [0.0, 0.0]
         return zero_sum.returns(leduc_betting.utility(self.bets(), self.cards))
+
+    def bucket_key(self, player: int) -> tuple[int, ...]:
+        """Returns what a player knows but for the order of bets: imperfect recall.
+
+        That is its card, the public one, both players' chips in the pot, and how often
+        there was a raise in this round, since only so many are allowed.
+        """
+        own, public = (leduc_betting.card_of(self.cards, i) for i in (player, 2))
+        return own, public, *leduc_betting.money(self.bets())
 
     def __str__(self) -> str:
         bets = self.bets()
@@ -242,12 +260,12 @@ class LeducPokerObserver:
         """Returns what `player` observes at `state`."""
         parts = []
         for owner in self._owners[player]:
-            parts.append(f"p{owner} card {_rank_text(state.cards, owner)}")
+            parts.append(_own_text(state.cards, owner))
         if self._public:
             bets = state.bets()
-            parts.append(f"public {_rank_text(state.cards, 2)}")
+            parts.append(_public_text(state.cards))
             if self._recall:
-                parts.append(f"bets {bets.text}")
+                parts.append(_bets_text(bets))
             else:
                 turn = bets.mover if bets.mover >= 0 else _UNSEEN
                 chips0, chips1 = bets.chips
@@ -256,6 +274,104 @@ class LeducPokerObserver:
                     f"chips {chips0} {chips1} raises {bets.raises}"
                 )
         return " ".join(parts)
+
+
+class LeducPokerExpansion:
+    """Many states of Leduc poker; the methods are those of `pyspiel.State`.
+
+    States are int64 [n, 2], the row and the cards of `LeducPokerState`.
+    """
+
+    def __init__(self, tree: leduc_betting.BettingTree, num_ranks: int) -> None:
+        """Use `game.vectorised()` instead."""
+        self._tree = tree
+        self._mover = np.array(tree.mover)
+        self._children = np.array(tree.children)
+        self._num_deals = np.array([bets.num_deals for bets in tree.bets])
+        self._stake = np.array([leduc_betting.stake(bets) for bets in tree.bets])
+        self._fold = np.array([leduc_betting.fold_sign(bets) for bets in tree.bets])
+        self._money = np.array([leduc_betting.money(bets) for bets in tree.bets])
+        self._legal = np.zeros((len(tree.legal), max(3, num_ranks)), bool)
+        for row, actions in enumerate(tree.legal):
+            self._legal[row, list(actions)] = True
+        # Row by the cards dealt; only two of them can come before another deal.
+        add, ranks = leduc_betting.add_card, range(num_ranks)
+        dealt = [0, *(add(0, 0, rank) for rank in ranks)]
+        dealt += [
+            add(add(0, 0, first), 1, second) for first in ranks for second in ranks
+        ]
+        self._odds = np.zeros((max(dealt) + 1, self._legal.shape[1]))
+        for cards in dealt:
+            for rank, chance in leduc_betting.rank_odds(cards, num_ranks):
+                self._odds[cards, rank] = chance
+
+    def new_initial_states(self) -> np.ndarray:
+        """Returns the state before the first deal."""
+        return np.zeros((1, 2), np.int64)
+
+    def current_player(self, states: np.ndarray) -> np.ndarray:
+        """Returns the players to act, CHANCE or TERMINAL; int64 [n]."""
+        return self._mover[states[:, 0]]
+
+    def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
+        """Returns bool [n, A], legal actions, or ranks that can be dealt."""
+        mask = self._legal[states[:, 0]]
+        deals = ~mask.any(axis=1)
+        mask[deals] = self.chance_probabilities(states[deals]) > 0
+        return mask
+
+    def chance_probabilities(self, states: np.ndarray) -> np.ndarray:
+        """Returns float64 [n, A], the probability of each rank."""
+        return self._odds[states[:, 1]]
+
+    def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """Returns the states after an action or a deal each."""
+        row, cards = states.T
+        deals = ~self._legal[row].any(axis=1)
+        dealt = leduc_betting.add_card(cards, self._num_deals[row], actions)
+        following = self._children[row, np.where(deals, 0, actions)]
+        return np.stack([following, np.where(deals, dealt, cards)], axis=1)
+
+    def returns(self, states: np.ndarray) -> np.ndarray:
+        """Returns player 0's utilities at the end, int64 [n]."""
+        row, cards = states.T
+        fold = self._fold[row]
+        sign = np.where(fold != 0, fold, leduc_betting.showdown(cards))
+        return self._stake[row] * sign
+
+    def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
+        """Returns int64 [n, 3]: the row of the tree, the own card, the public one."""
+        row, cards = states.T
+        own, public = (leduc_betting.card_of(cards, i) for i in (player, 2))
+        return np.stack([row, own, public], axis=1)
+
+    def bucket_key(self, states: np.ndarray, player: int) -> np.ndarray:
+        """Returns int64 [n, 5], the keys of `LeducPokerState.bucket_key`."""
+        row, cards = states.T
+        own, public = (leduc_betting.card_of(cards, i) for i in (player, 2))
+        return np.column_stack([own, public, self._money[row]])
+
+    def information_state_strings(
+        self, states: np.ndarray, player: int
+    ) -> Sequence[str]:
+        """Returns the strings of `LeducPokerObserver` for perfect recall."""
+        return [
+            f"{_own_text(cards, player)} {_public_text(cards)} "
+            f"{_bets_text(self._tree.bets[row])}"
+            for row, cards in states.tolist()
+        ]
+
+
+def _own_text(cards: int, player: int) -> str:
+    return f"p{player} card {_rank_text(cards, player)}"
+
+
+def _public_text(cards: int) -> str:
+    return f"public {_rank_text(cards, 2)}"
+
+
+def _bets_text(bets: leduc_betting.Bets) -> str:
+    return f"bets {bets.text}"
 
 
 def _set_card(row: np.ndarray, cards: int, number: int) -> None:

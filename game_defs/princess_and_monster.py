@@ -26,18 +26,21 @@ due to Isaacs, "Differential games" (1965).
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyspiel
 
 from game_defs import observation, parameters, zero_sum
 
 __all__ = [
     "DIRECTIONS",
+    "PrincessAndMonsterExpansion",
     "PrincessAndMonsterGame",
     "PrincessAndMonsterObserver",
     "PrincessAndMonsterState",
+    "is_over",
     "neighbour_table",
     "utility",
 ]
@@ -55,7 +58,7 @@ _GAME_TYPE = zero_sum.game_type(
 )
 
 
-# The rules, as tables and pure functions.
+# The rules, as tables and pure functions, which take arrays just as well, elementwise.
 
 
 def neighbour_table(rows: int, columns: int) -> tuple[tuple[int, ...], ...]:
@@ -78,9 +81,19 @@ def neighbour_table(rows: int, columns: int) -> tuple[tuple[int, ...], ...]:
     return tuple(table)
 
 
-def utility(caught: bool, num_moves: int, horizon: int) -> int:
+def is_over(
+    caught: bool | np.ndarray, num_moves: int | np.ndarray, horizon: int
+) -> bool | np.ndarray:
+    """Returns whether the game ends after both players' moves."""
+    return caught | (num_moves == 2 * horizon)
+
+
+def utility(
+    caught: bool | np.ndarray, num_moves: int | np.ndarray, horizon: int
+) -> int | np.ndarray:
     """Returns the princess's utility at the end, after both players' moves."""
-    return num_moves - 2 * horizon if caught else 2 * horizon
+    # 2 T, or num_moves - 2 T if she is caught.
+    return 2 * horizon - caught * (4 * horizon - num_moves)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,6 +129,10 @@ class PrincessAndMonsterGame(pyspiel.Game):
     def new_initial_state(self) -> "PrincessAndMonsterState":
         """Returns the state with both players in their corners."""
         return PrincessAndMonsterState(self)
+
+    def vectorised(self) -> "PrincessAndMonsterExpansion":
+        """Returns the rules on arrays of states."""
+        return PrincessAndMonsterExpansion(self.rules)
 
     def make_py_observer(
         self,
@@ -174,16 +191,18 @@ class PrincessAndMonsterState(pyspiel.State):
 
     def is_terminal(self) -> bool:
         """Returns True if the princess is caught or all moves are made."""
-        squares = self.squares
-        return squares[-1] == squares[-2] or len(squares) == 2 + 2 * self.rules.horizon
+        return bool(is_over(self.is_caught(), self.num_moves(), self.rules.horizon))
 
     def returns(self) -> list[float]:
         """Returns both players' utilities; 0 before the end."""
         if not self.is_terminal():
             return [0.0, 0.0]
-        return zero_sum.returns(
-            utility(self.is_caught(), self.num_moves(), self.rules.horizon)
-        )
+        worth = utility(self.is_caught(), self.num_moves(), self.rules.horizon)
+        return zero_sum.returns(float(worth))
+
+    def bucket_key(self, player: int) -> tuple[int, int]:
+        """Returns the time and the own square but not the way: imperfect recall."""
+        return self.num_moves(), self.squares[player::2][-1]
 
     def __str__(self) -> str:
         princess, monster = _path(self.squares[0::2]), _path(self.squares[1::2])
@@ -232,9 +251,9 @@ class PrincessAndMonsterObserver:
         """Returns what `player` observes at `state`."""
         parts = []
         for owner in self._owners[player]:
-            parts.append(f"p{owner} at {_path(self._shown(state, owner))}")
+            parts.append(_own_text(owner, self._shown(state, owner)))
         if self._public:
-            parts.append(f"moves {state.num_moves()}")
+            parts.append(_moves_text(state.num_moves()))
             if state.is_caught():
                 parts.append("caught")
         return " ".join(parts)
@@ -243,6 +262,83 @@ class PrincessAndMonsterObserver:
         """The squares of a player that are shown, in order."""
         path = state.squares[owner::2]
         return path if self._recall else path[-1:]
+
+
+class PrincessAndMonsterExpansion:
+    """Many states of the game; the methods are those of `pyspiel.State`.
+
+    States are uint8 [n, 3 + 2 T]: the number of moves, then the squares of
+    `PrincessAndMonsterState`, 0 for those to come.
+    """
+
+    def __init__(self, rules: _Rules) -> None:
+        """Use `game.vectorised()` instead."""
+        self._horizon = rules.horizon
+        self._neighbours = np.array(rules.neighbours)
+
+    def _square(self, states: np.ndarray, back: int) -> np.ndarray:
+        """The last square of all, with 1, or the one before it, with 2."""
+        return states[np.arange(len(states)), 3 + states[:, 0].astype(int) - back]
+
+    def _is_caught(self, states: np.ndarray) -> np.ndarray:
+        return self._square(states, 1) == self._square(states, 2)
+
+    def new_initial_states(self) -> np.ndarray:
+        """Returns the state with both players in their corners."""
+        states = np.zeros((1, 3 + 2 * self._horizon), np.uint8)
+        states[0, 2] = len(self._neighbours) - 1
+        return states
+
+    def current_player(self, states: np.ndarray) -> np.ndarray:
+        """Returns the players to move, or TERMINAL; int64 [n]."""
+        moves = states[:, 0].astype(np.int64)
+        over = is_over(self._is_caught(states), moves, self._horizon)
+        return np.where(over, int(pyspiel.PlayerId.TERMINAL), moves % 2)
+
+    def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
+        """Returns bool [n, 4], the directions that stay on the grid."""
+        return self._neighbours[self._square(states, 2)] != _NO_SQUARE
+
+    def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """Returns the states after one move each."""
+        after = states.copy()
+        after[:, 0] += 1
+        targets = self._neighbours[self._square(states, 2), actions]
+        after[np.arange(len(after)), 2 + after[:, 0].astype(int)] = targets
+        return after
+
+    def returns(self, states: np.ndarray) -> np.ndarray:
+        """Returns the princess's utilities at the end, int64 [n]."""
+        moves = states[:, 0].astype(np.int64)
+        return np.asarray(utility(self._is_caught(states), moves, self._horizon))
+
+    def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
+        """Returns uint8 [n, 2 + T]: the number of moves and the own path."""
+        return np.concatenate([states[:, :1], states[:, 1 + player :: 2]], axis=1)
+
+    def bucket_key(self, states: np.ndarray, player: int) -> np.ndarray:
+        """Returns int64 [n, 2], the keys of `PrincessAndMonsterState.bucket_key`."""
+        moves = states[:, 0].astype(np.int64)
+        last = 1 + player + 2 * ((moves + 1 - player) // 2)
+        return np.stack([moves, states[np.arange(len(states)), last]], axis=1)
+
+    def information_state_strings(
+        self, states: np.ndarray, player: int
+    ) -> Sequence[str]:
+        """Returns the strings of the observer for perfect recall, where nobody won."""
+        texts = []
+        for moves, *path in self.information_state(states, player).tolist():
+            own = path[: 1 + (moves + 1 - player) // 2]
+            texts.append(f"{_own_text(player, own)} {_moves_text(moves)}")
+        return texts
+
+
+def _own_text(player: int, path: Iterable[int]) -> str:
+    return f"p{player} at {_path(path)}"
+
+
+def _moves_text(num_moves: int) -> str:
+    return f"moves {num_moves}"
 
 
 def _path(squares: Iterable[int]) -> str:

@@ -19,11 +19,13 @@ Source: Schlindenbuch (2019), thesis on general continual resolving.
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pyspiel
 
 from game_defs import observation, parameters, zero_sum
 
 __all__ = [
+    "RockPaperScissorsExpansion",
     "RockPaperScissorsGame",
     "RockPaperScissorsObserver",
     "RockPaperScissorsState",
@@ -70,6 +72,10 @@ class RockPaperScissorsGame(pyspiel.Game):
     def new_initial_state(self) -> "RockPaperScissorsState":
         """Returns the state before the first choice."""
         return RockPaperScissorsState(self)
+
+    def vectorised(self) -> "RockPaperScissorsExpansion":
+        """Returns the rules on arrays of states."""
+        return RockPaperScissorsExpansion(self.num_actions)
 
     def make_py_observer(
         self,
@@ -172,6 +178,47 @@ class RockPaperScissorsObserver:
             if state.is_terminal():
                 parts.append(("draw", "p0 won", "p1 won")[_result(state)])
         return " ".join(parts)
+
+
+class RockPaperScissorsExpansion:
+    """Many states of the game; the methods are those of `pyspiel.State`.
+
+    States are int64 [n, 2], both players' choices, -1 before they are made.
+    """
+
+    def __init__(self, num_actions: int) -> None:
+        """Use `game.vectorised()` instead."""
+        choices = range(num_actions)
+        self._utilities = np.array(
+            [[utility(a, b, num_actions) for b in choices] for a in choices]
+        )
+
+    def new_initial_states(self) -> np.ndarray:
+        """Returns the state before the first choice."""
+        return np.full((1, 2), -1)
+
+    def current_player(self, states: np.ndarray) -> np.ndarray:
+        """Returns the players to choose, or TERMINAL; int64 [n]."""
+        moves = (states >= 0).sum(axis=1)
+        return np.where(moves == 2, int(pyspiel.PlayerId.TERMINAL), moves)
+
+    def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
+        """Returns bool [n, N]: everything is allowed."""
+        return np.ones((len(states), len(self._utilities)), bool)
+
+    def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """Returns the states after one choice each."""
+        after = states.copy()
+        after[np.arange(len(after)), self.current_player(states)] = actions
+        return after
+
+    def returns(self, states: np.ndarray) -> np.ndarray:
+        """Returns player 0's utilities at the end, int64 [n]."""
+        return self._utilities[states[:, 0], states[:, 1]]
+
+    def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
+        """Returns int64 [n, 2]: who is to choose, and the own choice."""
+        return np.stack([self.current_player(states), states[:, player]], axis=1)
 
 
 def _result(state: RockPaperScissorsState) -> int:

@@ -31,34 +31,33 @@ The maps are drawn up for this project; those of the paper are only shown as pic
 
 Source: Timbers et al., "Approximate exploitability: learning a best response" (2022),
 with maps after the board game, in which the fugitive is shown right after its own move.
+
+The rules themselves are in `scotland_yard_rules`.
 """
 
-import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from importlib import resources
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyspiel
 
-from game_defs import observation, parameters, zero_sum
+from game_defs import (
+    observation,
+    parameters,
+    scotland_yard_expansion,
+    scotland_yard_rules,
+    zero_sum,
+)
+from game_defs.scotland_yard_rules import KINDS, Rules
 
 __all__ = [
-    "KINDS",
     "MAPS",
-    "STAY",
-    "Position",
-    "Rules",
     "ScotlandYardGame",
     "ScotlandYardObserver",
     "ScotlandYardState",
-    "first_position",
-    "legal_actions",
-    "make_rules",
     "map_names",
-    "play",
-    "utility",
 ]
 
 _NAME = "python_scotland_yard"
@@ -70,149 +69,12 @@ _GAME_TYPE, _DRAWN_TYPE = (
 _FUGITIVE, _TEAM = 0, 1
 
 MAPS = resources.files("game_defs") / "maps"
-KINDS = ("taxi", "bus", "underground")
-STAY = 0  # the action of a detective that has no move
-_FUGITIVE_TICKETS: tuple[int, ...] = (1, 0, 0)  # never used up
-
-
-class _Shared:
-    """What never changes is shared, not copied, by the clones of a state."""
-
-    def __deepcopy__(self, memo: dict) -> Self:
-        return self
-
-
-@dataclasses.dataclass(frozen=True)
-class Rules(_Shared):
-    """What does not change in a game. Nodes are numbered from 1, as in the map.
-
-    Attributes:
-      rounds: after these the fugitive has won.
-      targets: [actions], the node that an action leads to; 0 for `STAY`.
-      kinds: [actions], the index in `KINDS` of its edge and ticket; -1 for `STAY`.
-      names: [actions], for people.
-      moves: [nodes + 1], the actions along the edges from each node, ascending; there
-        is no node 0.
-      starts: nodes where the fugitive may start.
-      detectives: where each detective starts.
-      tickets: [kinds], what each detective has at the start.
-      shown: the rounds after which the fugitive's node is public; 0 is the start.
-    """
-
-    rounds: int
-    targets: tuple[int, ...]
-    kinds: tuple[int, ...]
-    names: tuple[str, ...]
-    moves: tuple[tuple[int, ...], ...]
-    starts: tuple[int, ...]
-    detectives: tuple[int, ...]
-    tickets: tuple[int, ...]
-    shown: tuple[int, ...]
-
-
-@dataclasses.dataclass(frozen=True)
-class Position(_Shared):
-    """Where everybody is and has been.
-
-    Attributes:
-      path: the fugitive's nodes, the start first; empty before that is drawn.
-      trips: the detectives' actions, in turn.
-      trail: their starts and the nodes that these actions led to; the last of them, as
-        many as there are detectives, are where these are, the next to move first.
-    """
-
-    path: tuple[int, ...]
-    trips: tuple[int, ...]
-    trail: tuple[int, ...]
 
 
 def map_names() -> list[str]:
     """Returns the names of the bundled maps."""
     names = (path.name.split(".") for path in MAPS.iterdir())
     return sorted(name for name, *ending in names if ending == ["json"])
-
-
-def make_rules(data: Mapping[str, Any], rounds: int, detectives: int) -> Rules:
-    """Returns the rules of a game on a map, given as its file has it."""
-    arcs = set()  # (target, kind, source)
-    for kind, name in enumerate(KINDS):
-        for node, other in data[name]:
-            arcs |= {(node, kind, other), (other, kind, node)}
-    actions = sorted({(target, kind) for target, kind, _ in arcs})
-    starts = tuple(data["fugitive"])
-    known = {0} if data["start_public"] or len(starts) == 1 else set()
-    return Rules(
-        rounds=rounds,
-        targets=(0, *(target for target, _ in actions)),
-        kinds=(-1, *(kind for _, kind in actions)),
-        names=("Stay", *(f"{KINDS[k].capitalize()} to {node}" for node, k in actions)),
-        moves=tuple(
-            tuple(i for i, pair in enumerate(actions, 1) if (*pair, node) in arcs)
-            for node in range(data["nodes"] + 1)
-        ),
-        starts=starts,
-        detectives=tuple(data["detectives"][:detectives]),
-        tickets=tuple(data["tickets"][name] for name in KINDS),
-        shown=tuple(n for n in sorted(known | set(data["reveal"])) if n <= rounds),
-    )
-
-
-def first_position(rules: Rules) -> Position:
-    """Returns the position before the first move, or before the draw of the start."""
-    path = rules.starts if len(rules.starts) == 1 else ()
-    return Position(path, (), rules.detectives)
-
-
-def _next_detective(rules: Rules, position: Position) -> int | None:
-    """Which detective is to move; None if it is the fugitive's turn."""
-    num_trips, team = len(position.trips), len(rules.detectives)
-    return num_trips % team if num_trips < (len(position.path) - 1) * team else None
-
-
-def _tickets_left(rules: Rules, position: Position, number: int) -> tuple[int, ...]:
-    """How many tickets of each kind a detective still has."""
-    trips = position.trips[number :: len(rules.detectives)]
-    used = [rules.kinds[action] for action in trips]
-    return tuple(had - used.count(kind) for kind, had in enumerate(rules.tickets))
-
-
-def legal_actions(rules: Rules, position: Position) -> list[int]:
-    """Returns the actions of the one to move, ascending; a fugitive may have none."""
-    number = _next_detective(rules, position)
-    occupied = position.trail[-len(rules.detectives) :]
-    if number is None:
-        node, tickets = position.path[-1], _FUGITIVE_TICKETS
-    else:
-        node, tickets = occupied[0], _tickets_left(rules, position, number)
-    free = [
-        action
-        for action in rules.moves[node]
-        if tickets[rules.kinds[action]] and rules.targets[action] not in occupied
-    ]
-    return free if free or number is None else [STAY]
-
-
-def play(rules: Rules, position: Position, action: int) -> Position:
-    """Returns the position after a legal action, or the draw of a start."""
-    path, trips, trail = position.path, position.trips, position.trail
-    if not path:
-        return Position((rules.starts[action],), trips, trail)
-    # STAY has no target: the node where that detective was last, and is.
-    target = rules.targets[action] or trail[-len(rules.detectives)]
-    if _next_detective(rules, position) is None:
-        return Position((*path, target), trips, trail)
-    return Position(path, (*trips, action), (*trail, target))
-
-
-def utility(rules: Rules, position: Position) -> int:
-    """Returns the fugitive's utility: 1 or -1 at the end, 0 before."""
-    if position.path[-1] in position.trail[-len(rules.detectives) :]:
-        return -1
-    if _next_detective(rules, position) is not None:
-        return 0
-    if len(position.path) > rules.rounds:
-        return 1
-    return 0 if legal_actions(rules, position) else -1
 
 
 class ScotlandYardGame(pyspiel.Game):
@@ -226,7 +88,7 @@ class ScotlandYardGame(pyspiel.Game):
         data = json.loads((MAPS / f"{name}.json").read_text(encoding="utf-8"))
         most = len(data["detectives"])
         parameters.check_range(_NAME, "detectives", detectives, 1, most)
-        rules = make_rules(data, rounds, detectives)
+        rules = scotland_yard_rules.make_rules(data, rounds, detectives)
         num_draws = int(len(rules.starts) > 1)
         info = zero_sum.game_info(
             num_distinct_actions=len(rules.targets),
@@ -244,6 +106,10 @@ class ScotlandYardGame(pyspiel.Game):
     def new_initial_state(self) -> "ScotlandYardState":
         """Returns the state before the first move, or before the draw of the start."""
         return ScotlandYardState(self)
+
+    def vectorised(self) -> scotland_yard_expansion.ScotlandYardExpansion:
+        """Returns the rules on arrays of states."""
+        return scotland_yard_expansion.ScotlandYardExpansion(self.rules)
 
     def make_py_observer(
         self,
@@ -268,7 +134,7 @@ class ScotlandYardState(pyspiel.State):
         """Use `game.new_initial_state()` instead."""
         super().__init__(game)
         self.rules = game.rules
-        self.position = first_position(game.rules)
+        self.position = scotland_yard_rules.first_position(game.rules)
         self.utility = 0
 
     def current_player(self) -> int:
@@ -278,11 +144,13 @@ class ScotlandYardState(pyspiel.State):
         if not self.position.path:
             return pyspiel.PlayerId.CHANCE
         return (
-            _FUGITIVE if _next_detective(self.rules, self.position) is None else _TEAM
+            _FUGITIVE
+            if scotland_yard_rules.next_detective(self.rules, self.position) is None
+            else _TEAM
         )
 
     def _legal_actions(self, player: int) -> list[int]:
-        return legal_actions(self.rules, self.position)
+        return scotland_yard_rules.legal_actions(self.rules, self.position)
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
         """Returns the numbers of the fugitive's starts, all equally likely."""
@@ -290,8 +158,8 @@ class ScotlandYardState(pyspiel.State):
         return [(number, 1.0 / num_starts) for number in range(num_starts)]
 
     def _apply_action(self, action: int) -> None:
-        self.position = play(self.rules, self.position, action)
-        self.utility = utility(self.rules, self.position)
+        self.position = scotland_yard_rules.play(self.rules, self.position, action)
+        self.utility = scotland_yard_rules.utility(self.rules, self.position)
 
     def _action_to_string(self, player: int, action: int) -> str:
         if player < 0:
@@ -379,7 +247,9 @@ class ScotlandYardObserver:
             pieces.append((f"p{owner} {self._own}", rows, own[owner]))
         over = len(trips) // len(team)
         seen = [path[number] for number in rules.shown if path and number <= over]
-        left = [_tickets_left(rules, position, number) for number in team]
+        left = [
+            scotland_yard_rules.tickets_left(rules, position, number) for number in team
+        ]
         public: dict[str, Sequence[int]] = {
             "steps": [len(path) + len(trips) - (len(rules.starts) == 1)],
             "caught": [int(state.utility < 0)],

@@ -13,11 +13,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from spiel_cr import algorithm as algorithm_lib
+from spiel_cr import buckets as buckets_lib
 from spiel_cr import driver, regret, sequence_form, treeplex
 
 __all__ = ["CFRState", "init", "make_solver", "programs", "step", "update_block"]
 
 Trees = tuple[treeplex.Treeplex, treeplex.Treeplex]
+# How the players' infosets share regrets; None where they do not.
+Sharings = tuple[buckets_lib.Sharing | None, buckets_lib.Sharing | None]
+
+_ALONE: Sharings = (None, None)
 
 # An iteration takes about this long for every entry of the payoff coupling (measured on
 # CPUs), and faster code pays for its compile time in runs of more than these seconds.
@@ -39,24 +44,31 @@ class CFRState(NamedTuple):
     weight: jax.Array
 
 
-def init(trees: Trees, *, values: bool = False) -> CFRState:
+def init(
+    trees: Trees, *, sharings: Sharings = _ALONE, values: bool = False
+) -> CFRState:
     """Both players start from the uniform strategy and zero regrets.
 
     Args:
       trees: each player's treeplex; numpy arrays give a state of numpy arrays.
+      sharings: the players' buckets, likewise.
       values: keep the mean counterfactual values of infosets.
     """
     players = []
-    for tree in trees:
+    for tree, sharing in zip(trees, sharings, strict=True):
         namespace = tree.root_source.__array_namespace__()
         uniform = treeplex.uniform_strategy(tree)
         reach = treeplex.reach(tree, uniform)
         dtype = reach.dtype
         infosets = sum(level.parent.shape[0] for level in tree.levels)
+        if sharing is None:
+            regrets = jax.tree.map(namespace.zeros_like, uniform)
+        else:
+            regrets = buckets_lib.initial_regrets(sharing)
         players.append(
             driver.PlayerState(
                 strategy=uniform,
-                regrets=jax.tree.map(namespace.zeros_like, uniform),
+                regrets=regrets,
                 reach=reach,
                 average=namespace.zeros_like(reach),
                 values=namespace.zeros(infosets, dtype=dtype) if values else None,
@@ -72,6 +84,7 @@ def step(
     state: CFRState,
     *,
     config: algorithm_lib.CFRConfig,
+    sharings: Sharings = _ALONE,
 ) -> CFRState:
     """One iteration: both players' regrets, next strategies and averages.
 
@@ -85,21 +98,23 @@ def step(
         updates first (in OpenSpiel, player 0).
       state: the state to advance, players in the same order.
       config: algorithm.
+      sharings: the players' buckets, in the same order.
     """
     iteration = state.iteration + 1
     t = iteration.astype(state.weight.dtype)
     # Weights t^gamma relative to the last one: their sum cannot overflow.
     weight = 1 + state.weight * ((t - 1) / t) ** config.gamma
     update = functools.partial(_update, config.rule, iteration=t, share=1 / weight)
-    first = update(trees[0], state.players[0], state.players[1].reach)
+    first = update(trees[0], sharings[0], state.players[0], state.players[1].reach)
     seen = first.reach if config.alternating else state.players[0].reach
-    second = update(trees[1], state.players[1], seen)
+    second = update(trees[1], sharings[1], state.players[1], seen)
     return CFRState((first, second), iteration, weight)
 
 
 def _update(
     rule: regret.Rule,
     tree: treeplex.Treeplex,
+    sharing: buckets_lib.Sharing | None,
     player: driver.PlayerState,
     other_reach: jax.Array,
     *,
@@ -111,22 +126,55 @@ def _update(
     Args:
       rule: regret rule.
       tree: the player's treeplex.
+      sharing: its buckets.
       player: its state.
       other_reach: float [S'], the opponent's reach.
       iteration: float scalar, from 1.
       share: float scalar, weight of this iteration in the averages so far.
     """
     leaves = treeplex.leaf_values(tree, other_reach)
+    before = player.strategy, player.regrets
+    if sharing is None:
+        swept = _sweep(rule, tree, *before, leaves, iteration)
+    else:
+        swept = buckets_lib.sweep(rule, tree, sharing, *before, leaves, iteration)
+    values, new_regrets, new_strategy = swept
+    means = player.values
+    if means is not None and values:
+        means = means + share * (jnp.concatenate(values[::-1]) - means)
+    return driver.PlayerState(
+        strategy=new_strategy,
+        regrets=new_regrets,
+        reach=treeplex.reach(tree, new_strategy),
+        average=player.average + share * (player.reach - player.average),
+        values=means,
+    )
+
+
+def _sweep(
+    rule: regret.Rule,
+    tree: treeplex.Treeplex,
+    old_strategy: treeplex.Blocks,
+    old_regrets: treeplex.Blocks,
+    leaves: jax.Array,
+    iteration: jax.Array,
+) -> tuple[list[jax.Array], treeplex.Blocks, treeplex.Blocks]:
+    """The pass up the tree where every infoset keeps its own regrets.
+
+    Returns:
+      Infoset values [n] of each level, the last level first; new regrets and the next
+      strategy.
+    """
     child: treeplex.Level | None = None
     child_values: jax.Array | None = None
     strategy, regrets, values = [], [], []
-    levels = zip(tree.levels, player.strategy, player.regrets, strict=True)
-    for level, old_strategy, old_regrets in reversed(list(levels)):
+    levels = zip(tree.levels, old_strategy, old_regrets, strict=True)
+    for level, strategy_blocks, regret_blocks in reversed(list(levels)):
         actions = treeplex.values_below(level, leaves, child, child_values)
         blocks = zip(
             actions,
-            old_strategy,
-            old_regrets,
+            strategy_blocks,
+            regret_blocks,
             level.uniform,
             level.tolerance,
             strict=True,
@@ -136,17 +184,7 @@ def _update(
         values.append(child_values)
         regrets.append(tuple(u[1] for u in updated))
         strategy.append(tuple(u[2] for u in updated))
-    new_strategy = tuple(reversed(strategy))
-    means = player.values
-    if means is not None and values:
-        means = means + share * (jnp.concatenate(values[::-1]) - means)
-    return driver.PlayerState(
-        strategy=new_strategy,
-        regrets=tuple(reversed(regrets)),
-        reach=treeplex.reach(tree, new_strategy),
-        average=player.average + share * (player.reach - player.average),
-        values=means,
-    )
+    return values, tuple(reversed(regrets)), tuple(reversed(strategy))
 
 
 def update_block(
@@ -170,13 +208,17 @@ def update_block(
 
 def _iterate(
     trees: Trees,
+    sharings: Sharings,
     state: CFRState,
     iterations: jax.Array,
     *,
     config: algorithm_lib.CFRConfig,
 ) -> CFRState:
     return jax.lax.fori_loop(
-        0, iterations, lambda _, s: step(trees, s, config=config), state
+        0,
+        iterations,
+        lambda _, s: step(trees, s, config=config, sharings=sharings),
+        state,
     )
 
 
@@ -212,6 +254,7 @@ def make_solver(
     values: bool = False,
     first: int = 0,
     planned: int | None = None,
+    buckets: buckets_lib.Labels = (None, None),
 ) -> driver.Solver:
     """Puts a game on the device and compiles the program.
 
@@ -223,6 +266,8 @@ def make_solver(
       first: who updates first where updates alternate.
       planned: how many iterations will be run, if that is known; for short runs
         the program is compiled faster and runs slower.
+      buckets: for each player int32 [I], the bucket of each logical infoset (see
+        `buckets.labels_of`), or None.
 
     Raises:
       ValueError: another dtype.
@@ -235,19 +280,24 @@ def make_solver(
     run = _quick_run() if short else _run
     # State and trees are in the order of updates, so that a program does not depend on
     # who is first.
+    order = (first, 1 - first)
+    shared = [buckets_lib.lay_out(form, p, buckets[p]) for p in order]
     host = driver.cast((form.arrays[first], form.arrays[1 - first]), dtype)
+    host_sharings: Sharings = driver.cast((shared[0], shared[1]), dtype)
     with driver.precision(dtype):
         trees: Trees = jax.device_put(host)
+        sharings: Sharings = jax.device_put(host_sharings)
 
     def advance(state: CFRState, iterations: int) -> CFRState:
         count = jnp.asarray(iterations, jnp.int32)
-        return run(trees, state, count, config=config)
+        return run(trees, sharings, state, count, config=config)
 
     return driver.Solver(
         form,
-        init(host, values=values),
+        init(host, sharings=host_sharings, values=values),
         advance,
         config=config,
         dtype=dtype,
         first=first,
+        buckets=buckets,
     )

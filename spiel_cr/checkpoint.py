@@ -8,6 +8,7 @@ import time
 import jax
 import numpy as np
 
+from spiel_cr import buckets as buckets_lib
 from spiel_cr import driver, storage
 from spiel_cr import tree as tree_lib
 from spiel_cr.result import CurvePoint
@@ -33,6 +34,7 @@ class Keeper:
         every: float,
         *,
         seed: int | None = None,
+        buckets: buckets_lib.Labels = (None, None),
     ) -> None:
         """Prepares; nothing is read or written yet.
 
@@ -42,6 +44,7 @@ class Keeper:
           solver: whose state to keep.
           every: seconds between writes.
           seed: of the run, where it samples.
+          buckets: that its infosets share.
 
         Raises:
           ValueError: `every` is not positive.
@@ -62,6 +65,7 @@ class Keeper:
             "config": repr(config),
             "dtype": solver.dtype.name,
             "seed": seed,
+            "buckets": buckets_lib.digest(buckets),
         }
         self.curve: list[CurvePoint] = []
 

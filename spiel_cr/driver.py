@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import jax
 import numpy as np
 
+from spiel_cr import buckets as buckets_lib
 from spiel_cr import policy as policy_lib
 from spiel_cr import sequence_form, treeplex
 
@@ -29,7 +30,8 @@ class PlayerState(NamedTuple):
 
     Attributes:
       strategy: current behaviour strategy, [A, n] a block.
-      regrets: cumulative counterfactual regrets, [A, n] a block, the game's units.
+      regrets: cumulative counterfactual regrets, [A, n] a block, the game's units;
+        where infosets share them, one tuple of [A, B], blocks of buckets.
       reach: float [S], own reach of every position under `strategy`.
       average: float [S], weighted mean over the iterations of `reach`: the average
         strategy in sequence form.
@@ -96,6 +98,7 @@ class Solver:
         dtype: np.dtype,
         first: int = 0,
         weighs_reach: bool = True,
+        buckets: buckets_lib.Labels = (None, None),
     ) -> None:
         """Puts the state on the device and compiles the program.
 
@@ -108,8 +111,10 @@ class Solver:
           first: who updates first.
           weighs_reach: the state's averages are sequence forms; otherwise only the
             proportions within an infoset mean something.
+          buckets: for each player the bucket of each infoset, or None.
         """
         self._weighs_reach = weighs_reach
+        self._buckets = buckets
         self.form = form
         self.config = config
         self.dtype = dtype
@@ -207,7 +212,7 @@ class Solver:
 
     def average(self, player: int) -> np.ndarray:
         """float64 [S], the average strategy in sequence form, by logical sequence."""
-        if self._weighs_reach:
+        if self._weighs_reach and self._buckets[player] is None:
             return self._sequences(player)
         decisions = self.form.decisions[player]
         return policy_lib.reach_from_behaviour(
@@ -217,7 +222,10 @@ class Solver:
     def average_behaviour(self, player: int) -> np.ndarray:
         """float64 [S], the average strategy's action probabilities."""
         decisions = self.form.decisions[player]
-        return policy_lib.behaviour_from_reach(decisions, self._sequences(player))
+        reach, labels = self._sequences(player), self._buckets[player]
+        if labels is not None:
+            reach = buckets_lib.pool(decisions, labels, reach)
+        return policy_lib.behaviour_from_reach(decisions, reach)
 
     def current_behaviour(self, player: int) -> np.ndarray:
         """float64 [S], the last iterate's action probabilities, by logical sequence."""

@@ -14,6 +14,7 @@ Subgames of one layer share nothing, so a solver treats each as if it were alone
 """
 
 import dataclasses
+import functools
 
 import numpy as np
 
@@ -27,20 +28,27 @@ class Forest:
     """All subgames of a layer as one game in sequence form.
 
     Attributes:
-      form: the game that a solver solves.
-      own: int32 [m], i's infosets (numbers of the whole game) in the order of the
-        form's infosets of i.
-      gates: int32 [g], gates of this layer; they are o's first g infosets in the form,
-        actions (terminate, follow). Empty for the first layer, which is the whole game.
-      other: int32 [k], o's infosets (numbers of the whole game), next in the form.
-      next_gates: int32 [n], gates of the next layer, o's last infosets in the form.
+      decisions: each player's decision points, in the order of players.
+      payoffs: player 0's utility times chance, weights and gate values put in.
+      own: int32 [m], i's infosets (numbers of the whole game) in the order of its
+        decisions.
+      gates: int32 [g], gates of this layer; they are o's first g infosets, actions
+        (terminate, follow). Empty for the first layer, which is the whole game.
+      other: int32 [k], o's infosets (numbers of the whole game), next.
+      next_gates: int32 [n], gates of the next layer, o's last infosets.
     """
 
-    form: sequence_form.SequenceForm
+    decisions: tuple[sequence_form.Decisions, sequence_form.Decisions]
+    payoffs: sequence_form.Payoffs
     own: np.ndarray
     gates: np.ndarray
     other: np.ndarray
     next_gates: np.ndarray
+
+    @functools.cached_property
+    def form(self) -> sequence_form.SequenceForm:
+        """The game that a solver solves, laid out when it is first asked for."""
+        return sequence_form.build(self.decisions, self.payoffs)
 
 
 def build_forest(
@@ -110,8 +118,8 @@ def build_forest(
         by_player.reverse()
         decisions.reverse()
     payoffs = sequence_form.sum_payoffs(by_player[0], by_player[1], values)
-    form = sequence_form.build((decisions[0], decisions[1]), payoffs)
-    return Forest(form, own, gates, other, next_gates)
+    pair = decisions[0], decisions[1]
+    return Forest(pair, payoffs, own, gates, other, next_gates)
 
 
 def _renumber(decisions: sequence_form.Decisions, kept: np.ndarray) -> np.ndarray:

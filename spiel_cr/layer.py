@@ -10,17 +10,20 @@ What stands between the roots and the subgame is the gadget:
   cfrd       at each gate the opponent chooses to *terminate*, worth what it would have
              had, or to *follow* (Burch et al. 2014).
   maxmargin  the opponent chooses among the gates, and is charged what it would have got
-             there, so the player maximises the least margin (Moravčík et al. 2016).
-             Values are per unit of the player's and chance's reach of the gate.
+             there, so the player maximises the least margin (Moravčík et al. 2016,
+             "Refining subgames in large imperfect information games"). Margins are
+             differences of counterfactual values: what the opponent gains by coming
+             that way, weighted by the player's and chance's reach of the gate.
   unsafe     nothing: the opponent comes as its average strategy says.
 """
 
 import dataclasses
+from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from spiel_cr import gadget, leaf, sequence_form, subgame
+from spiel_cr import gadget, leaf, packing, sequence_form, subgame
 
 __all__ = ["Gadget", "Layer", "Piece", "SubgameGame", "cut_layer"]
 
@@ -70,12 +73,16 @@ class SubgameGame(NamedTuple):
     Attributes:
       form: the gadget game.
       piece: what its numbers mean.
-      scale: float64 [g], what o's values behind each gate were multiplied by.
+      first: who updates first where updates alternate. The mean values of who does
+        belong exactly to the average strategy of the other (`cfr.step`). In the
+        max-margin gadget that is o, whose values the next layer needs: its NashConv
+        after 2000 iterations is lower or the same on five of six games, by up to a
+        factor of 100 (docs/playing.md). Elsewhere it is i, as good as o or better.
     """
 
     form: sequence_form.SequenceForm
     piece: Piece
-    scale: np.ndarray
+    first: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,14 +92,16 @@ class Layer:
     Attributes:
       player: i, the resolving player.
       gadget: the kind of gadget.
-      pieces: by subgame number of the decomposition.
+      pieces: by subgame number of the decomposition, cut out when first asked for.
       stencils: room in which each of them fits.
+      widest: the first of those with the most gates of the next layer.
     """
 
     player: int
     gadget: Gadget
-    pieces: dict[int, Piece]
+    pieces: Mapping[int, Piece]
     stencils: sequence_form.Stencils
+    widest: int
 
     def game(
         self,
@@ -113,26 +122,19 @@ class Layer:
         """
         piece = self.pieces[number]
         weight = own_reach if own_reach.any() else np.ones_like(own_reach)
-        scale = np.ones(len(piece.gates))
-        if self.gadget == "maxmargin":
-            mass = weight @ piece.mass
-            # Nobody comes through a gate of mass zero; its value is zero too.
-            scale = 1 / np.where(mass > 0, mass, 1)
-        elif self.gadget == "unsafe":
-            reach = gate_reach if gate_reach.any() else np.ones_like(gate_reach)
-            scale = reach / reach.sum()
         factor = np.where(piece.root >= 0, np.append(weight, 1.0)[piece.root], 1.0)
         constant = piece.root < 0
-        if len(piece.gates):
-            factor *= np.append(scale, 1.0)[piece.gate]
-            if self.gadget == "unsafe":
-                factor[constant] = 0
-            else:
-                values = gate_values[piece.gate[constant]]
-                factor[constant] *= values if self.gadget == "cfrd" else -values
+        if len(piece.gates) and self.gadget == "unsafe":
+            reach = gate_reach if gate_reach.any() else np.ones_like(gate_reach)
+            factor *= (reach / reach.sum())[piece.gate]
+            factor[constant] = 0
+        elif len(piece.gates):
+            values = gate_values[piece.gate[constant]]
+            factor[constant] *= values if self.gadget == "cfrd" else -values
         payoffs = sequence_form.Payoffs(piece.rows, piece.columns, piece.base * factor)
         form = sequence_form.build(piece.decisions, payoffs, stencils=self.stencils)
-        return SubgameGame(form, piece, scale)
+        other_first = self.gadget == "maxmargin" and len(piece.gates) > 0
+        return SubgameGame(form, piece, self.player ^ other_first)
 
 
 def cut_layer(
@@ -159,70 +161,200 @@ def cut_layer(
     d = decomposition
     ones = np.ones(d.tree.infosets[d.player].decisions.num_sequences)
     forest = gadget.build_forest(d, number, ones, np.ones(len(d.gate_layer)), lookahead)
-    labels = _label(d, forest)
-    pieces = {}
-    for k in np.unique(np.concatenate([labels.own, labels.other, labels.payoffs])):
-        pieces[int(k)] = _cut(d, number, forest, labels, int(k), gadget_kind)
-    stencils = sequence_form.common_stencils(
-        [
-            sequence_form.stencils_of(
-                piece.decisions,
-                sequence_form.Payoffs(piece.rows, piece.columns, piece.base),
-            )
-            for piece in pieces.values()
-        ]
-    )
-    return Layer(d.player, gadget_kind, pieces, stencils)
+    pieces = _Pieces(d, number, forest, gadget_kind)
+    return Layer(d.player, gadget_kind, pieces, pieces.stencils, pieces.widest)
 
 
-class _Labels(NamedTuple):
-    """Subgame, root and gate of everything in a forest.
+class _Groups:
+    """Finds the few items of a subgame among those of very many."""
+
+    def __init__(self, labels: np.ndarray) -> None:
+        """Sorts items 0, 1, ... by their subgames, int32 [n]."""
+        self._order = np.argsort(labels, kind="stable").astype(np.int32)
+        self._sorted = labels[self._order]
+        self.numbers = np.unique(self._sorted)
+
+    def of(self, number: int) -> np.ndarray:
+        """int32 [k], ascending, the items of a subgame."""
+        begin, end = np.searchsorted(self._sorted, [number, number + 1])
+        return self._order[begin:end]
+
+
+class _Side:
+    """One player's infosets in a forest, by subgame.
 
     Attributes:
-      own: int32 [m], subgame of i's infosets; root: int32 [m], its opening infoset
-        (number in the forest).
-      other: int32 [k], subgame of o's infosets; behind: int32 [k], its gate (number in
-        the forest), -1 without gadget.
-      payoffs: int32 [P], subgame of each payoff.
-      ends: int32 [P], i's infoset where i's sequence ends, -1 at its empty one.
-      gate: int32 [P], the gate that a payoff lies behind.
+      decisions: all of them.
+      labels: int32 [I], their subgames.
+      top: int32 [I], the infoset of the first level above each, or itself.
+      owner: int32 [S], see `Decisions`.
+      groups: by subgame.
     """
 
-    own: np.ndarray
-    root: np.ndarray
-    other: np.ndarray
-    behind: np.ndarray
-    payoffs: np.ndarray
-    ends: np.ndarray
-    gate: np.ndarray
+    def __init__(
+        self, decisions: sequence_form.Decisions, subgame_of: np.ndarray | None
+    ) -> None:
+        """From the subgames of the first level's infosets; None: one subgame."""
+        self.decisions = decisions
+        self.top = _top(decisions)
+        self.labels = np.zeros(len(decisions), np.int32)
+        if subgame_of is not None:
+            self.labels = subgame_of[self.top]
+        self.owner, self._first = decisions.owner, decisions.first_sequence
+        self.groups = _Groups(self.labels)
+
+    def restrict(self, kept: np.ndarray) -> tuple[sequence_form.Decisions, np.ndarray]:
+        """Some infosets, renumbered, and int32 [S], their sequences in the forest."""
+        counts = self.decisions.num_actions[kept]
+        before = np.cumsum(counts) - counts
+        first = np.repeat(self._first[kept] - before, counts)
+        mine = np.append(0, first + np.arange(len(first)))
+        parents = np.searchsorted(mine, self.decisions.parent[kept])
+        return sequence_form.Decisions(parents.astype(np.int32), counts), mine
 
 
-def _label(d: subgame.Decomposition, forest: gadget.Forest) -> _Labels:
-    form, i = forest.form, d.player
-    own, other = form.decisions[i], form.decisions[1 - i]
-    root = _top(own)
-    gates = len(forest.gates)
-    if not gates:
-        whole = np.zeros(len(own), np.int32)
-        ends = own.owner[form.payoffs[i]]
-        count = len(form.payoffs.values)
-        nowhere = np.full(max(count, len(other)), -1, np.int32)
-        return _Labels(
-            own=whole,
-            root=root,
-            other=np.zeros(len(other), np.int32),
-            behind=nowhere[: len(other)],
-            payoffs=np.zeros(count, np.int32),
-            ends=ends,
-            gate=nowhere[:count],
+class _Pieces(Mapping[int, Piece]):
+    """The subgames of a layer, each cut out of the forest when it is asked for.
+
+    Attributes:
+      stencils, widest: see `Layer`.
+    """
+
+    def __init__(
+        self, d: subgame.Decomposition, number: int, forest: gadget.Forest, kind: Gadget
+    ) -> None:
+        self._d, self._number, self._forest, self._kind = d, number, forest, kind
+        i, gates = d.player, len(forest.gates)
+        own, other = forest.decisions[i], forest.decisions[1 - i]
+        gate_label = d.gate_subgame[forest.gates] if gates else None
+        self._own = _Side(own, d.own_subgame[forest.own] if gates else None)
+        self._other = _Side(other, gate_label)
+        labels = np.zeros(len(forest.payoffs.values), np.int32)
+        if gates:
+            # Every sequence of o but the empty one lies behind a gate.
+            labels = self._other.labels[self._other.owner[forest.payoffs[1 - i]]]
+        self._payoffs = _Groups(labels)
+        here = np.flatnonzero((d.gate_layer[d.root_gate] == number) & (gates > 0))
+        self._roots, self._root_gates = d.roots[here], d.root_gate[here]
+        self._by_root = _Groups(d.gate_subgame[self._root_gates])
+        sides = (self._own.groups, self._other.groups, self._payoffs)
+        numbers = np.unique(np.concatenate([groups.numbers for groups in sides]))
+        self._known: dict[int, Piece | None] = dict.fromkeys(numbers.tolist())
+        own_room = _room(self._own, forest.payoffs[i], labels, 0, kind)
+        other_room = _room(self._other, forest.payoffs[1 - i], labels, gates, kind)
+        self.stencils = (own_room, other_room) if i == 0 else (other_room, own_room)
+        last = self._other.labels[len(other) - len(forest.next_gates) :]
+        widths = np.bincount(last, minlength=int(numbers[-1]) + 1)
+        self.widest = int(numbers[widths[numbers].argmax()])
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._known)
+
+    def __getitem__(self, number: int) -> Piece:
+        piece = self._known[number]
+        if piece is None:
+            piece = self._known[number] = self._cut(number)
+        return piece
+
+    def _cut(self, number: int) -> Piece:
+        d, forest, i = self._d, self._forest, self._d.player
+        own_kept, other_kept = (
+            self._own.groups.of(number),
+            self._other.groups.of(number),
         )
-    behind = _top(other)
-    own_label = d.own_subgame[forest.own][root]
-    ends = own.owner[form.payoffs[i]]
-    # Every sequence of o but the empty one lies behind a gate.
-    gate = behind[other.owner[form.payoffs[1 - i]]]
-    labels = d.gate_subgame[forest.gates]
-    return _Labels(own_label, root, labels[behind], behind, labels[gate], ends, gate)
+        entries = self._payoffs.of(number)
+        gate_kept = other_kept[other_kept < len(forest.gates)]
+        own, own_mine = self._own.restrict(own_kept)
+        other, other_mine = self._other.restrict(other_kept)
+        own_sequences, other_sequences = (
+            forest.payoffs[p][entries] for p in (i, 1 - i)
+        )
+        opening = own_kept[forest.decisions[i].parent[own_kept] == 0]
+        root = np.full(len(entries), -1, np.int32)
+        ended = self._own.owner[own_sequences]
+        inside = ended >= 0
+        root[inside] = np.searchsorted(opening, self._own.top[ended[inside]])
+        first_next = len(forest.decisions[1 - i]) - len(forest.next_gates)
+        next_here = other_kept[other_kept >= first_next]
+        gate = np.full(len(entries), -1, np.int32)
+        next_behind = np.full(len(next_here), -1, np.int32)
+        if len(gate_kept):
+            above = self._other.top[self._other.owner[other_sequences]]
+            gate[:] = np.searchsorted(gate_kept, above)
+            next_behind[:] = np.searchsorted(gate_kept, self._other.top[next_here])
+        own_sequences = np.searchsorted(own_mine, own_sequences)
+        other_sequences = np.searchsorted(other_mine, other_sequences)
+        if self._kind != "cfrd" and len(gate_kept):
+            other, change = _other_gadget(other, len(gate_kept), self._kind)
+            other_sequences = change[other_sequences]
+        by_player = [(own, own_sequences), (other, other_sequences)]
+        if i == 1:
+            by_player.reverse()
+        roots, gates = forest.own[opening], forest.gates[gate_kept]
+        return Piece(
+            decisions=(by_player[0][0], by_player[1][0]),
+            rows=by_player[0][1].astype(np.int32),
+            columns=by_player[1][1].astype(np.int32),
+            base=forest.payoffs.values[entries],
+            root=root,
+            gate=gate,
+            own=forest.own[own_kept],
+            here=d.own_layer[forest.own[own_kept]] == self._number,
+            roots=roots,
+            gates=gates,
+            mass=self._mass(number, roots, gates),
+            next_gates=forest.next_gates[next_here - first_next],
+            next_behind=next_behind,
+            at=(own_kept, other_kept),
+        )
+
+    def _mass(self, number: int, roots: np.ndarray, gates: np.ndarray) -> np.ndarray:
+        """float64 [r, g], chance's reach of histories by i's infoset and o's gate."""
+        histories, here = self._d.tree.histories, self._by_root.of(number)
+        row = np.searchsorted(roots, histories.infoset[self._roots[here]])
+        column = np.searchsorted(gates, self._root_gates[here])
+        mass = np.zeros((len(roots), len(gates)))
+        np.add.at(mass, (row, column), histories.chance[self._roots[here]])
+        return mass
+
+
+def _room(
+    side: _Side, ends: np.ndarray, labels: np.ndarray, gates: int, kind: Gadget
+) -> sequence_form.Stencil:
+    """The least room in which one player's part of each piece fits.
+
+    Args:
+      side: the player's infosets.
+      ends: int32 [P], the payoffs' sequences of the player.
+      labels: int32 [P], the payoffs' subgames.
+      gates: how many of o's first infosets are gates; 0 for i.
+      kind: the gadget; another than cfrd takes the place of these infosets.
+    """
+    levels, sizes = side.decisions.levels(), side.decisions.num_actions
+    rooms = [
+        packing.cover(side.labels[levels == level], sizes[levels == level])
+        for level in range(int(levels.max(initial=-1)) + 1)
+    ]
+    if gates and kind == "unsafe":
+        rooms = rooms[1:]
+        ends = np.where(ends <= 2 * gates, 0, ends)
+    elif gates and kind == "maxmargin":
+        rooms[0] = np.array([np.bincount(side.labels[:gates]).max()])
+        # Both sequences of a gate become one.
+        ends = np.where(ends <= 2 * gates, ends - (ends % 2 == 0), ends)
+    lengths = np.bincount(ends[ends > 0], minlength=len(side.owner))
+    used = np.flatnonzero(lengths)
+    # The empty sequence alone is part of every piece.
+    empty = np.bincount(labels[ends == 0])
+    with_empty = np.flatnonzero(empty)
+    rows = packing.cover(
+        np.append(side.labels[side.owner[used]], with_empty),
+        np.append(lengths[used], empty[with_empty]),
+    )
+    return sequence_form.Stencil(tuple(rooms), rows)
 
 
 def _top(decisions: sequence_form.Decisions) -> np.ndarray:
@@ -234,74 +366,6 @@ def _top(decisions: sequence_form.Decisions) -> np.ndarray:
         here = np.flatnonzero(levels == level)
         top[here] = top[above[here]]
     return top
-
-
-def _cut(
-    d: subgame.Decomposition,
-    number: int,
-    forest: gadget.Forest,
-    labels: _Labels,
-    k: int,
-    gadget_kind: Gadget,
-) -> Piece:
-    form, i = forest.form, d.player
-    own_kept = np.flatnonzero(labels.own == k)
-    other_kept = np.flatnonzero(labels.other == k)
-    entries = np.flatnonzero(labels.payoffs == k)
-    gate_kept = other_kept[other_kept < len(forest.gates)]
-    own, own_number = _restrict(form.decisions[i], own_kept)
-    other, other_number = _restrict(form.decisions[1 - i], other_kept)
-    own_sequences = own_number[form.payoffs[i][entries]]
-    other_sequences = other_number[form.payoffs[1 - i][entries]]
-    first = np.full(len(forest.own) + 1, -1, np.int32)
-    opening = own_kept[form.decisions[i].parent[own_kept] == 0]
-    first[opening] = np.arange(len(opening), dtype=np.int32)
-    position = np.full(len(forest.gates) + 1, -1, np.int32)
-    position[gate_kept] = np.arange(len(gate_kept), dtype=np.int32)
-    gate = position[labels.gate[entries]]
-    root = np.full(len(entries), -1, np.int32)
-    ended = labels.ends[entries]
-    root[ended >= 0] = first[labels.root[ended[ended >= 0]]]
-    if gadget_kind != "cfrd" and len(gate_kept):
-        other, change = _other_gadget(other, len(gate_kept), gadget_kind)
-        other_sequences = change[other_sequences]
-    next_here = other_kept[other_kept >= len(labels.other) - len(forest.next_gates)]
-    next_at = next_here - (len(labels.other) - len(forest.next_gates))
-    decisions = (own, other) if i == 0 else (other, own)
-    sequences = (
-        (own_sequences, other_sequences) if i == 0 else (other_sequences, own_sequences)
-    )
-    roots = forest.own[opening]
-    gates = forest.gates[gate_kept]
-    return Piece(
-        decisions=decisions,
-        rows=sequences[0].astype(np.int32),
-        columns=sequences[1].astype(np.int32),
-        base=form.payoffs.values[entries],
-        root=root,
-        gate=gate,
-        own=forest.own[own_kept],
-        here=d.own_layer[forest.own[own_kept]] == number,
-        roots=roots,
-        gates=gates,
-        mass=_mass(d, roots, gates),
-        next_gates=forest.next_gates[next_at],
-        next_behind=position[labels.behind[next_here]],
-        at=(own_kept, other_kept),
-    )
-
-
-def _restrict(
-    decisions: sequence_form.Decisions, kept: np.ndarray
-) -> tuple[sequence_form.Decisions, np.ndarray]:
-    """Some infosets, renumbered, and int32 [S], old → new sequences (0 for others)."""
-    number = np.zeros(decisions.num_sequences, np.int32)
-    keep = np.zeros(len(decisions), bool)
-    keep[kept] = True
-    mine = 1 + np.flatnonzero(keep[decisions.owner[1:]])
-    number[mine] = 1 + np.arange(len(mine), dtype=np.int32)
-    parents = number[decisions.parent[kept]]
-    return sequence_form.Decisions(parents, decisions.num_actions[kept]), number
 
 
 def _other_gadget(
@@ -327,17 +391,3 @@ def _other_gadget(
         parents = np.concatenate([[0], change[infosets[1:]]])
         return sequence_form.Decisions(parents.astype(np.int32), counts), change
     return sequence_form.Decisions(change[infosets], counts), change
-
-
-def _mass(d: subgame.Decomposition, roots: np.ndarray, gates: np.ndarray) -> np.ndarray:
-    """float64 [r, g], chance's reach of histories by i's infoset and o's gate."""
-    histories = d.tree.histories
-    row = np.full(len(d.tree.infosets[d.player]) + 1, -1, np.int64)
-    row[roots] = np.arange(len(roots))
-    column = np.full(len(d.gate_layer) + 1, -1, np.int64)
-    column[gates] = np.arange(len(gates))
-    at = (row[histories.infoset[d.roots]], column[d.root_gate])
-    inside = (at[0] >= 0) & (at[1] >= 0)
-    mass = np.zeros((len(roots), len(gates)))
-    np.add.at(mass, (at[0][inside], at[1][inside]), histories.chance[d.roots[inside]])
-    return mass

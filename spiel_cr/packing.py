@@ -2,7 +2,27 @@
 
 import numpy as np
 
-__all__ = ["groups"]
+__all__ = ["cover", "groups"]
+
+
+def cover(owner: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """The largest first, second, third, ... size that any owner has.
+
+    Args:
+      owner: int [n], whom each size belongs to.
+      sizes: int [n], in any order.
+
+    Returns:
+      int64 [m], descending; m is the largest number of sizes of one owner.
+    """
+    order = np.lexsort((-sizes, owner))
+    owner, sizes = owner[order], sizes[order]
+    begins = np.flatnonzero(np.diff(owner, prepend=-1))
+    counts = np.diff(np.append(begins, len(owner)))
+    rank = np.arange(len(owner)) - np.repeat(begins, counts)
+    largest = np.zeros(int(counts.max(initial=0)), np.int64)
+    np.maximum.at(largest, rank, sizes)
+    return largest
 
 
 def groups(room: np.ndarray, overhead: float) -> list[tuple[slice, int]]:

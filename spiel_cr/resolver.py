@@ -133,9 +133,7 @@ class Resolver:
         for _ in range(2):
             self._clock = clock.Clock(config.move_ms, config.iterations)
             for number, cut in enumerate(self._layers, 1):
-                pieces = cut.pieces
-                most = max(pieces, key=lambda k: len(pieces[k].next_gates))
-                self._solve(self._blank(), number, most, None, 1)
+                self._solve(self._blank(), number, cut.widest, None, 1)
         if self._layers:
             self._solve(self._start, 1, 0, self._init_deadline())
         self._clock.restart_statistics()
@@ -258,7 +256,7 @@ class Resolver:
                 game.form,
                 config=config,
                 values=True,
-                first=self.player,
+                first=game.first,
                 # The program must not depend on how many iterations a move gets.
                 planned=self.config.iterations or _SHORT_RUN,
             )
@@ -311,10 +309,7 @@ class Resolver:
                 policy_lib.reach_from_behaviour(own, solution.own),
                 solution.other if self.config.values == "average" else None,
             )[:-1]
-        last = values[len(values) - count :]
-        if self.config.gadget == "maxmargin":
-            last = last / np.append(game.scale, 1.0)[piece.next_behind]
-        match.gate_values[piece.next_gates] = last
+        match.gate_values[piece.next_gates] = values[len(values) - count :]
         if self.config.gadget == "unsafe":
             reach = policy_lib.reach_from_behaviour(others, solution.other)
             behind = np.append(match.gate_reach[piece.gates], 1.0)[piece.next_behind]

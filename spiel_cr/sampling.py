@@ -181,9 +181,9 @@ def retarget(
     if not target.any():
         raise ValueError("target names no history; leave it out or name some")
     allowed = leads_to(tree, target)
-    starts = tree.histories.level_start
+    starts, padding = tree.histories.level_start, _width(tree) + 1
     levels = [
-        level._replace(target=_flags(allowed[begin:end], _width(tree) + 1))
+        level._replace(target=_flags(allowed[begin:end], padding))
         for level, begin, end in zip(
             arrays.levels, starts[:-1], starts[1:], strict=True
         )
@@ -298,6 +298,8 @@ def _slots(histories: tree_lib.Histories, follow: np.ndarray) -> np.ndarray:
     """
     starts = histories.level_start
     depth = len(starts) - 1
+    if not follow.any():
+        return np.ones(depth, np.int64)
     below = np.zeros((0, depth), np.int64)
     for d in range(depth - 1, -1, -1):
         begin, end = int(starts[d]), int(starts[d + 1])
@@ -306,10 +308,14 @@ def _slots(histories: tree_lib.Histories, follow: np.ndarray) -> np.ndarray:
             parent = histories.parent[end : int(starts[d + 2])] - begin
             # Children of one history are contiguous.
             has, first = np.unique(parent, return_index=True)
-            summed = np.add.reduceat(below, first, axis=0)
-            largest = np.maximum.reduceat(below, first, axis=0)
-            all_followed = follow[begin:end][has][:, None]
-            mine[has] = np.where(all_followed, summed, largest)
+            followed = follow[begin:end][has]
+            if followed.all():
+                mine[has] = np.add.reduceat(below, first, axis=0)
+            else:
+                mine[has] = np.maximum.reduceat(below, first, axis=0)
+            if followed.any() and not followed.all():
+                summed = np.add.reduceat(below, first, axis=0)
+                mine[has[followed]] = summed[followed]
         mine[:, d] = 1
         below = mine
     return cast(np.ndarray, below.max(axis=0))

@@ -310,7 +310,8 @@ def _treeplex(
 ) -> treeplex.Treeplex:
     """One player's arrays; `own`, `other` are positions of the coupling's entries."""
     size = shape.layout.size
-    order = np.lexsort((other, own))
+    # One key sorts several times faster than two.
+    order = np.argsort(own.astype(np.int64) << 32 | other, kind="stable")
     own, other, values = own[order], other[order], values[order]
     lengths = np.bincount(own, minlength=size)
     start = np.cumsum(lengths) - lengths

@@ -20,6 +20,7 @@ from spiel_cr import (
     memory,
     storage,
 )
+from spiel_cr import buckets as buckets_lib
 from spiel_cr import policy as policy_lib
 from spiel_cr import tree as tree_lib
 from spiel_cr.result import CurvePoint, SolveResult
@@ -116,6 +117,8 @@ def solve(
     eval_every: int | None = None,
     seed: int = 0,
     dtype: np.typing.DTypeLike | None = None,
+    buckets: buckets_lib.Buckets | None = None,
+    imperfect_recall: bool = False,
     memory_limit: int | str | None = None,
     checkpoint_path: storage.Path | None = None,
     checkpoint_every: float = 60.0,
@@ -143,6 +146,13 @@ def solve(
       dtype: arithmetic, float64 or float32. float32 takes half the memory and stalls
         earlier. By default float32 for sampled algorithms, whose noise is larger than
         its rounding, and float64 for all others.
+      buckets: for each player which infosets are to share one row of regrets and play
+        alike: None, numbers [I] by logical infoset, or a mapping from
+        information-state strings to anything hashable (strings that are left out stay
+        alone). For full-width algorithms. The result is a strategy of the whole game,
+        where its NashConv is taken, too.
+      imperfect_recall: let players forget what the game's `bucket_key` leaves out;
+        instead of `buckets`.
       memory_limit: bytes, or a size like "3GB"; refuse larger games. The batch of a
         sampled algorithm is not counted.
       checkpoint_path: a file to continue from where it exists, and to write to.
@@ -156,7 +166,8 @@ def solve(
     Raises:
       pyspiel.SpielError: OpenSpiel does not know the game.
       ValueError: the game is not two-player zero-sum with perfect recall or too large,
-        a bad argument, or a checkpoint of another run.
+        a bad argument, buckets of infosets with different legal actions, or a
+        checkpoint of another run.
     """
     seed = check_seed(seed)
     if iterations is None:
@@ -169,11 +180,18 @@ def solve(
     else:
         config = algorithm_lib.parse_any(algorithm)
         algorithm_lib.check_dtype(np.float64 if dtype is None else dtype)
+    shares = imperfect_recall or buckets is not None
+    if shares and (exact or isinstance(config, algorithm_lib.MCCFRConfig)):
+        raise ValueError(
+            f"algorithm={algorithm!r} does not share regrets in buckets; choose a "
+            f"full-width one such as 'cfr+', or leave out buckets and imperfect_recall"
+        )
     started = time.perf_counter()
     tree = as_compiled(game, memory_limit=memory_limit)
     build_seconds = time.perf_counter() - started
     if exact:
         return _solve_exactly(tree, build_seconds)
+    labels = buckets_lib.labels_of(tree, buckets, imperfect_recall=imperfect_recall)
     batch = 0
     if isinstance(config, algorithm_lib.MCCFRConfig):
         batch = config.batch
@@ -181,7 +199,9 @@ def solve(
             tree, config=config, dtype=dtype or np.float32, seed=seed
         )
     else:
-        solver = cfr.make_solver(tree.form, config=config, dtype=dtype or np.float64)
+        solver = cfr.make_solver(
+            tree.form, config=config, dtype=dtype or np.float64, buckets=labels
+        )
     keeper = None
     if checkpoint_path is not None:
         keeper = checkpoint.Keeper(
@@ -190,6 +210,7 @@ def solve(
             solver,
             checkpoint_every,
             seed=seed if batch else None,
+            buckets=labels,
         )
         keeper.resume()
         if solver.iterations > goal.iterations:

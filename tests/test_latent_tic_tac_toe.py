@@ -9,6 +9,7 @@ import numpy as np
 import pyspiel
 import pytest
 
+from game_defs import latent_board
 from game_defs import latent_tic_tac_toe as ttt
 
 DISCARD = "python_latent_tic_tac_toe"
@@ -267,9 +268,11 @@ def count_levels(keep, reply=True):
     """
 
     def is_over(boards):
-        over = ttt.is_over(boards, keep) != 0
+        over = latent_board.is_over(boards, keep) != 0
         if not reply:
-            lines = np.asarray(ttt.HAS_LINE)[ttt.cells_of(boards, 0, keep)]
+            lines = np.asarray(latent_board.HAS_LINE)[
+                latent_board.cells_of(boards, 0, keep)
+            ]
             over |= lines != 0
         return over
 
@@ -283,12 +286,12 @@ def count_levels(keep, reply=True):
         if over.all():
             return LevelSizes(histories, terminals, tuple(infosets), longest)
         boards, times = boards[~over], times[~over]
-        legal = ttt.legal_cells(boards)
+        legal = latent_board.legal_cells(boards)
         goes_on = np.zeros(len(boards), bool)
         children = []
         for cell in range(9):
             can = (legal >> cell) & 1 == 1
-            after = ttt.play(boards[can], np.int64(1 << cell))
+            after = latent_board.play(boards[can], np.int64(1 << cell))
             goes_on[can] |= ~is_over(after)
             children.append((after, times[can]))
         infosets[(longest + 1) % 2] += int(times[goes_on].sum())
@@ -321,18 +324,20 @@ def test_rules_of_arrays_are_those_of_integers(keep):
     boards = []
     for _ in range(200):
         board = 0
-        while not ttt.is_over(board, keep):
+        while not latent_board.is_over(board, keep):
             boards.append(board)
-            legal = [c for c in range(9) if ttt.legal_cells(board) >> c & 1]
-            board = ttt.play(board, 1 << int(rng.choice(legal)))
+            legal = [c for c in range(9) if latent_board.legal_cells(board) >> c & 1]
+            board = latent_board.play(board, 1 << int(rng.choice(legal)))
         boards.append(board)
     array = np.asarray(boards)
     for rule in (
-        ttt.legal_cells,
-        ttt.public_part,
-        lambda board: ttt.play(board, ttt.legal_cells(board) & 0b10010),
-        lambda board: ttt.is_over(board, keep),
-        lambda board: ttt.utility(board, keep),
+        latent_board.legal_cells,
+        latent_board.public_part,
+        lambda board: latent_board.play(
+            board, latent_board.legal_cells(board) & 0b10010
+        ),
+        lambda board: latent_board.is_over(board, keep),
+        lambda board: latent_board.utility(board, keep),
     ):
         assert rule(array).tolist() == [rule(board) for board in boards]
 
@@ -353,12 +358,12 @@ def test_nash_conv_of_uniform_play():
     @functools.cache
     def value(board, player):
         """The responder's value where the uniformly playing opponent is to move."""
-        legal = [c for c in range(9) if ttt.legal_cells(board) >> c & 1]
+        legal = [c for c in range(9) if latent_board.legal_cells(board) >> c & 1]
         total = 0.0
         unseen = []
         for cell in legal:
-            after = ttt.play(board, 1 << cell)
-            if ttt.is_over(after, True):
+            after = latent_board.play(board, 1 << cell)
+            if latent_board.is_over(after, True):
                 total += utility(after, player)
             else:
                 unseen.append(after)
@@ -367,18 +372,18 @@ def test_nash_conv_of_uniform_play():
         return total / len(legal)
 
     def utility(board, player):
-        return ttt.utility(board, True) * (1 - 2 * player)
+        return latent_board.utility(board, True) * (1 - 2 * player)
 
     def respond(boards, player):
         """The best sum of values, with one action at boards not told apart."""
         best = -np.inf
         for cell in range(9):
-            if not ttt.legal_cells(boards[0]) >> cell & 1:
+            if not latent_board.legal_cells(boards[0]) >> cell & 1:
                 continue
             total = 0.0
             for board in boards:
-                after = ttt.play(board, 1 << cell)
-                over = ttt.is_over(after, True)
+                after = latent_board.play(board, 1 << cell)
+                over = latent_board.is_over(after, True)
                 total += utility(after, player) if over else value(after, player)
             best = max(best, total)
         return best

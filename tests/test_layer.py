@@ -13,7 +13,7 @@ import pytest
 import reference
 from test_policy import random_behaviours
 
-from spiel_cr import algorithm, cfr, gadget, layer, subgame
+from spiel_cr import algorithm, cfr, gadget, layer, sequence_form, subgame
 from spiel_cr import policy as policy_lib
 from spiel_cr import tree as tree_lib
 
@@ -179,7 +179,7 @@ class Setting:
                 c = self.choice[g]
                 result += c * worth + (1 - c) * given
             elif kind == "maxmargin":
-                result += self.choice[g] / total * (worth - given) / sum(weights)
+                result += self.choice[g] / total * (worth - given)
             else:
                 result += self.gate_reach[g] / shared * worth
         return result
@@ -283,6 +283,56 @@ def test_all_games_of_a_layer_have_one_shape(name, player, number, kind):
     structures = {jax.tree.structure(s) for s in shapes}
     assert len(structures) == 1
     assert all(s == shapes[0] for s in shapes)
+
+
+@every_gadget
+@every_layer
+def test_the_common_room_is_that_of_all_pieces(name, player, number, kind):
+    """Computed without cutting any out; here from the pieces themselves."""
+    cut_up = layer.cut_layer(cut(name, player), number, kind)
+    expected = sequence_form.common_stencils(
+        [
+            sequence_form.stencils_of(
+                piece.decisions,
+                sequence_form.Payoffs(piece.rows, piece.columns, piece.base),
+            )
+            for piece in cut_up.pieces.values()
+        ]
+    )
+    for mine, theirs in zip(cut_up.stencils, expected, strict=True):
+        assert [level.tolist() for level in mine.levels] == [
+            level.tolist() for level in theirs.levels
+        ]
+        assert mine.rows.tolist() == theirs.rows.tolist()
+    widths = {k: len(piece.next_gates) for k, piece in cut_up.pieces.items()}
+    assert widths[cut_up.widest] == max(widths.values())
+
+
+def test_pieces_are_cut_out_when_they_are_asked_for(monkeypatch):
+    """A layer of latent tic-tac-toe has 166 000."""
+    cuts = []
+    whole_cut = layer._Pieces._cut
+    monkeypatch.setattr(
+        layer._Pieces, "_cut", lambda self, k: cuts.append(k) or whole_cut(self, k)
+    )
+    cut_up = layer.cut_layer(cut("ii_goofspiel3", 0), 2)
+    assert len(cut_up.pieces) > 2
+    assert cuts == []
+    assert cut_up.pieces[cut_up.widest] is cut_up.pieces[cut_up.widest]
+    assert cuts == [cut_up.widest]
+    with pytest.raises(KeyError):
+        cut_up.pieces[-1]
+
+
+@every_gadget
+@every_layer
+def test_who_updates_first(name, player, number, kind):
+    """o in the max-margin gadget, of which the first layer has none; else i."""
+    at = setting(name, player, number)
+    cut_up = layer_of(name, player, number, kind)
+    other_first = kind == "maxmargin" and number > 1
+    expected = 1 - player if other_first else player
+    assert at.game(cut_up, cut_up.widest).first == expected
 
 
 def test_shapes_differ_without_the_common_room():

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import game_contract
 import lp_reference
+import numpy as np
 import pyspiel
 import pytest
 from game_contract import Sizes
@@ -16,7 +17,8 @@ from open_spiel.python import policy
 from open_spiel.python.algorithms import exploitability
 
 import spiel_cr
-from game_defs import scotland_yard
+from game_defs import scotland_yard, scotland_yard_rules
+from spiel_cr import expansion_check
 
 # Small enough for all their histories. In each one every action of the map is met, and
 # a longest game, so that what the game says of its sizes must hold exactly.
@@ -60,12 +62,14 @@ def read(map_name: str) -> dict[str, Any]:
 
 @pytest.fixture
 def load_map(tmp_path, monkeypatch):
-    """Loads games on maps that are not bundled."""
+    """Loads games on maps that are not bundled; their expansions are checked, too."""
 
     def write_and_load(rounds: int, team: list[int], **changes: Any) -> pyspiel.Game:
         text = json.dumps(PATH | changes | {"detectives": team})
         (tmp_path / "made.json").write_text(text, "utf-8")
-        return load("made", rounds, len(team))
+        game = load("made", rounds, len(team))
+        expansion_check.check(game, np.random.default_rng(1), playouts=20)
+        return game
 
     monkeypatch.setattr(scotland_yard, "MAPS", tmp_path)
     return write_and_load
@@ -334,7 +338,7 @@ def test_nobody_moves_to_a_detective_and_staying_is_the_last_resort(load_map):
     assert names(play(game, "")) == {"Taxi to 4"}  # not to 2
     state = play(game, "taxi 4")
     assert names(state) == {"Stay"}  # the first is shut in by the second
-    assert state.legal_actions() == [scotland_yard.STAY]
+    assert state.legal_actions() == [scotland_yard_rules.STAY]
     state = play(game, "taxi 4, stay")
     assert names(state) == {"Taxi to 3"}  # not to 1, and no staying
     state = play(game, "taxi 4, stay, taxi 3")

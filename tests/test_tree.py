@@ -109,6 +109,10 @@ def test_infosets_and_sequences(case):
         for i, key in enumerate(infosets.keys):
             own = tree.nodes[tree.infosets[p, key][0]].sequences[p]
             assert levels[i] == len(own)
+        # Within a level in preorder, which is that of the reference's nodes.
+        met = [tree.infosets[p, key][0] for key in infosets.keys]
+        order = list(zip(levels.tolist(), met, strict=True))
+        assert order == sorted(order)
     nobody = h.player < 0
     assert (h.infoset[nobody] == -1).all()
 
@@ -135,7 +139,7 @@ def test_payoff_coupling(case):
 @every_game
 def test_observed_by_the_player_who_does_not_act(case):
     """Numbers equal exactly where the strings are equal, per player told."""
-    compiled, _, nodes = pairs(case)
+    compiled, tree, nodes = pairs(case)
     observed = compiled.histories.observed
     assert observed is not None
     for other in range(2):
@@ -144,6 +148,11 @@ def test_observed_by_the_player_who_does_not_act(case):
         number_of = dict(zip(told, observed[at].tolist(), strict=True))
         assert [number_of[words] for words in told] == observed[at].tolist()
         assert len(set(number_of.values())) == len(number_of)
+        # Numbered in preorder, which is that of the reference's nodes.
+        first = dict.fromkeys(
+            node.told[other] for node in tree.nodes if node.player == 1 - other
+        )
+        assert [number_of[words] for words in first] == list(range(len(first)))
     nobody = compiled.histories.player < 0
     assert (observed[nobody] == -1).all()
     assert games.compiled(case.name, observed=False).histories.observed is None

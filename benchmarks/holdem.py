@@ -1,0 +1,273 @@
+"""Searched and local best responses in limit hold'em, which is too large to compile.
+
+Run `python -m benchmarks.holdem --help`. Every match is a line of JSON as soon as it is
+over; a run that was stopped goes on from there.
+"""
+
+import argparse
+import itertools
+import json
+import pathlib
+import platform
+import resource
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyspiel
+from tqdm import tqdm
+
+from benchmarks import conditions, document
+from eval import matches, tournament
+from spiel_cr import lbr, opponents, state_posterior, state_search
+from spiel_cr.bots import PolicyBot
+from spiel_cr.search_config import SearchConfig
+
+__all__ = ["HOLDEM", "RESPONDERS", "main"]
+
+# As in Timbers et al. 2022, but for bettingAbstraction: their "full" is not accepted,
+# and "fullgame" gives wrong legal actions where betting=limit. With "fcpa" the actions
+# of a limit game are fold, call and the one bet of the round: the full game.
+HOLDEM = (
+    "universal_poker(betting=limit,numPlayers=2,numRounds=4,blind=10 5,firstPlayer=2 1,"
+    "numSuits=4,numRanks=13,numHoleCards=2,numBoardCards=0 3 1 1,raiseSize=10 10 20 20,"
+    "maxRaises=3 4 4 4,bettingAbstraction=fcpa)"
+)
+RESPONDERS = ("ismcts", "lbr")
+
+_BIG_BLIND = 10
+
+Row = dict[str, Any]
+_Key = tuple[str, str, int, int]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Plays what is not in the file yet, and prints tables."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.holdem",
+        description="Measure best responses in limit hold'em: mean reward with 95 % "
+        "intervals against fixed opponents, on equal cards, seats swapped.",
+    )
+    parser.add_argument(
+        "--deals",
+        type=int,
+        default=100,
+        help="of each responder and opponent; two matches each (default 100)",
+    )
+    parser.add_argument(
+        "--simulations",
+        type=int,
+        default=1000,
+        help="of ISMCTS-BR, a decision (default 1000)",
+    )
+    parser.add_argument(
+        "--rollouts",
+        type=int,
+        default=1000,
+        help="of LBR, a decision; each plays out every action, of which there are at "
+        "most three (default 1000)",
+    )
+    parser.add_argument(
+        "--rollout",
+        choices=["random", *opponents.CHUMPS],
+        default="random",
+        help="how ISMCTS-BR itself plays in rollouts (default random)",
+    )
+    parser.add_argument(
+        "--exploration", type=float, default=1.0, help="of PUCT (default 1)"
+    )
+    parser.add_argument(
+        "--opponents",
+        nargs="+",
+        default=["uniform", *opponents.CHUMPS],
+        metavar="OPPONENT",
+        help="uniform and chumps (default all)",
+    )
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--out", type=pathlib.Path, default=pathlib.Path("out/benchmarks/holdem.jsonl")
+    )
+    options = parser.parse_args(arguments)
+    settings = {
+        "game": HOLDEM,
+        "simulations": options.simulations,
+        "rollouts": options.rollouts,
+        "rollout": options.rollout,
+        "exploration": options.exploration,
+        "seed": options.seed,
+    }
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    rows = _read(options.out, settings)
+    plan: list[_Key] = [
+        (opponent, responder, deal, seat)
+        for deal, opponent, responder, seat in itertools.product(
+            range(options.deals), options.opponents, RESPONDERS, (0, 1)
+        )
+    ]
+    with options.out.open("a", encoding="utf-8") as file:
+        if not rows:
+            print(json.dumps({"settings": settings, **conditions.facts()}), file=file)
+        _play_missing(plan, rows, settings, file)
+    print(_tables([rows[key] for key in plan]))
+    return 0
+
+
+def _read(path: pathlib.Path, settings: Row) -> dict[_Key, Row]:
+    """Matches on disk; a line whose writing was interrupted is left out."""
+    if not path.exists() or not path.stat().st_size:
+        return {}
+    content = path.read_text("utf-8")
+    whole = content[: content.rfind("\n") + 1]
+    path.write_text(whole, "utf-8")
+    rows: dict[_Key, Row] = {}
+    for line in whole.splitlines():
+        row = json.loads(line)
+        if "settings" in row:
+            if row["settings"] != settings:
+                raise SystemExit(
+                    f"--out {path} holds matches with other settings: "
+                    f"{row['settings']}; choose another file"
+                )
+            continue
+        rows[row["opponent"], row["responder"], row["deal"], row["seat"]] = row
+    return rows
+
+
+def _play_missing(
+    plan: Sequence[_Key], rows: dict[_Key, Row], settings: Row, file: Any
+) -> None:
+    game = pyspiel.load_game(HOLDEM)
+    left = [key for key in plan if key not in rows]
+    bots: dict[tuple[str, str, int], pyspiel.Bot] = {}
+    for key in tqdm(left, total=len(plan), initial=len(plan) - len(left), unit="match"):
+        opponent, responder, deal, seat = key
+        if (opponent, responder, seat) not in bots:
+            bots[opponent, responder, seat] = _make(
+                game, opponent, responder, seat, settings
+            )
+        bot = bots[opponent, responder, seat]
+        rows[key] = _play(game, bot, key, settings["seed"])
+        print(json.dumps(rows[key]), file=file, flush=True)
+
+
+def _make(
+    game: pyspiel.Game, opponent: str, responder: str, seat: int, settings: Row
+) -> pyspiel.Bot:
+    policy = opponents.load_opponent(opponent, game)
+    belief = state_posterior.StatePosterior(
+        game, seat, policy, compare="always", open_moves=True
+    )
+    if responder == "lbr":
+        return lbr.LBRBot(
+            game,
+            seat,
+            policy,
+            rollouts=settings["rollouts"],
+            seed=settings["seed"],
+            belief=belief,
+        )
+    config = SearchConfig(
+        simulations=settings["simulations"], exploration=settings["exploration"]
+    )
+    rollout = settings["rollout"]
+    return state_search.ISMCTSBRBot(
+        game,
+        seat,
+        policy,
+        config,
+        seed=settings["seed"],
+        rollout=None if rollout == "random" else opponents.chump(game, rollout),
+        belief=belief,
+    )
+
+
+def _play(game: pyspiel.Game, bot: pyspiel.Bot, key: _Key, seed: int) -> Row:
+    """A match; all responders and opponents get the same cards in a deal."""
+    opponent, responder, deal, seat = key
+    policy = opponents.load_opponent(opponent, game)
+    players = [bot, bot]
+    players[1 - seat] = PolicyBot(1 - seat, policy)
+    chance, draws = (np.random.default_rng([seed, deal, stream]) for stream in (0, 1))
+    before = _playouts(bot)
+    begun = time.perf_counter()
+    match = matches.play_match(game, players, draws, chance=chance)
+    return {
+        "opponent": opponent,
+        "responder": responder,
+        "deal": deal,
+        "seat": seat,
+        "return": match.returns[seat],
+        "moves": len(match.seconds[seat]),
+        "thinking": round(sum(match.seconds[seat]), 6),
+        "seconds": round(time.perf_counter() - begun, 6),
+        "playouts": _playouts(bot) - before,
+        "nodes": getattr(bot, "num_nodes", 0),
+        "histories": len(bot.belief.states),
+        "peak_mib": _peak_mib(),
+    }
+
+
+def _playouts(bot: pyspiel.Bot) -> int:
+    """Simulations of ISMCTS-BR, playouts of LBR, since the bot was made."""
+    return int(getattr(bot, "simulations", 0) or getattr(bot, "playouts", 0))
+
+
+def _peak_mib() -> float:
+    """Most memory that this process has had, in MiB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # Linux gives KiB, macOS bytes.
+    return round(peak / (2**20 if platform.system() == "Darwin" else 2**10), 1)
+
+
+def _tables(rows: Sequence[Row]) -> str:
+    """Mean rewards, and what they took."""
+    names = list(dict.fromkeys(row["opponent"] for row in rows))
+    by_deal: dict[tuple[str, str, int], list[float]] = {}
+    for row in rows:
+        key = row["opponent"], row["responder"], row["deal"]
+        by_deal.setdefault(key, []).append(row["return"])
+    means = {key: float(np.mean(returns)) for key, returns in by_deal.items()}
+    deals = 1 + max(row["deal"] for row in rows)
+    body = []
+    for name in names:
+        first, second = (
+            [means[name, responder, deal] for deal in range(deals)]
+            for responder in RESPONDERS
+        )
+        apart = [a - b for a, b in zip(first, second, strict=True)]
+        body.append([f"`{name}`", *(_interval(v) for v in (first, second, apart))])
+    rewards = document.grid(["opponent", "ISMCTS-BR", "LBR", "difference"], body)
+    took = document.grid(
+        ["responder", "moves", "ms a move", "playouts a second", "most nodes", "MiB"],
+        [_effort(rows, responder) for responder in RESPONDERS],
+    )
+    return (
+        f"Mean reward of a match in chips (the big blind is {_BIG_BLIND}), ± half of a "
+        f"95 % interval over {deals} deals; seats swapped, {2 * deals} matches each; "
+        f"the difference is taken deal by deal.\n\n{rewards}\n{took}"
+    )
+
+
+def _interval(values: Sequence[float]) -> str:
+    mean, half = tournament.mean_and_half_width(values)
+    return f"{mean:+.2f}" if half is None else f"{mean:+.2f} ± {half:.2f}"
+
+
+def _effort(rows: Sequence[Mapping[str, Any]], responder: str) -> list[str]:
+    mine = [row for row in rows if row["responder"] == responder]
+    thinking = sum(row["thinking"] for row in mine)
+    moves = sum(row["moves"] for row in mine)
+    return [
+        responder,
+        str(moves),
+        f"{1000 * thinking / max(moves, 1):.0f}",
+        f"{sum(row['playouts'] for row in mine) / max(thinking, 1e-9):.0f}",
+        str(max(row["nodes"] for row in mine)),
+        f"{max(row['peak_mib'] for row in mine):.0f}",
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

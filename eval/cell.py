@@ -1,0 +1,237 @@
+"""Comparing: one cell, an algorithm on a game with a seed and a budget.
+
+The clock runs while a contestant works, and stands still while it is made, while JAX
+compiles, and while NashConv is computed on the way. Points of the curve are at 1, 2, 5,
+10 ... iterations, or at these shares of the time.
+"""
+
+import datetime
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from eval import catalogue, conditions
+from eval.contestants import Arena, Contestant, Entry, MissingError, enter
+from eval.exact import ExactJudge
+
+__all__ = ["Budget", "Cell", "CellKey", "run_cell"]
+
+# In between the clock is looked at about so often, in seconds.
+_CHUNK_SECONDS = 0.5
+# A run from the beginning is only tried if it should take this share of the budget.
+_AIM = 0.9
+_SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+_MOST_ITERATIONS = 2**31 - 1
+
+
+class Budget(NamedTuple):
+    """How long an algorithm may work: one of the two is None.
+
+    Attributes:
+      seconds: of working.
+      iterations: of each algorithm, whatever one is to it.
+    """
+
+    seconds: float | None
+    iterations: int | None
+
+    def looks(self) -> list[float]:
+        """Where NashConv is computed: seconds, or iterations."""
+        if self.seconds is not None:
+            return [share * self.seconds for share in _SHARES]
+        assert self.iterations is not None
+        most, looks, step = self.iterations, [], 1
+        while step < most:
+            looks += [float(n * step) for n in (1, 2, 5) if n * step < most]
+            step *= 10
+        return [*looks, float(most)]
+
+    def text(self) -> str:
+        """For people."""
+        if self.seconds is not None:
+            return f"{self.seconds:g} second{'' if self.seconds == 1 else 's'}"
+        return f"{self.iterations:,} iteration{'' if self.iterations == 1 else 's'}"
+
+
+class CellKey(NamedTuple):
+    """What tells cells of a comparison apart."""
+
+    game: str
+    algorithm: str
+    seed: int
+
+
+class Cell(NamedTuple):
+    """A cell to run: `CellKey` and `Budget`."""
+
+    game: str
+    algorithm: str
+    seed: int
+    seconds: float | None
+    iterations: int | None
+
+    @property
+    def key(self) -> CellKey:
+        return CellKey(self.game, self.algorithm, self.seed)
+
+    @property
+    def budget(self) -> Budget:
+        return Budget(self.seconds, self.iterations)
+
+
+class _Point(NamedTuple):
+    seconds: float
+    iterations: int | None
+    nash_conv: float
+
+
+# The last game only: games may be large.
+_arenas: dict[str, tuple[Arena, ExactJudge]] = {}
+
+
+def run_cell(cell: Cell) -> dict[str, Any]:
+    """Runs a cell; returns its line of `results.jsonl`, whatever happens.
+
+    A cell that fails has an `error`; one that cannot run here has `missing`, the
+    reason. Both have no numbers.
+    """
+    started = time.perf_counter()
+    record: dict[str, Any] = {
+        **cell.key._asdict(),
+        "seconds": None,
+        "iterations": None,
+        "nash_conv": None,
+        "game_value": None,
+        "error": None,
+    }
+    try:
+        entry = catalogue.find(cell.algorithm)
+        reason = catalogue.why_missing(entry)
+        if reason is not None:
+            raise MissingError(reason)
+        record.update(_measure(entry, cell))
+    except MissingError as reason:
+        record["missing"] = str(reason)
+    except Exception as error:
+        # Whatever an algorithm does wrong, the others go on.
+        first = (str(error).strip().splitlines() or ["no message"])[0]
+        record["error"] = f"{type(error).__name__}: {first}"
+    record["machine"] = conditions.machine()
+    now = datetime.datetime.now(datetime.UTC)
+    record["finished"] = now.isoformat(timespec="seconds")
+    record["wall_seconds"] = round(time.perf_counter() - started, 4)
+    return record
+
+
+def _measure(entry: Entry, cell: Cell) -> dict[str, Any]:
+    arena, judge = _enter(cell.game)
+    started = time.perf_counter()
+    contestant = entry.make(arena, cell.seed)
+    made = time.perf_counter() - started
+    compiled = contestant.compile_seconds
+    cpu = time.process_time()
+    points, worked = _follow(entry, contestant, cell.budget, judge)
+    cpu = time.process_time() - cpu
+    verdict = judge.final(contestant.strategy())
+    curve = [list(point) for point in points]
+    # The last point is what is judged with all care.
+    curve.append([points[-1].seconds, points[-1].iterations, verdict.nash_conv])
+    del curve[-2]
+    return {
+        "seconds": worked,
+        "iterations": points[-1].iterations,
+        "nash_conv": verdict.nash_conv,
+        "game_value": verdict.game_value,
+        "judge": verdict.by,
+        "judge_reason": verdict.reason,
+        "curve": curve,
+        "curve_judge": judge.way_by,
+        "setup_seconds": made - compiled + (arena.walk_seconds if entry.ours else 0.0),
+        "compile_seconds": contestant.compile_seconds,
+        "cpu_seconds": cpu,
+        "note": contestant.note,
+    }
+
+
+def _enter(game: str) -> tuple[Arena, ExactJudge]:
+    if game not in _arenas:
+        _arenas.clear()
+        arena = enter(game)
+        _arenas[game] = arena, ExactJudge(arena)
+    return _arenas[game]
+
+
+def _follow(
+    entry: Entry, contestant: Contestant, budget: Budget, judge: ExactJudge
+) -> tuple[list[_Point], float]:
+    """Lets a contestant work; the curve, and the seconds of its last strategy."""
+    steps = {"iterates": _iterate, "restarts": _restart, "once": _once}[entry.way]
+    points: list[_Point] = []
+    for seconds, iterations, last in steps(entry, contestant, budget):
+        nash_conv = float("nan")
+        if not last:
+            nash_conv = judge.on_the_way(contestant.strategy())
+        points.append(_Point(seconds, iterations, nash_conv))
+    return points, points[-1].seconds
+
+
+_Steps = Iterator[tuple[float, int | None, bool]]
+
+
+def _iterate(entry: Entry, contestant: Contestant, budget: Budget) -> _Steps:
+    """Yields (seconds, iterations, whether it was the last) at each look."""
+    looks = budget.looks()
+    seconds, done = 0.0, 0
+    for look in looks:
+        before = done
+        while True:
+            if budget.seconds is not None:
+                room = (look - seconds) * done / seconds if seconds else 1.0
+                over = seconds >= look
+            else:
+                room, over = look - done, done >= look
+            if over:
+                break
+            rate = done / seconds if seconds else 1.0
+            chunk = min(room, rate * _CHUNK_SECONDS, 4.0 * max(done, 1))
+            count = max(1, min(int(chunk), _MOST_ITERATIONS))
+            seconds += _clocked(contestant, count)
+            done += count
+        last = look == looks[-1]
+        if done > before or last:
+            yield seconds, done, last
+
+
+def _restart(entry: Entry, contestant: Contestant, budget: Budget) -> _Steps:
+    """The same; every point is a run of its own."""
+    if budget.iterations is not None:
+        for look in budget.looks():
+            count = max(entry.least, int(look))
+            if look == budget.iterations or count == int(look):
+                seconds = _clocked(contestant, count)
+                yield seconds, count, look == budget.iterations
+        return
+    assert budget.seconds is not None
+    count, limit = entry.least, budget.seconds
+    while True:
+        seconds = _clocked(contestant, count)
+        # As many as fit, by what this run took; longer runs are quicker an iteration.
+        fit = int(_AIM * limit / max(seconds, 1e-9) * count)
+        following = min(4 * count, fit, _MOST_ITERATIONS)
+        last = following < 1.3 * count
+        yield seconds, count, last
+        if last:
+            return
+        count = following
+
+
+def _once(entry: Entry, contestant: Contestant, budget: Budget) -> _Steps:
+    seconds = _clocked(contestant, 1)
+    # What one iteration is, it says itself, where that means anything.
+    yield seconds, getattr(contestant, "iterations", None), True
+
+
+def _clocked(contestant: Contestant, iterations: int) -> float:
+    started = time.perf_counter()
+    own = contestant.run(iterations)
+    return time.perf_counter() - started if own is None else own

@@ -1,0 +1,143 @@
+"""The command `show`: look inside a strategy from a file."""
+
+import argparse
+import pathlib
+from collections.abc import Sequence
+
+import spiel_cr
+from eval import show, tree_page
+from eval.command import Commands, add_command
+from eval.page import plain
+from eval.run_folder import write_text
+from spiel_cr import policy as policy_lib
+from spiel_cr import solving, storage
+
+__all__ = ["add_commands"]
+
+_EPILOG = """columns:
+  own      probability that the player's own actions lead to the information state
+  others   the same of opponent and chance
+  value    counterfactual value under the policy: the player's utility from there on,
+           weighted by `others`, in the game's units
+  gain     how much more a best response from there on would get, weighted alike
+  actions  name, probability, and the counterfactual value of taking it
+
+examples:
+  spiel-cr solve --game kuhn_poker --save out/kuhn.npz
+  spiel-cr show --policy out/kuhn.npz --game kuhn_poker
+  spiel-cr show --policy out/kuhn.npz --game kuhn_poker --html out/kuhn.html"""
+
+_SORTS = ("game", "reach", "gain")
+
+
+def add_commands(commands: Commands) -> None:
+    """Adds the command of this file."""
+    text = "look inside a policy: probabilities, reach and values at its infosets"
+    parser = add_command(commands, "show", _show, text)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _EPILOG
+    parser.add_argument("--policy", required=True, help="file written with --save")
+    parser.add_argument("--game", required=True, help="OpenSpiel game string")
+    parser.add_argument("--player", type=int, choices=(0, 1), help="only this one's")
+    parser.add_argument(
+        "--find", metavar="TEXT", help="only information states with this text in them"
+    )
+    parser.add_argument(
+        "--sort",
+        choices=_SORTS,
+        default="game",
+        help="in the game's order, by reach of all, or by gain (default %(default)s)",
+    )
+    parser.add_argument(
+        "--limit",
+        type=int,
+        default=40,
+        metavar="N",
+        help="so many at most for each player (default %(default)s)",
+    )
+    parser.add_argument(
+        "--html", metavar="FILE", help="write the tree as a page to walk through"
+    )
+
+
+def _show(arguments: argparse.Namespace) -> dict[str, object]:
+    solving.check_iterations(arguments.limit, name="limit")
+    if arguments.html:
+        storage.check_writable(arguments.html)
+    tree = solving.as_compiled(arguments.game, observed=True)
+    policy = spiel_cr.load_policy(arguments.policy, tree)
+    strategy = policy_lib.behaviour_from_policy(tree, policy)
+    views = show.look(tree, strategy)
+    chosen = []
+    for player, own in enumerate(views):
+        if arguments.player in (None, player):
+            found = _choose(own, arguments.find, arguments.sort)
+            _print_player(player, len(own), found, arguments.limit)
+            chosen += found[: arguments.limit]
+    report: dict[str, object] = {
+        "game": str(tree.game),
+        "policy": arguments.policy,
+        "infosets": [_as_json(view) for view in chosen],
+    }
+    if arguments.html:
+        target = pathlib.Path(arguments.html)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        page = tree_page.tree_page(
+            tree,
+            strategy,
+            views,
+            title=f"A policy for {tree.game}",
+            lead=f"{arguments.policy}: {len(tree.histories):,} histories, "
+            f"{len(views[0]):,} and {len(views[1]):,} information states",
+        )
+        write_text(target, page)
+        print(f"page: {target}")
+        report["html"] = str(target)
+    return report
+
+
+def _choose(
+    views: Sequence[show.InfosetView], find: str | None, sort: str
+) -> list[show.InfosetView]:
+    found = [v for v in views if find is None or find.lower() in v.key.lower()]
+    if sort == "reach":
+        found.sort(key=lambda view: -view.own_reach * view.others_reach)
+    elif sort == "gain":
+        found.sort(key=lambda view: -view.gain)
+    return found
+
+
+def _print_player(
+    player: int, total: int, views: Sequence[show.InfosetView], limit: int
+) -> None:
+    print(f"player {player}: {len(views):,} of {total:,} information states")
+    print(f"{'own':>10}{'others':>10}{'value':>11}{'gain':>10}  information state")
+    for view in views[:limit]:
+        numbers = (view.own_reach, view.others_reach, view.value)
+        line = "".join(
+            f"{_number(value):>{width}}"
+            for value, width in zip(numbers, (10, 10, 11), strict=True)
+        )
+        key = " / ".join(part for part in view.key.splitlines() if part.strip())
+        print(f"{line}{_number(max(view.gain, 0.0)):>10}  {key}")
+        actions = "   ".join(
+            f"{action.name} {action.probability:.4f} ({_number(action.value)})"
+            for action in view.actions
+        )
+        print(f"{'':43}{actions}")
+    if len(views) > limit:
+        print(f"  ... {len(views) - limit:,} more; raise --limit, or use --find")
+    print()
+
+
+def _number(value: float) -> str:
+    # Beyond rounding there is nothing to read.
+    return "0" if abs(value) < 1e-12 else plain(value, 4)
+
+
+def _as_json(view: show.InfosetView) -> dict[str, object]:
+    return {
+        **view._asdict(),
+        "gain": view.gain,
+        "actions": [action._asdict() for action in view.actions],
+    }

@@ -1,0 +1,48 @@
+"""Comparing: the conditions of a run: machine and versions."""
+
+import functools
+import os
+import pathlib
+import platform
+from importlib import metadata
+
+from spiel_cr import storage
+
+__all__ = ["machine", "optional_versions", "versions"]
+
+_OPTIONAL = ("jaxlib", "flax", "optax", "cvxpy", "ray")
+
+
+@functools.cache
+def machine() -> str:
+    """This machine in one line: processor, cores, system."""
+    return (
+        f"{_cpu_model()}, {os.cpu_count()} cores, {platform.system()} "
+        f"{platform.machine()}"
+    )
+
+
+def versions() -> dict[str, str]:
+    """Of everything that can change a result."""
+    return {"python": platform.python_version(), **storage.versions()}
+
+
+def optional_versions() -> dict[str, str]:
+    """Of packages that decide what can run, where they are installed."""
+    found = {}
+    for package in _OPTIONAL:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _cpu_model() -> str:
+    try:
+        for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()

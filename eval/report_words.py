@@ -1,0 +1,193 @@
+"""Comparing: what a report says in words, the same in HTML and in Markdown."""
+
+import math
+import shlex
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from eval import catalogue
+from eval.cell import Budget
+from eval.exact import OURS
+from eval.page import number
+from eval.summary import GameSummary, Row
+
+__all__ = ["Words", "command", "words_of"]
+
+
+class Words(NamedTuple):
+    """Sentences and facts about a run.
+
+    Attributes:
+      title: of the report.
+      lead: a sentence under it.
+      method: paragraphs on how numbers were obtained.
+      facts: (name, value) about machine and versions.
+      command: which repeats the run.
+    """
+
+    title: str
+    lead: str
+    method: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
+    command: str
+
+    @staticmethod
+    def of_game(summary: GameSummary) -> list[str]:
+        """What stands out in a game."""
+        lines = []
+        if summary.done < summary.expected:
+            lines.append(
+                f"Not finished: {summary.done} of {summary.expected} cells are there."
+            )
+        ours, theirs = summary.best(ours=True), summary.best(ours=False)
+        both = [row for row in (ours, theirs) if row is not None]
+        if both:
+            best = min(both, key=lambda row: row.nash_conv.median)
+            line = f"Lowest NashConv of the iterative solvers: {_named(best)}"
+            other = theirs if best is ours else ours
+            if other is not None:
+                whose = "bundled with OpenSpiel" if best is ours else "ours"
+                line += f"; of those {whose}: {_named(other)}{_ratio(best, other)}"
+            lines.append(f"{line}.")
+        exact = summary.exact
+        if exact is not None:
+            lines.append(
+                f"The game's value for player 0 is "
+                f"{number(exact.game_value.median, 8)}, by linear programming "
+                f"(NashConv {number(exact.nash_conv.median)})."
+            )
+        if any(OURS in row.judges for row in summary.rows):
+            lines.append(
+                "NashConv was computed by spiel_cr's own exact best response here, "
+                "since OpenSpiel's tool cannot: see the column of judges."
+            )
+        return lines
+
+
+def words_of(
+    settings: dict[str, Any],
+    records: Sequence[dict[str, Any]],
+    summaries: Sequence[GameSummary],
+    out: str,
+) -> Words:
+    """The words for a run.
+
+    Args:
+      settings: of the run.
+      records: its cells.
+      summaries: one a game.
+      out: its folder, for the command.
+    """
+    budget = Budget(**settings["budget"])
+    games = settings["games"]
+    what = games[0] if len(games) == 1 else f"{len(games)} games"
+    rows = len({row.algorithm for summary in summaries for row in summary.rows})
+    seeds = settings["seeds"]
+    lead = (
+        f"{rows} algorithms, {budget.text()} each, "
+        f"{'one seed' if seeds == 1 else f'{seeds} seeds for those that sample'}. "
+        f"NashConv is the sum of both players' gains from exact best responses, in the "
+        f"game's units; 0 is an equilibrium."
+    )
+    return Words(
+        title=f"Comparison on {what}",
+        lead=lead,
+        method=_method(settings, records, budget),
+        facts=_facts(settings, records),
+        command=command(settings, out),
+    )
+
+
+def command(settings: dict[str, Any], out: str) -> str:
+    """The line for a shell that repeats a run."""
+    parts = ["spiel-cr", "compare"]
+    for game in settings["games"]:
+        parts += ["--game", game]
+    names = settings["algorithms"]
+    if names == list(catalogue.GROUPS["default"]):
+        names = ["default"]
+    parts += ["--algorithms", ";".join(names)]
+    for name, value in settings["budget"].items():
+        if value is not None:
+            parts += [f"--{name}", f"{value:g}" if name == "seconds" else str(value)]
+    parts += ["--seeds", str(settings["seeds"])]
+    if settings["workers"] == "ray":
+        parts.append("--ray")
+    else:
+        parts += ["--workers", str(settings["workers"])]
+    return shlex.join([*parts, "--out", out])
+
+
+def _named(row: Row) -> str:
+    return f"{row.title}, {number(row.nash_conv.median)}"
+
+
+def _ratio(best: Row, other: Row) -> str:
+    low, high = best.nash_conv.median, other.nash_conv.median
+    if low <= 0 or high / low < 1.05:
+        return ""
+    factor = high / low
+    shown = f"{factor:.1f}" if factor < 10 else f"{float(f'{factor:.2g}'):,.0f}"
+    if factor >= 1e6:
+        shown = f"10^{math.log10(factor):.0f}"
+    return f", {shown} times as much"
+
+
+def _method(
+    settings: dict[str, Any], records: Sequence[dict[str, Any]], budget: Budget
+) -> tuple[str, ...]:
+    own = [r for r in records if r.get("judge") == OURS]
+    way = sorted({r["game"] for r in records if r.get("curve_judge") == OURS})
+    judged = (
+        "Final values of NashConv and of the game come from OpenSpiel's exact tools "
+        "(pyspiel.nash_conv, pyspiel.expected_returns), which were given every "
+        "algorithm's strategy at every information state. spiel_cr's own best response "
+        "computed each of them too and had to agree to a millionth of the largest "
+        "payoff."
+    )
+    if own:
+        reasons = sorted({f"{r['game']}: {r['judge_reason']}" for r in own})
+        judged += f" Exceptions, judged by spiel_cr alone: {'; '.join(reasons)}."
+    if way:
+        judged += (
+            f" Points on the way to the final value are spiel_cr's on large games: "
+            f"{'; '.join(way)}."
+        )
+    return (
+        judged,
+        f"Each algorithm works for {budget.text()}. The clock stands still while it is "
+        f"made (set-up: for ours with the walk over the game), while JAX programs are "
+        f"compiled (where that can be told apart), and while NashConv is computed on "
+        f"the way. What one iteration is differs from algorithm to algorithm. "
+        f"Algorithms marked by single points (linear programs, players that think in a "
+        f"match) take as long as their parameters say, whatever the budget. Marks on a "
+        f"picture's lower edge are there or below: zeros and rounding errors.",
+        "Algorithms that sample run once for every seed: shown are medians, with the "
+        "least and the greatest as bands and ranges. All others run once.",
+        f"Cells ran {_where(settings)}. Most algorithms use one thread; JAX may use "
+        f"more on large games (results.jsonl has processor seconds).",
+    )
+
+
+def _where(settings: dict[str, Any]) -> str:
+    workers = settings["workers"]
+    if workers == "ray":
+        return "as tasks on Ray, one processor core each"
+    if workers == 0:
+        return "one after the other in one process"
+    return f"in {workers} worker process{'es' if workers > 1 else ''} at a time"
+
+
+def _facts(
+    settings: dict[str, Any], records: Sequence[dict[str, Any]]
+) -> tuple[tuple[str, str], ...]:
+    machines = dict.fromkeys(r["machine"] for r in records if r.get("machine"))
+    versions = {**settings["versions"], **settings["optional_versions"]}
+    dates = sorted(r["finished"] for r in records if r.get("finished"))
+    facts = [("machine", "; ".join(machines) or "unknown")]
+    if dates:
+        first, last = dates[0][:10], dates[-1][:10]
+        facts.append(("date", first if first == last else f"{first} to {last}"))
+    facts += list(versions.items())
+    facts.append(("cells", f"{len(records)}"))
+    return tuple(facts)

@@ -1,0 +1,275 @@
+"""Pictures of convergence as inline SVG: both axes logarithmic, no dependency.
+
+Colours are CSS variables, so that a page can be light or dark; a picture that stands
+alone brings its own.
+"""
+
+import html
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+__all__ = ["PALETTE_DARK", "PALETTE_LIGHT", "Series", "chart", "mark", "variables"]
+
+# Told apart by people with any colour vision as far as ten colours can be, and dark or
+# light enough for their background.
+PALETTE_LIGHT = (
+    "#0b5cad",
+    "#c2410c",
+    "#047857",
+    "#9d174d",
+    "#6d28d9",
+    "#8a6100",
+    "#0e7490",
+    "#b91c1c",
+    "#4d7c0f",
+    "#475569",
+)
+PALETTE_DARK = (
+    "#6cb2ff",
+    "#ff9f5a",
+    "#4fd6a2",
+    "#ff8fc0",
+    "#b79cff",
+    "#f2c94c",
+    "#5fd4e8",
+    "#ff8585",
+    "#b4db5a",
+    "#b3bfce",
+)
+_SHAPES = ("circle", "square", "diamond", "triangle")
+# Below this share of the largest value, numbers are rounding.
+_FLOOR = 1e-13
+
+
+class Series(NamedTuple):
+    """A curve.
+
+    Attributes:
+      number: decides colour and mark.
+      label: for people.
+      points: (x, y, least y, greatest y); x and y positive, or 0 for "below the axis".
+      strong: a thicker, unbroken line.
+      joined: whether a line joins the points.
+    """
+
+    number: int
+    label: str
+    points: Sequence[tuple[float, float, float, float]]
+    strong: bool
+    joined: bool
+
+
+class _Frame(NamedTuple):
+    """The plane of a picture: its box in pixels, its ends as powers of ten."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    x: tuple[float, float]
+    y: tuple[float, float]
+
+    def at_x(self, value: float) -> float:
+        low, high = self.x
+        share = (_log(value, low) - low) / (high - low)
+        return self.left + min(max(share, 0.0), 1.0) * (self.right - self.left)
+
+    def at_y(self, value: float) -> float:
+        low, high = self.y
+        share = (_log(value, low) - low) / (high - low)
+        return self.bottom - min(max(share, 0.0), 1.0) * (self.bottom - self.top)
+
+
+def chart(
+    series: Sequence[Series],
+    *,
+    title: str,
+    x_label: str,
+    y_label: str,
+    width: int = 640,
+    height: int = 420,
+    alone: bool = False,
+) -> str:
+    """An `<svg>` element.
+
+    Args:
+      series: curves; those without points are left out.
+      title: read by screen readers.
+      x_label, y_label: of the axes.
+      width, height: of its coordinates; it scales.
+      alone: a file of its own: with colours, background, and a legend on the right.
+    """
+    series = [one for one in series if one.points]
+    legend = 15 * (len(series) + 1) if alone else 0
+    side = 400 if alone else 0
+    height = max(height, legend + 20)
+    frame = _frame(series, width, height)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" role="img" '
+        f'viewBox="0 0 {width + side} {height}" aria-label="{_text(title)}">',
+        f"<title>{_text(title)}</title>",
+    ]
+    if alone:
+        parts.append(f"<style>svg{{{variables(PALETTE_LIGHT)}}}{_STYLE}</style>")
+        parts.append(f'<rect width="{width + side}" height="{height}" fill="#fff"/>')
+    parts += _axes(frame, x_label, y_label)
+    for one in sorted(series, key=lambda s: s.strong):
+        parts.append(_curve(frame, one))
+    if alone:
+        for row, one in enumerate(series):
+            y = 24 + 15 * row
+            parts.append(
+                f'<g class="series s{one.number}" transform="translate({width + 8},'
+                f'{y})">{mark(one.number, one.strong, inner=True)}'
+                f'<text class="label" x="30" y="4">{_text(one.label)}</text></g>'
+            )
+    parts.append("</svg>")
+    return "".join(parts)
+
+
+def mark(number: int, strong: bool, *, inner: bool = False) -> str:
+    """The line and mark of a series, for legends; `inner`: without `<svg>` around."""
+    style = "" if strong else " thin"
+    content = (
+        f'<path class="line{style}" style="stroke:{_colour(number)}" d="M0 0H24"/>'
+        f"{_shape(number, 12, 0)}"
+    )
+    if inner:
+        return content
+    return (
+        f'<svg class="key" viewBox="-2 -6 28 12" width="28" height="12" '
+        f'aria-hidden="true">{content}</svg>'
+    )
+
+
+def variables(palette: Sequence[str]) -> str:
+    """The palette as CSS variables."""
+    return "".join(f"--c{n}:{colour};" for n, colour in enumerate(palette))
+
+
+_STYLE = (
+    "text{font:12px system-ui,sans-serif;fill:#1f2933}"
+    ".grid{stroke:#d5dbe1;stroke-width:1}.axis{stroke:#66727f;fill:none}"
+    ".line{fill:none;stroke-width:2.4}.line.thin{stroke-width:1.3;"
+    "stroke-dasharray:5 3}.band{opacity:.14}.axislabel{font-weight:600}"
+)
+
+
+def _text(text: str) -> str:
+    return html.escape(text, quote=True)
+
+
+def _log(value: float, low: float) -> float:
+    return math.log10(value) if value > 0 else low
+
+
+def _frame(series: Sequence[Series], width: int, height: int) -> _Frame:
+    xs = [x for one in series for x, *_ in one.points if x > 0]
+    ys = [y for one in series for _, *own in one.points for y in own if y > 0]
+    high = max(ys, default=1.0)
+    ys = [y for y in ys if y >= _FLOOR * high]
+    return _Frame(
+        60, 12, width - 14, height - 48, _ends(xs or [1.0]), _ends(ys or [1.0])
+    )
+
+
+def _ends(values: Sequence[float]) -> tuple[float, float]:
+    """Powers of ten with a little room around the values, at least one apart."""
+    low, high = math.log10(min(values)), math.log10(max(values))
+    room = max(0.04 * (high - low), (1.0 - (high - low)) / 2, 0.05)
+    return low - room, high + room
+
+
+def _axes(frame: _Frame, x_label: str, y_label: str) -> list[str]:
+    parts = ['<g class="axes">']
+    across = frame.right - frame.left
+    for power in _ticks(frame.x, int(across / 52)):
+        x = frame.at_x(10.0**power)
+        parts.append(
+            f'<path class="grid" d="M{x:.1f} {frame.top}V{frame.bottom}"/>'
+            f'<text x="{x:.1f}" y="{frame.bottom + 17}" text-anchor="middle">'
+            f"{_power(power)}</text>"
+        )
+    for power in _ticks(frame.y, int((frame.bottom - frame.top) / 26)):
+        y = frame.at_y(10.0**power)
+        parts.append(
+            f'<path class="grid" d="M{frame.left} {y:.1f}H{frame.right}"/>'
+            f'<text x="{frame.left - 7}" y="{y + 4:.1f}" text-anchor="end">'
+            f"{_power(power)}</text>"
+        )
+    middle, centre = (frame.left + frame.right) / 2, (frame.top + frame.bottom) / 2
+    parts.append(
+        f'<path class="axis" d="M{frame.left} {frame.top}V{frame.bottom}'
+        f'H{frame.right}"/>'
+        f'<text class="axislabel" x="{middle}" y="{frame.bottom + 38}" '
+        f'text-anchor="middle">{_text(x_label)}</text>'
+        f'<text class="axislabel" transform="translate(14 {centre}) rotate(-90)" '
+        f'text-anchor="middle">{_text(y_label)}</text></g>'
+    )
+    return parts
+
+
+def _ticks(ends: tuple[float, float], most: int) -> list[int]:
+    """Whole powers of ten in between, evenly left out where they are too many."""
+    whole = list(range(math.ceil(ends[0]), math.floor(ends[1]) + 1))
+    step = max(1, math.ceil(len(whole) / max(most, 1)))
+    return [power for power in whole if power % step == 0]
+
+
+def _power(power: int) -> str:
+    if -3 <= power <= 3:
+        return f"{10.0**power:g}"
+    return (
+        f'10<tspan dy="-5" font-size="9">{"−" if power < 0 else ""}{abs(power)}</tspan>'
+    )
+
+
+def _colour(number: int) -> str:
+    return f"var(--c{number % len(PALETTE_LIGHT)})"
+
+
+def _curve(frame: _Frame, one: Series) -> str:
+    places = [(frame.at_x(x), frame.at_y(y)) for x, y, *_ in one.points]
+    colour = _colour(one.number)
+    parts = [f'<g class="series s{one.number}">']
+    if any(high > low for _, _, low, high in one.points):
+        upper = [
+            f"{frame.at_x(x):.1f} {frame.at_y(h):.1f}" for x, _, _, h in one.points
+        ]
+        lower = [
+            f"{frame.at_x(x):.1f} {frame.at_y(w):.1f}" for x, _, w, _ in one.points
+        ]
+        if len(places) == 1:
+            parts.append(
+                f'<path class="line" style="stroke:{colour}" '
+                f'd="M{upper[0]}L{lower[0]}"/>'
+            )
+        else:
+            outline = "L".join([*upper, *reversed(lower)])
+            parts.append(f'<path class="band" style="fill:{colour}" d="M{outline}Z"/>')
+    if one.joined and len(places) > 1:
+        line = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
+        thin = "" if one.strong else " thin"
+        parts.append(f'<path class="line{thin}" style="stroke:{colour}" d="M{line}"/>')
+    for (x, y), (value, nash_conv, *_) in zip(places, one.points, strict=True):
+        tip = f"{one.label}: {nash_conv:.3g} at {value:,.4g}"
+        parts.append(_shape(one.number, x, y, tip, big=one.strong))
+    parts.append("</g>")
+    return "".join(parts)
+
+
+def _shape(number: int, x: float, y: float, tip: str = "", big: bool = True) -> str:
+    size = 3.6 if big else 2.8
+    fill = f'class="dot" style="fill:{_colour(number)}"'
+    title = f"<title>{_text(tip)}</title>" if tip else ""
+    kind = _SHAPES[number // len(PALETTE_LIGHT) % len(_SHAPES)]
+    if kind == "circle":
+        return f'<circle {fill} cx="{x:.1f}" cy="{y:.1f}" r="{size}">{title}</circle>'
+    s = size * 1.25
+    path = {
+        "square": f"M{x - size:.1f} {y - size:.1f}h{2 * size}v{2 * size}h{-2 * size}Z",
+        "diamond": f"M{x:.1f} {y - s:.1f}l{s} {s}l{-s} {s}l{-s} {-s}Z",
+        "triangle": f"M{x:.1f} {y - s:.1f}l{s} {1.8 * s:.2f}h{-2 * s}Z",
+    }[kind]
+    return f'<path {fill} d="{path}">{title}</path>'

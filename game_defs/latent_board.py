@@ -1,0 +1,135 @@
+"""The rules of `latent_tic_tac_toe`, as functions of one integer, the board.
+
+They take numpy arrays of int64 just as well, elementwise. The bits of a board, from the
+lowest: nine for the cells that player 0 marked first, nine for those of player 1, nine
+for the cells that player 0 marked later than player 1, nine for the opposite, nine for
+the last mark, the number of moves modulo 2. The empty board is 0; cell 3 * row + column
+is bit 3 * row + column.
+"""
+
+from typing import TypeVar
+
+import numpy as np
+
+__all__ = [
+    "CELLS_OF",
+    "FULL",
+    "HAS_LINE",
+    "HIDDEN",
+    "LATER",
+    "LETTERS",
+    "LINES",
+    "NUM_CELLS",
+    "SIZE",
+    "TURN",
+    "cells_of",
+    "is_over",
+    "known_map",
+    "legal_cells",
+    "play",
+    "public_part",
+    "utility",
+]
+
+NUM_CELLS = 9
+FULL = (1 << NUM_CELLS) - 1
+LINES = (
+    *(0b111 << 3 * row for row in range(3)),
+    *(0b1001001 << column for column in range(3)),
+    0b100010001,
+    0b001010100,
+)
+# What a set of cells is worth, for all 512 of them: has it a line, and its size.
+HAS_LINE = tuple(
+    int(any(cells & line == line for line in LINES)) for cells in range(FULL + 1)
+)
+SIZE = tuple(cells.bit_count() for cells in range(FULL + 1))
+
+LATER = 2 * NUM_CELLS  # shift to the cells marked later than the opponent
+_LAST = 4 * NUM_CELLS  # shift to the last mark
+TURN = 5 * NUM_CELLS  # shift to the player to move, unless the game is over
+
+CELLS_OF = tuple(
+    tuple(cell for cell in range(NUM_CELLS) if cells >> cell & 1)
+    for cells in range(FULL + 1)
+)
+LETTERS = "xo"  # of the players
+HIDDEN = "?"  # for a cell that is not shown
+
+# A board or a set of cells, as bits; or an array of them, int64.
+_Bits = TypeVar("_Bits", int, np.ndarray)
+
+
+def legal_cells(board: _Bits) -> _Bits:
+    """Returns the cells that are empty as far as the player to move knows."""
+    own_shift = NUM_CELLS * (board >> TURN)
+    own = board >> own_shift
+    other = board >> (NUM_CELLS - own_shift)
+    hidden = board >> _LAST
+    return FULL & ~(own | (other & ~hidden))
+
+
+def play(board: _Bits, mark: _Bits) -> _Bits:
+    """Returns the board after a mark on a legal cell, given as its bit."""
+    own_shift = NUM_CELLS * (board >> TURN)
+    later = mark & (board >> (NUM_CELLS - own_shift))
+    kept = board & ((1 << _LAST) - 1)
+    turn = ((board >> TURN) ^ 1) << TURN
+    first = (mark ^ later) << own_shift
+    return kept | first | (later << (own_shift + LATER)) | (mark << _LAST) | turn
+
+
+def cells_of(board: _Bits, player: int, keep: bool) -> _Bits:
+    """Returns the cells that belong to a player, hidden ones included."""
+    first = board >> (NUM_CELLS * player)
+    if keep:
+        return (first | (first >> LATER)) & FULL
+    return first & FULL
+
+
+def known_map(board: _Bits, player: int, keep: bool) -> _Bits:
+    """Returns what the player to move has on its own map, in whatever order it came.
+
+    Nine bits for its own cells, then nine for those of the opponent that it knows of. A
+    cell that both have marked is its own, if the variant lets it keep such a cell.
+    """
+    own = cells_of(board, player, keep)
+    other = (public_part(board) >> (NUM_CELLS * (1 - player))) & FULL
+    return own | ((other & ~own) << NUM_CELLS)
+
+
+def utility(board: _Bits, keep: bool) -> _Bits:
+    """Returns player 0's utility if the game is over: 1, 0 or -1."""
+    line0 = _look_up(HAS_LINE, cells_of(board, 0, keep))
+    line1 = _look_up(HAS_LINE, cells_of(board, 1, keep))
+    return line0 - line1
+
+
+def is_over(board: _Bits, keep: bool) -> _Bits:
+    """Returns 1 if the game is over, else 0."""
+    cells0 = cells_of(board, 0, keep)
+    cells1 = cells_of(board, 1, keep)
+    # It is player 0's turn again once player 1 has replied.
+    replied = (board >> TURN) ^ 1
+    line = _look_up(HAS_LINE, cells1) | (_look_up(HAS_LINE, cells0) & replied)
+    if not keep:
+        return line | ((cells0 | cells1) == FULL)
+    shown = public_part(board)
+    count0 = _look_up(SIZE, cells0) + _look_up(SIZE, (shown >> NUM_CELLS) & FULL)
+    count1 = _look_up(SIZE, cells1) + _look_up(SIZE, shown & FULL)
+    return line | (count0 >= NUM_CELLS - 1) | (count1 >= NUM_CELLS - 1)
+
+
+def public_part(board: _Bits) -> _Bits:
+    """Returns the board without the last mark: what both players have seen."""
+    before_last = NUM_CELLS * ((board >> TURN) ^ 1)
+    last = (board >> _LAST) & FULL
+    hidden = (last << before_last) | (last << (before_last + LATER))
+    return board & ~hidden & ((1 << _LAST) - 1)
+
+
+def _look_up(table: tuple[int, ...], cells: _Bits) -> _Bits:
+    """The entry of a table for a set of cells, or the entries for an array of them."""
+    if isinstance(cells, int):
+        return table[cells]
+    return np.asarray(table)[cells]

@@ -1,0 +1,175 @@
+"""The rules of `scotland_yard`: what a map settles, and moves as pure functions."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Self, TypeVar
+
+import numpy as np
+
+__all__ = [
+    "FUGITIVE_TICKETS",
+    "KINDS",
+    "STAY",
+    "Position",
+    "Rules",
+    "first_position",
+    "is_teams_turn",
+    "legal_actions",
+    "make_rules",
+    "next_detective",
+    "play",
+    "tickets_left",
+    "utility",
+]
+
+KINDS = ("taxi", "bus", "underground")
+STAY = 0  # the action of a detective that has no move
+FUGITIVE_TICKETS: tuple[int, ...] = (1, 0, 0)  # never used up
+
+_Int = TypeVar("_Int", int, np.ndarray)
+
+
+class _Shared:
+    """What never changes is shared, not copied, by the clones of a state."""
+
+    def __deepcopy__(self, memo: dict) -> Self:
+        return self
+
+
+@dataclasses.dataclass(frozen=True)
+class Rules(_Shared):
+    """What does not change in a game. Nodes are numbered from 1, as in the map.
+
+    Attributes:
+      rounds: after these the fugitive has won.
+      targets: [actions], the node that an action leads to; 0 for `STAY`.
+      kinds: [actions], the index in `KINDS` of its edge and ticket; -1 for `STAY`.
+      names: [actions], for people.
+      moves: [nodes + 1], the actions along the edges from each node, ascending; there
+        is no node 0.
+      starts: nodes where the fugitive may start.
+      detectives: where each detective starts.
+      tickets: [kinds], what each detective has at the start.
+      shown: the rounds after which the fugitive's node is public; 0 is the start.
+    """
+
+    rounds: int
+    targets: tuple[int, ...]
+    kinds: tuple[int, ...]
+    names: tuple[str, ...]
+    moves: tuple[tuple[int, ...], ...]
+    starts: tuple[int, ...]
+    detectives: tuple[int, ...]
+    tickets: tuple[int, ...]
+    shown: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Position(_Shared):
+    """Where everybody is and has been.
+
+    Attributes:
+      path: the fugitive's nodes, the start first; empty before that is drawn.
+      trips: the detectives' actions, in turn.
+      trail: their starts and the nodes that these actions led to; the last of them, as
+        many as there are detectives, are where these are, the next to move first.
+    """
+
+    path: tuple[int, ...]
+    trips: tuple[int, ...]
+    trail: tuple[int, ...]
+
+
+def make_rules(data: Mapping[str, Any], rounds: int, detectives: int) -> Rules:
+    """Returns the rules of a game on a map, given as its file has it."""
+    arcs = set()  # (target, kind, source)
+    for kind, name in enumerate(KINDS):
+        for node, other in data[name]:
+            arcs |= {(node, kind, other), (other, kind, node)}
+    actions = sorted({(target, kind) for target, kind, _ in arcs})
+    starts = tuple(data["fugitive"])
+    known = {0} if data["start_public"] or len(starts) == 1 else set()
+    return Rules(
+        rounds=rounds,
+        targets=(0, *(target for target, _ in actions)),
+        kinds=(-1, *(kind for _, kind in actions)),
+        names=("Stay", *(f"{KINDS[k].capitalize()} to {node}" for node, k in actions)),
+        moves=tuple(
+            tuple(i for i, pair in enumerate(actions, 1) if (*pair, node) in arcs)
+            for node in range(data["nodes"] + 1)
+        ),
+        starts=starts,
+        detectives=tuple(data["detectives"][:detectives]),
+        tickets=tuple(data["tickets"][name] for name in KINDS),
+        shown=tuple(n for n in sorted(known | set(data["reveal"])) if n <= rounds),
+    )
+
+
+def first_position(rules: Rules) -> Position:
+    """Returns the position before the first move, or before the draw of the start."""
+    path = rules.starts if len(rules.starts) == 1 else ()
+    return Position(path, (), rules.detectives)
+
+
+def is_teams_turn(num_nodes: _Int, num_trips: _Int, team: int) -> bool | np.ndarray:
+    """Returns whether a detective is to move; arrays are taken elementwise.
+
+    Args:
+      num_nodes: nodes of the fugitive's path, the start included.
+      num_trips: moves of detectives so far.
+      team: number of detectives.
+    """
+    return num_trips < (num_nodes - 1) * team
+
+
+def next_detective(rules: Rules, position: Position) -> int | None:
+    """Which detective is to move; None if it is the fugitive's turn."""
+    num_trips, team = len(position.trips), len(rules.detectives)
+    turn = is_teams_turn(len(position.path), num_trips, team)
+    return num_trips % team if turn else None
+
+
+def tickets_left(rules: Rules, position: Position, number: int) -> tuple[int, ...]:
+    """How many tickets of each kind a detective still has."""
+    trips = position.trips[number :: len(rules.detectives)]
+    used = [rules.kinds[action] for action in trips]
+    return tuple(had - used.count(kind) for kind, had in enumerate(rules.tickets))
+
+
+def legal_actions(rules: Rules, position: Position) -> list[int]:
+    """Returns the actions of the one to move, ascending; a fugitive may have none."""
+    number = next_detective(rules, position)
+    occupied = position.trail[-len(rules.detectives) :]
+    if number is None:
+        node, tickets = position.path[-1], FUGITIVE_TICKETS
+    else:
+        node, tickets = occupied[0], tickets_left(rules, position, number)
+    free = [
+        action
+        for action in rules.moves[node]
+        if tickets[rules.kinds[action]] and rules.targets[action] not in occupied
+    ]
+    return free if free or number is None else [STAY]
+
+
+def play(rules: Rules, position: Position, action: int) -> Position:
+    """Returns the position after a legal action, or the draw of a start."""
+    path, trips, trail = position.path, position.trips, position.trail
+    if not path:
+        return Position((rules.starts[action],), trips, trail)
+    # STAY has no target: the node where that detective was last, and is.
+    target = rules.targets[action] or trail[-len(rules.detectives)]
+    if next_detective(rules, position) is None:
+        return Position((*path, target), trips, trail)
+    return Position(path, (*trips, action), (*trail, target))
+
+
+def utility(rules: Rules, position: Position) -> int:
+    """Returns the fugitive's utility: 1 or -1 at the end, 0 before."""
+    if position.path[-1] in position.trail[-len(rules.detectives) :]:
+        return -1
+    if next_detective(rules, position) is not None:
+        return 0
+    if len(position.path) > rules.rounds:
+        return 1
+    return 0 if legal_actions(rules, position) else -1

@@ -1,0 +1,110 @@
+"""Third stage: what a player believes, on a compiled game.
+
+The opponent's policy is fixed and known. Then the probability of a history given what
+the responder knows is chance times the opponent's reach, normalised: the responder's
+own reach is the same at all histories of its infoset and cancels (perfect recall).
+"""
+
+import numpy as np
+
+from spiel_cr import policy as policy_lib
+from spiel_cr import tree as tree_lib
+
+__all__ = ["beliefs", "check_behaviour", "transitions", "weights"]
+
+
+def check_behaviour(
+    tree: tree_lib.CompiledGame, player: int, behaviour: np.ndarray
+) -> np.ndarray:
+    """Returns one player's strategy, float64 [S], or raises ValueError."""
+    if player not in (0, 1):
+        raise ValueError(f"player={player!r} must be 0 or 1")
+    decisions = tree.infosets[player].decisions
+    behaviour = np.asarray(behaviour, np.float64)
+    if behaviour.shape != (decisions.num_sequences,):
+        raise ValueError(
+            f"behaviour has shape {behaviour.shape}; player {player} of {tree.game} "
+            f"has {decisions.num_sequences} sequences"
+        )
+    total = np.bincount(
+        decisions.owner[1:], weights=behaviour[1:], minlength=len(decisions)
+    )
+    # Written so that NaN fails.
+    if not ((behaviour >= 0).all() and np.allclose(total, 1, atol=1e-6)):
+        raise ValueError(
+            f"behaviour of player {player} must be probabilities: at least 0, and 1 in "
+            f"sum at each infoset"
+        )
+    return behaviour
+
+
+def weights(
+    tree: tree_lib.CompiledGame, player: int, other_behaviour: np.ndarray
+) -> np.ndarray:
+    """float64 [N], chance times the opponent's reach of each history.
+
+    Args:
+      tree: the compiled game.
+      player: the responder.
+      other_behaviour: float64 [S'], the opponent's action probabilities.
+    """
+    decisions = tree.infosets[1 - player].decisions
+    reach = policy_lib.reach_from_behaviour(decisions, other_behaviour)
+    histories = tree.histories
+    product: np.ndarray = histories.chance * reach[histories.sequence[1 - player]]
+    return product
+
+
+def beliefs(
+    tree: tree_lib.CompiledGame, player: int, other_behaviour: np.ndarray
+) -> np.ndarray:
+    """The responder's exact posterior over histories.
+
+    Args:
+      tree: the compiled game.
+      player: the responder.
+      other_behaviour: float64 [S'], the opponent's action probabilities.
+
+    Returns:
+      float64 [N], at the responder's decisions the probability of the history given its
+      infoset, 0 elsewhere. Where the opponent's policy never leads to an infoset, it is
+      taken to have played uniformly before.
+    """
+    histories = tree.histories
+    here = np.flatnonzero(histories.player == player)
+    infoset = histories.infoset[here]
+    count = len(tree.infosets[player])
+    uniform = policy_lib.uniform_behaviour(tree.infosets[1 - player].decisions)
+    result = np.zeros(len(histories))
+    for behaviour in (other_behaviour, uniform):
+        weight = weights(tree, player, behaviour)[here]
+        total = np.bincount(infoset, weights=weight, minlength=count)
+        known = np.bincount(infoset, weights=result[here], minlength=count) > 0
+        new = (total[infoset] > 0) & ~known[infoset]
+        result[here[new]] = weight[new] / total[infoset[new]]
+    return result
+
+
+def transitions(
+    tree: tree_lib.CompiledGame, player: int, other_behaviour: np.ndarray
+) -> np.ndarray:
+    """float64 [N], the probability of the move into each history where the opponent or
+    chance made it; 1 where the responder did, and at the root.
+
+    Args:
+      tree: the compiled game.
+      player: the responder.
+      other_behaviour: float64 [S'], the opponent's action probabilities.
+    """
+    histories = tree.histories
+    above = histories.parent[1:]
+    mover = histories.player[above]
+    step = np.ones(len(histories))
+    # Quotients of products of chance probabilities; never 0 / 0, since games offer no
+    # outcome without probability.
+    by_chance = histories.chance[1:] / histories.chance[above]
+    by_other = other_behaviour[histories.sequence[1 - player][1:]]
+    step[1:] = np.select(
+        [mover == tree_lib.CHANCE, mover == 1 - player], [by_chance, by_other], 1.0
+    )
+    return step

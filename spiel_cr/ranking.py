@@ -1,0 +1,59 @@
+"""Second stage: numbers for what players know, equal where the knowledge is."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+__all__ = ["ranks"]
+
+
+def ranks(keys: Sequence[np.ndarray]) -> np.ndarray:
+    """Numbers rows of integers: equal numbers exactly where rows are equal.
+
+    Args:
+      keys: arrays [n] or [n, k], all of the same kind, to be read one after the other.
+
+    Returns:
+      int32 [sum of n], numbers from 0, each in use.
+    """
+    rows = np.concatenate(keys)
+    size = rows.dtype.itemsize
+    if rows.ndim == 1:
+        return _rank(rows if size == 8 else rows.astype(np.int64))
+    if size < 8:  # fewer and wider columns
+        per = 8 // size
+        rows = np.pad(rows, ((0, 0), (0, -rows.shape[1] % per))).view(np.int64)
+    code = np.zeros(len(rows), np.int64)
+    for column in rows.T:
+        code = _pair(code, column)
+    return _rank(code)
+
+
+def _pair(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """int64 [n], one integer for two of them, equal exactly where both are."""
+    while True:
+        width = int(second.max()) - int(second.min()) + 1
+        height = int(first.max()) - int(first.min()) + 1
+        if width * height < 2**63:
+            left = (first - first.min()).astype(np.int64)
+            return left * width + (second - second.min()).astype(np.int64)
+        # After this both are less than 2**31.
+        first, second = _rank(first).astype(np.int64), _rank(second).astype(np.int64)
+
+
+def _rank(values: np.ndarray) -> np.ndarray:
+    """int32 [n], 0 for the least value, 1 for the next, and so on."""
+    low = values.min()
+    width = int(values.max()) - int(low) + 1
+    if width <= 4 * len(values):
+        offset = values - low
+        used = np.zeros(width, bool)
+        used[offset] = True
+        return (np.cumsum(used, dtype=np.int32) - 1)[offset]
+    order = np.argsort(values)
+    ordered = values[order]
+    result = np.empty(len(values), np.int32)
+    changes = np.zeros(len(values), bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=changes[1:])
+    result[order] = np.cumsum(changes, dtype=np.int32)
+    return result

@@ -1,0 +1,272 @@
+"""Comparing: the judge, every bundled adapter, budgets, names, the command."""
+
+import json
+
+import games
+import numpy as np
+import pytest
+from open_spiel.python.algorithms import exploitability
+
+from eval import baselines, catalogue, cell, cli, compare, contestants, judge
+from spiel_cr import policy as policy_lib
+
+KUHN = "kuhn_poker"
+# Deep networks take half a minute; they are run by hand and where the extra is there.
+QUICK = [name for name, entry in baselines.BUNDLED.items() if not entry.modules]
+
+
+@pytest.fixture(scope="module")
+def kuhn():
+    return contestants.enter(KUHN)
+
+
+def run_cell(algorithm, iterations, seed=0, game=KUHN):
+    record = cell.run_cell(cell.Cell(game, algorithm, seed, None, iterations))
+    assert record["error"] is None, record
+    return record
+
+
+def random_strategy(tree, seed):
+    random = np.random.default_rng(seed)
+    found = []
+    for infosets in tree.infosets:
+        behaviour = np.ones(infosets.decisions.num_sequences)
+        row = 1
+        for count in infosets.decisions.num_actions:
+            behaviour[row : row + count] = random.dirichlet(np.ones(count))
+            row += count
+        found.append(behaviour)
+    return found[0], found[1]
+
+
+@pytest.mark.parametrize("name", ["kuhn", "goofspiel3_simultaneous", "rps5"])
+def test_the_judge_agrees_with_openspiels_python_tools(name):
+    arena = contestants.enter(games.BY_NAME[name].string)
+    referee = cell.ExactJudge(arena)
+    strategy = random_strategy(arena.tree, 3)
+    table = policy_lib.tabular_policy(arena.tree, strategy)
+    slow = judge.judge(arena.game, table)
+    quick = referee.final(strategy)
+    assert quick.by == "OpenSpiel"
+    assert quick.nash_conv == pytest.approx(slow.nash_conv, abs=1e-9)
+    assert quick.game_value == pytest.approx(slow.game_value, abs=1e-9)
+    assert referee.on_the_way(strategy) == pytest.approx(slow.nash_conv, abs=1e-9)
+
+
+def test_no_strategy_is_refused(kuhn):
+    first, second = random_strategy(kuhn.tree, 0)
+    first[1] += 0.1
+    with pytest.raises(ValueError, match="sum to 1.1"):
+        cell.ExactJudge(kuhn).final((first, second))
+
+
+def test_judges_that_disagree_are_an_error(kuhn, monkeypatch):
+    monkeypatch.setattr(cell.ExactJudge, "_own", lambda self, s: (1.0, 0.0))
+    with pytest.raises(ValueError, match="one of the two judges is wrong"):
+        cell.ExactJudge(kuhn).final(random_strategy(kuhn.tree, 0))
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_every_bundled_adapter(name):
+    """Runs, and does better than uniform where it is a solver."""
+    entry = catalogue.find(name)
+    record = run_cell(name, 40)
+    assert record["iterations"] == 40
+    assert len(record["curve"]) >= (3 if entry.way == "iterates" else 2)
+    assert record["curve"][-1][2] == record["nash_conv"]
+    solver = name.split("-")[1] not in ("ismcts", "q", "os")
+    assert 0 <= record["nash_conv"] < (0.75 if solver else 2.0)
+    assert record["judge"] == "OpenSpiel"
+    assert entry.how and not entry.ours
+
+
+def test_same_algorithms_are_the_same_in_every_language():
+    """CFR and CFR+ of OpenSpiel in C++ and Python, and ours, iterate by iterate."""
+    for names in (
+        ("openspiel-cfr", "openspiel-cfr-python", "cfr"),
+        ("openspiel-cfr+", "openspiel-cfr+-python", "cfr+"),
+    ):
+        curves = [run_cell(name, 20)["curve"] for name in names]
+        counts = [[point[1] for point in curve] for curve in curves]
+        assert counts == [[1, 2, 5, 10, 20]] * 3
+        values = np.array([[point[2] for point in curve] for curve in curves])
+        np.testing.assert_allclose(values, values[:1].repeat(3, axis=0), atol=1e-9)
+
+
+def test_an_adapter_gives_what_openspiel_gives(kuhn):
+    peer = baselines.bundled_cfr_plus(kuhn.game, 30)
+    slow = exploitability.nash_conv(kuhn.game, peer.policy)
+    assert run_cell("openspiel-cfr+", 30)["nash_conv"] == pytest.approx(slow, abs=1e-9)
+
+
+@pytest.mark.slow
+def test_the_jax_adapter_starts_afresh_after_compiling():
+    """In single precision the same as in C++; warming up leaves no trace."""
+    pytest.importorskip("chex")
+    curves = [
+        np.array(run_cell(name, 20)["curve"])[:, 2]
+        for name in ("openspiel-cfr+", "openspiel-cfr+-jax")
+    ]
+    np.testing.assert_allclose(curves[1], curves[0], atol=2e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["openspiel-deep-cfr", "openspiel-nfsp"])
+def test_deep_adapters(name):
+    entry = catalogue.find(name)
+    if catalogue.why_missing(entry):
+        pytest.skip(catalogue.why_missing(entry))
+    record = run_cell(name, 2)
+    assert record["iterations"] == 2 and 0 < record["nash_conv"] < 4
+    assert record["judge"] == "OpenSpiel"
+
+
+@pytest.mark.slow
+def test_the_bundled_linear_program():
+    pytest.importorskip("cvxpy")
+    record = run_cell("openspiel-lp", 1)
+    assert record["nash_conv"] == pytest.approx(0, abs=1e-6)
+    assert record["game_value"] == pytest.approx(-1 / 18, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "name", ["openspiel-os-mccfr", "openspiel-es-mccfr-python", "openspiel-q-learning"]
+)
+def test_seeds_decide_and_leave_numpys_generator_alone(name):
+    np.random.seed(5)
+    before = np.random.get_state()[1].copy()
+    first, again, other = (run_cell(name, 30, seed) for seed in (1, 1, 2))
+    assert (np.random.get_state()[1] == before).all()
+    assert first["nash_conv"] == again["nash_conv"]
+    assert first["game_value"] != other["game_value"]
+
+
+def test_q_learners_learn_the_responses_they_are_for():
+    note = run_cell("openspiel-q-learning", 3000)["note"]
+    shares = [int(word.rstrip("%")) for word in note.split() if word.endswith("%")]
+    assert len(shares) == 2 and min(shares) >= 50 and max(shares) <= 100
+
+
+def test_search_is_asked_at_every_infoset_of_any_game():
+    game = games.BY_NAME["rps5"].string
+    record = run_cell("openspiel-ismcts-python", 8, game=game)
+    assert record["note"] == "asked at 2 infosets"
+    fast = cell.run_cell(cell.Cell(game, "openspiel-ismcts", 0, None, 8))
+    assert "ResampleFromInfostate" in fast["missing"]
+    assert fast["error"] is None and fast["nash_conv"] is None
+
+
+class Metronome:
+    """Takes a second an iteration by a clock of its own."""
+
+    compile_seconds = 0.0
+    note = ""
+
+    def __init__(self, tick=1.0):
+        self.tick, self.calls = tick, []
+
+    def run(self, iterations):
+        self.calls.append(iterations)
+        return self.tick * iterations
+
+    def strategy(self):
+        return None
+
+
+class Looks:
+    def on_the_way(self, strategy):
+        return 1.0
+
+
+def follow(way, budget, tick=1.0, least=1):
+    entry = catalogue.find("cfr")._replace(way=way, least=least)
+    metronome = Metronome(tick)
+    points, seconds = cell._follow(entry, metronome, budget, Looks())
+    return metronome, points, seconds
+
+
+def test_iterations_are_kept_exactly():
+    metronome, points, _ = follow("iterates", cell.Budget(None, 300), tick=1e-4)
+    assert sum(metronome.calls) == 300
+    assert [p.iterations for p in points] == [1, 2, 5, 10, 20, 50, 100, 200, 300]
+
+
+def test_seconds_are_kept():
+    metronome, points, seconds = follow("iterates", cell.Budget(10.0, None), tick=1e-3)
+    assert seconds == pytest.approx(10.0, rel=1e-3)
+    shares = [round(point.seconds, 1) for point in points]
+    assert shares == [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0]
+    # One slow iteration is done all the same, and looked at once.
+    metronome, points, seconds = follow("iterates", cell.Budget(10.0, None), tick=60.0)
+    assert metronome.calls == [1] and len({p.iterations for p in points}) == 1
+
+
+def test_runs_from_the_beginning_fill_the_budget():
+    metronome, points, seconds = follow(
+        "restarts", cell.Budget(10.0, None), tick=1e-3, least=8
+    )
+    assert metronome.calls[0] == 8 and metronome.calls == sorted(metronome.calls)
+    assert 6.5 < seconds <= 10.0
+    assert points[-1].iterations == metronome.calls[-1]
+    metronome, points, _ = follow("restarts", cell.Budget(None, 30), least=8)
+    assert [p.iterations for p in points] == [10, 20, 30]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("cfr++", "did you mean"),
+        ("cfr;;lp", "a name is missing"),
+        ("dcfr(speed=3)", "unknown parameter 'speed'"),
+        ("resolve(gadget=cfrd)", "resolve takes"),
+        ("resolve(solver=vr-mccfr)", "full-width"),
+        ("oos(steps=3)", "unknown parameter 'steps'"),
+        ("lp(x=1)", "there is no algorithm"),
+    ],
+)
+def test_wrong_algorithms_are_refused_at_once(text, message):
+    with pytest.raises(ValueError, match=message):
+        catalogue.expand(text)
+
+
+def test_groups():
+    every = catalogue.expand("default")
+    assert set(baselines.BUNDLED) <= set(every)
+    assert catalogue.expand("bundled;default;cfr+")[0] == "openspiel-cfr"
+    assert len(set(every)) == len(every)
+    assert all(catalogue.find(name).name == name for name in every)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seeds": 0}, "seeds=0"),
+        ({"workers": -1}, "workers=-1"),
+        ({"iterations": 0}, "iterations=0"),
+    ],
+)
+def test_bad_arguments(tmp_path, options, message):
+    with pytest.raises(ValueError, match=message):
+        compare.compare(
+            [KUHN],
+            ["lp"],
+            cell.Budget(None, options.pop("iterations", 10)),
+            tmp_path / "new",
+            **{"workers": 0, **options},
+        )
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_command(tmp_path, capsys):
+    words = ["compare", "--game", KUHN, "--algorithms", "lp;openspiel-cfr;uniform"]
+    words += ["--iterations", "20", "--workers", "0", "--out", str(tmp_path), "--json"]
+    cli._run(cli._parse(["spiel-cr", *words]))
+    out = capsys.readouterr().out.splitlines()
+    found = json.loads(out[-1])
+    assert found["cells"] == 3 and found["report"].endswith("report.html")
+    (game,) = found["games"]
+    best = game["results"][0]
+    assert best["algorithm"] == "lp" and best["nash_conv"] < 1e-9
+    assert best["game_value"] == pytest.approx(-1 / 18, abs=1e-9)
+    assert game["results"][-1]["nash_conv"] == pytest.approx(11 / 12, abs=1e-9)
+    assert any("OpenSpiel CFR (C++)" in line for line in out)

@@ -1,0 +1,228 @@
+"""Comparing: runs that survive failures, kills and crashes; workers and Ray."""
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from eval import baselines, catalogue, cell, cli, compare, pool, run_folder
+
+KUHN = "kuhn_poker"
+NO_JAX = "openspiel-cfr;openspiel-cfr+;lp"
+
+
+class Broken:
+    compile_seconds, note = 0.0, ""
+
+    def __init__(self, arena, seed):
+        pass
+
+    def run(self, iterations):
+        raise RuntimeError("lost its way\nwith details")
+
+
+def go(out, algorithms=NO_JAX, iterations=10, **options):
+    return compare.compare(
+        [KUHN],
+        catalogue.expand(algorithms),
+        cell.Budget(None, iterations),
+        out,
+        **{"workers": 0, **options},
+    )
+
+
+def lines(out):
+    text = (out / run_folder.RESULTS).read_text("utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_a_failing_cell_is_recorded_and_the_others_go_on(tmp_path, monkeypatch):
+    broken = catalogue.find("openspiel-cfr")._replace(make=Broken)
+    monkeypatch.setitem(baselines.BUNDLED, "openspiel-cfr", broken)
+    result = go(tmp_path, "openspiel-cfr;openspiel-cfr+")
+    first, second = result.records
+    assert first["error"] == "RuntimeError: lost its way"
+    assert first["nash_conv"] is None
+    assert second["error"] is None and second["nash_conv"] > 0
+    assert "lost its way" in (tmp_path / "report.md").read_text("utf-8")
+    # It counts as finished, unless asked otherwise.
+    monkeypatch.undo()
+    assert go(tmp_path, "openspiel-cfr").records[0]["error"]
+    assert len(lines(tmp_path)) == 2
+    assert go(tmp_path, "openspiel-cfr", retry=True).records[0]["error"] is None
+
+
+def test_missing_ones_are_named_and_tried_again(tmp_path, monkeypatch):
+    absent = catalogue.find("openspiel-cfr")._replace(
+        modules=("nowhere",), extra="deep"
+    )
+    monkeypatch.setitem(baselines.BUNDLED, "openspiel-cfr", absent)
+    for _ in range(2):
+        (record,) = go(tmp_path, "openspiel-cfr").records
+        assert record["missing"] == (
+            "needs nowhere, not installed: pip install -e '.[deep]'"
+        )
+    assert len(lines(tmp_path)) == 1
+    monkeypatch.undo()
+    (record,) = go(tmp_path, "openspiel-cfr").records
+    assert "missing" not in record and record["nash_conv"] > 0
+
+
+def test_finished_cells_are_kept_and_not_run_again(tmp_path, monkeypatch):
+    go(tmp_path, "openspiel-cfr;openspiel-os-mccfr", seeds=2)
+    old = lines(tmp_path)
+    assert [(r["algorithm"], r["seed"]) for r in old] == [
+        ("openspiel-cfr", 0),
+        ("openspiel-os-mccfr", 0),
+        ("openspiel-os-mccfr", 1),
+    ]
+    # Half a line, as a kill leaves it: its cell was not finished.
+    file = tmp_path / run_folder.RESULTS
+    content = file.read_bytes()
+    file.write_bytes(content[: content.rstrip().rfind(b"\n") + 40])
+    ran = []
+    monkeypatch.setattr(
+        pool, "run_cell", lambda c: ran.append(c.key) or cell.run_cell(c)
+    )
+    result = go(tmp_path, "openspiel-os-mccfr;openspiel-cfr+", seeds=2)
+    assert ran == [(KUHN, "openspiel-cfr+", 0), (KUHN, "openspiel-os-mccfr", 1)]
+    assert [r["nash_conv"] for r in lines(tmp_path)[:2]] == [
+        r["nash_conv"] for r in old[:2]
+    ]
+    # The report is on all that the folder has.
+    assert len(result.records) == 4
+    assert result.settings["algorithms"][0] == "openspiel-cfr"
+
+
+def test_another_runs_folder_is_refused(tmp_path):
+    go(tmp_path, "openspiel-cfr")
+    with pytest.raises(ValueError, match="holds a run with budget"):
+        go(tmp_path, "openspiel-cfr", iterations=11)
+    (tmp_path / run_folder.SETTINGS).unlink()
+    with pytest.raises(ValueError, match="no settings.json"):
+        go(tmp_path, "openspiel-cfr")
+    (tmp_path / run_folder.SETTINGS).write_text("{")
+    with pytest.raises(ValueError, match="damaged"):
+        go(tmp_path, "openspiel-cfr")
+
+
+def test_one_run_at_a_time(tmp_path):
+    pytest.importorskip("fcntl")
+    settings = {
+        **dict(games=[], algorithms=[], seeds=1, budget={}, versions={}),
+    }
+    first = run_folder.RunFolder(tmp_path, settings)
+    with pytest.raises(ValueError, match="in use by another run"):
+        run_folder.RunFolder(tmp_path, settings)
+    first.close()
+    run_folder.RunFolder(tmp_path, settings).close()
+
+
+def test_workers_give_the_same_numbers(tmp_path):
+    names = "cfr+;openspiel-cfr;openspiel-os-mccfr;lp"
+    serial = go(tmp_path / "serial", names)
+    parallel = go(tmp_path / "parallel", names, workers=2)
+    for one, two in zip(serial.records, parallel.records, strict=True):
+        for name in ("algorithm", "iterations", "nash_conv", "game_value"):
+            assert one[name] == two[name]
+    assert not multiprocessing.active_children()
+
+
+@pytest.mark.slow
+def test_ray_gives_the_same_numbers(tmp_path):
+    pytest.importorskip("ray")
+    serial = go(tmp_path / "serial")
+    spread = go(tmp_path / "ray", ray=True)
+    for one, two in zip(serial.records, spread.records, strict=True):
+        for name in ("algorithm", "iterations", "nash_conv", "game_value"):
+            assert one[name] == two[name]
+
+
+def test_a_crash_costs_its_own_cell_only():
+    """The first worker is killed, and the second cell gets another one."""
+    endless = cell.Cell(KUHN, "openspiel-cfr", 0, 1e6, None)
+    quick = cell.Cell(KUHN, "openspiel-cfr", 0, None, 5)
+
+    def kill():
+        (process,) = multiprocessing.active_children()
+        os.kill(process.pid, signal.SIGKILL)
+
+    timer = threading.Timer(0.5, kill)
+    timer.start()
+    crashed, good = pool.run_in_processes([endless, quick], 1, None)
+    assert crashed["error"] == "its process ended with code -9"
+    assert crashed["algorithm"] == "openspiel-cfr" and crashed["nash_conv"] is None
+    assert good["error"] is None and good["iterations"] == 5
+
+
+def test_patience_has_an_end():
+    endless = cell.Cell(KUHN, "openspiel-cfr", 0, 1e6, None)
+    (late,) = pool.run_in_processes([endless], 1, 0.3)
+    assert late["error"] == "given up after 0.3 wall-clock seconds (--patience)"
+    assert not multiprocessing.active_children()
+
+
+def test_kill_9_loses_nothing_and_repeats_nothing(tmp_path, monkeypatch):
+    """Killed in its second cell, of ten minutes; workers end, and the rest is left."""
+    words = [
+        "compare",
+        "--game",
+        KUHN,
+        "--algorithms",
+        "lp;openspiel-cfr;openspiel-cfr+",
+    ]
+    words += ["--seconds", "600", "--out", str(tmp_path)]
+    code = f"from eval import cli; cli._run(cli._parse(['spiel-cr', *{words!r}]))"
+    file = tmp_path / run_folder.RESULTS
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    deadline = time.monotonic() + 120
+    while not (file.exists() and file.read_bytes().count(b"\n") >= 1):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.02)
+    children = children_of(process.pid)
+    process.kill()
+    process.wait()
+    assert process.stderr is not None
+    process.stderr.close()
+    before = lines(tmp_path)
+    assert [record["algorithm"] for record in before] == ["lp"]
+    while any(alive(child) for child in children):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    ran = []
+
+    def note(c):
+        ran.append(c.algorithm)
+        return pool.failed(c, "not really run")
+
+    monkeypatch.setattr(pool, "run_cell", note)
+    cli._run(cli._parse(["spiel-cr", *words, "--workers", "0"]))
+    assert ran == ["openspiel-cfr", "openspiel-cfr+"]
+    after = lines(tmp_path)
+    assert after[:1] == before and len(after) == 3
+    assert (tmp_path / "report.html").exists()
+
+
+def alive(pid):
+    """Whether a process runs; one that nobody waited for does not."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def children_of(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            return file.read().split()
+    except OSError:
+        return []

@@ -1,0 +1,247 @@
+"""Looking inside a strategy: numbers against a slow walk, the command, the page."""
+
+import json
+import re
+
+import browser
+import games
+import numpy as np
+import pytest
+
+import spiel_cr
+from eval import cli, show, tree_page
+from spiel_cr import policy as policy_lib
+
+
+def random_strategy(tree, seed):
+    random = np.random.default_rng(seed)
+    found = []
+    for infosets in tree.infosets:
+        behaviour = np.ones(infosets.decisions.num_sequences)
+        row = 1
+        for count in infosets.decisions.num_actions:
+            behaviour[row : row + count] = random.dirichlet(np.ones(count))
+            row += count
+        found.append(behaviour)
+    return found[0], found[1]
+
+
+def walk(state, policy, own, others, found):
+    """Player 0's value by recursion; notes reach and values at every infoset.
+
+    `own[p]` is player p's own reach, `others[p]` that of the opponent and chance.
+    """
+    if state.is_terminal():
+        return state.player_return(0)
+    if state.is_chance_node():
+        return sum(
+            share
+            * walk(state.child(a), policy, own, [o * share for o in others], found)
+            for a, share in state.chance_outcomes()
+        )
+    player = state.current_player()
+    probabilities = policy.action_probabilities(state)
+    total, worths = 0.0, {}
+    for action in state.legal_actions():
+        share = probabilities[action]
+        next_own, next_others = list(own), list(others)
+        next_own[player] *= share
+        next_others[1 - player] *= share
+        worth = walk(state.child(action), policy, next_own, next_others, found)
+        worths[action] = worth
+        total += share * worth
+    sign = 1 - 2 * player
+    entry = found.setdefault(
+        (player, state.information_state_string()),
+        {"own": own[player], "others": 0.0, "value": 0.0, "actions": {}},
+    )
+    entry["others"] += others[player]
+    entry["value"] += sign * others[player] * total
+    for action, worth in worths.items():
+        before = entry["actions"].get(action, 0.0)
+        entry["actions"][action] = before + sign * others[player] * worth
+    return total
+
+
+@pytest.mark.parametrize("name", ["kuhn", "leduc7", "goofspiel3_simultaneous"])
+def test_numbers_agree_with_a_slow_walk(name):
+    tree = games.compiled(name)
+    strategy = random_strategy(tree, 1)
+    policy = policy_lib.tabular_policy(tree, strategy)
+    found = {}
+    walk(tree.game.new_initial_state(), policy, [1.0, 1.0], [1.0, 1.0], found)
+    views = show.look(tree, strategy)
+    assert len(found) == len(views[0]) + len(views[1])
+    for view in (*views[0], *views[1]):
+        slow = found[view.player, view.key]
+        assert view.own_reach == pytest.approx(slow["own"], abs=1e-12)
+        assert view.others_reach == pytest.approx(slow["others"], abs=1e-12)
+        assert view.value == pytest.approx(slow["value"], abs=1e-11)
+        assert view.gain >= -1e-11
+        for action in view.actions:
+            expected = slow["actions"][action.action]
+            assert action.value == pytest.approx(expected, abs=1e-11)
+
+
+def test_best_values_are_those_of_a_best_response():
+    """At infosets where the player never acts again, the best action's value."""
+    tree = games.compiled("kuhn")
+    views = show.look(tree, random_strategy(tree, 2))
+    last = [v for v in (*views[0], *views[1]) if len(v.key) == 3 or v.player == 1]
+    assert len(last) == 9
+    for view in last:
+        best = max(action.value for action in view.actions)
+        assert view.best_value == pytest.approx(best, abs=1e-12)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    path = tmp_path_factory.mktemp("policies") / "kuhn.npz"
+    spiel_cr.solve(games.compiled("kuhn"), "lp").save(path)
+    return path
+
+
+def run(*words):
+    cli._run(cli._parse(["spiel-cr", "show", *map(str, words)]))
+
+
+def test_the_command(saved, capsys):
+    run("--policy", saved, "--game", "kuhn_poker", "--json")
+    out = capsys.readouterr().out.splitlines()
+    found = json.loads(out[-1])
+    assert len(found["infosets"]) == 12
+    by_key = {i["key"]: i for i in found["infosets"]}
+    # With the king the second player always bets after a pass; see Kuhn 1950.
+    chosen = {a["name"]: a["probability"] for a in by_key["2p"]["actions"]}
+    assert chosen == pytest.approx({"Pass": 0.0, "Bet": 1.0})
+    assert all(abs(infoset["gain"]) < 1e-9 for infoset in found["infosets"])
+    assert any("Bet 1.0000" in line for line in out)
+    assert sum("6 of 6 information states" in line for line in out) == 2
+
+
+def test_filters(saved, capsys):
+    game = ("--policy", saved, "--game", "kuhn_poker", "--json")
+    run(*game, "--player", 1, "--find", "B", "--sort", "reach")
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])["infosets"]
+    assert sorted(i["key"] for i in found) == ["0b", "1b", "2b"]
+    reach = [i["own_reach"] * i["others_reach"] for i in found]
+    assert reach == sorted(reach, reverse=True)
+    run(*game, "--limit", 2)
+    out = capsys.readouterr().out
+    assert "4 more; raise --limit" in out
+    assert len(json.loads(out.splitlines()[-1])["infosets"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--policy", "nowhere.npz", "--game", "kuhn_poker"), "nowhere.npz"),
+        (("--policy", "SAVED", "--game", "leduc_poker"), "holds a policy for"),
+        (("--policy", "SAVED", "--game", "kuhn_poker", "--limit", "0"), "limit=0"),
+    ],
+)
+def test_refusals(saved, capsys, words, message):
+    with pytest.raises(SystemExit) as stopped:
+        run(*(saved if word == "SAVED" else word for word in words))
+    assert stopped.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def data_of(page):
+    (content,) = re.findall(
+        r"<script id=data type=application/json>(.*?)</script>", page, re.DOTALL
+    )
+    return json.loads(content)
+
+
+@pytest.fixture(scope="module")
+def leduc_page(tmp_path_factory):
+    tree = games.compiled("leduc7")
+    strategy = random_strategy(tree, 4)
+    views = show.look(tree, strategy)
+    # Whatever a game's strings hold.
+    views[0][0] = views[0][0]._replace(key="1 </script><b>")
+    text = tree_page.tree_page(tree, strategy, views, title="a </script>", lead="b")
+    path = tmp_path_factory.mktemp("pages") / "tree.html"
+    path.write_text(text, "utf-8")
+    return path
+
+
+def test_the_page_holds_the_whole_tree(leduc_page):
+    tree = games.compiled("leduc7")
+    text = leduc_page.read_text("utf-8")
+    data = data_of(text)
+    assert len(data["nodes"]) == len(tree.histories)
+    assert list(map(len, data["infosets"])) == list(map(len, tree.infosets))
+    # Probabilities below every node sum to one; values are their means.
+    below, mean = np.zeros(len(tree.histories)), np.zeros(len(tree.histories))
+    for parent, _, share, _, _, _, value in data["nodes"][1:]:
+        below[parent] += share
+        mean[parent] += share * value
+    inner = below > 0
+    np.testing.assert_allclose(below[inner], 1, atol=1e-4)
+    values = np.array([node[6] for node in data["nodes"]])
+    np.testing.assert_allclose(mean[inner], values[inner], atol=1e-3)
+    assert "<title>a &lt;/script&gt;</title>" in text
+    assert not re.search(r"https?://|src=|url\(", text)
+
+
+def test_gates_of_a_layer_hold_what_the_opponent_gets():
+    """All of the opponent's value passes through the gates of the first layer."""
+    tree = games.compiled("leduc7")
+    strategy = random_strategy(tree, 5)
+    found = tree_page.subgames_of(tree, strategy, 0)
+    value = float(policy_lib.history_values(tree, strategy)[0])
+    reach = policy_lib.reach_from_behaviour(
+        tree.infosets[1].decisions, np.ones(tree.infosets[1].decisions.num_sequences)
+    )
+    assert (reach == 1).all()
+    first = found["layers"][0]
+    total = sum(gate[1] for piece in first for gate in piece["gates"])
+    assert total == pytest.approx(-value, abs=1e-5)
+    opened = [
+        i for layer in found["layers"] for piece in layer for i in piece["infosets"]
+    ]
+    assert len(opened) == len(set(opened)) > 0
+    assert len(found["layers"]) >= 2
+
+
+def test_games_that_cannot_be_resolved_say_why(monkeypatch):
+    def refuse(tree, player):
+        raise ValueError("turns are hidden")
+
+    monkeypatch.setattr(tree_page.subgame, "decompose", refuse)
+    tree = games.compiled("kuhn")
+    found = tree_page.subgames_of(tree, random_strategy(tree, 0), 0)
+    assert found == {"refused": "turns are hidden"}
+
+
+def test_large_games_have_no_page(monkeypatch):
+    monkeypatch.setattr(tree_page, "MOST_HISTORIES", 50)
+    tree = games.compiled("kuhn")
+    strategy = random_strategy(tree, 0)
+    with pytest.raises(ValueError, match="leave out --html"):
+        tree_page.tree_page(tree, strategy, ([], []), title="", lead="")
+
+
+@browser.needs_browser
+@pytest.mark.parametrize("width", [1280, 390])
+def test_in_a_real_browser(leduc_page, tmp_path, width):
+    """Search, click the first result, and step to the next subgame."""
+    acts = """
+    const find = document.getElementById("find");
+    find.value = "1";
+    find.dispatchEvent(new Event("input"));
+    document.querySelector("#found button").click();
+    document.getElementById("next").click();
+    """
+    dom, picture, console, (wide, window) = browser.open_page(
+        leduc_page, tmp_path, width=width, script=acts
+    )
+    assert not console
+    assert (wide, window) == (width, width)
+    count, commonest = browser.colours(picture, width)
+    assert count > 100 and commonest < 0.97
+    assert re.search(r'id="count"[^>]*>\d+ information states', dom)
+    assert "counterfactual value" in dom and 'class="row now' in dom
+    assert re.search(r"layer 2, subgame 1 of \d+", dom)

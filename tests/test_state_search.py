@@ -1,0 +1,311 @@
+"""ISMCTS-BR on states: best responses found, memory bounded, nothing hidden used."""
+
+import games
+import numpy as np
+import pyspiel
+import pytest
+import reference
+from open_spiel.python import policy as policy_lib
+from open_spiel.python.algorithms import evaluate_bots
+
+from benchmarks import holdem
+from spiel_cr import opponents, state_search
+from spiel_cr.bots import PolicyBot
+from spiel_cr.search_config import SearchConfig
+from spiel_cr.state_posterior import StatePosterior
+from spiel_cr.state_search import ISMCTSBRBot
+
+
+def at(game, path):
+    state = game.new_initial_state()
+    for action in path:
+        state.apply_action(action)
+    return state
+
+
+def fixed(game, seed):
+    """A random policy that is far from uniform."""
+    table = policy_lib.TabularPolicy(game)
+    random = np.random.default_rng(seed)
+    weights = table.legal_actions_mask * random.random(table.legal_actions_mask.shape)
+    weights **= 3
+    table.action_probability_array[:] = weights / weights.sum(axis=1, keepdims=True)
+    return table
+
+
+def response_value(tree, opponent, bot, player):
+    """What the bot gets if it is asked at every information state, exactly."""
+    policy = reference.from_openspiel(tree, opponent)
+    for key, histories in tree.infosets.items():
+        if key[0] == player:
+            state = at(tree.game, tree.nodes[histories[0]].path)
+            bot.restart_at(state)
+            policy[key] = dict(bot.get_policy(state))
+    return (1 - 2 * player) * reference.value_at(tree, policy)
+
+
+@pytest.mark.parametrize("player", [0, 1])
+@pytest.mark.parametrize(
+    ("string", "simulations", "share"),
+    [
+        ("kuhn_poker", 1000, 0.999),
+        (games.goofspiel(3, "descending"), 300, 0.97),
+        ("python_leduc_poker", 400, 0.95),
+        pytest.param("python_leduc_poker", 8000, 1 - 1e-9, marks=pytest.mark.slow),
+    ],
+)
+def test_it_finds_best_responses(string, simulations, share, player):
+    """Of what can be gained over the policy's own value; simulations leave some."""
+    game = pyspiel.load_game(string)
+    tree = reference.Tree(game)
+    opponent = fixed(game, 2)
+    config = SearchConfig(simulations=simulations)
+    bot = ISMCTSBRBot(game, player, opponent, config, seed=1)
+    found = response_value(tree, opponent, bot, player)
+    asked = reference.from_openspiel(tree, opponent)
+    best = reference.best_response_value(tree, asked, player)
+    own = (1 - 2 * player) * reference.value_at(tree, asked)
+    assert best > own + 0.1
+    assert own + share * (best - own) <= found <= best + 1e-9
+
+
+class Honest(policy_lib.Policy):
+    """Bets the best card of Kuhn poker only, and that always."""
+
+    def action_probabilities(self, state, player_id=None):
+        best = state.information_state_string().startswith("2")
+        return {0: float(not best), 1: float(best)}
+
+
+def test_the_posterior_matters():
+    """A call of such a bet loses; were all cards alike, it would not."""
+    game = pyspiel.load_game("kuhn_poker")
+    honest = Honest(game, [0, 1])
+    state = at(game, (2, 1, 1))
+    for kind, call, answer in (("exact", -2, 0), ("uniform", 0, 1)):
+        config = SearchConfig(simulations=2000, posterior=kind)
+        bot = ISMCTSBRBot(game, 1, honest, config)
+        found = bot.search(state)
+        assert found.actions == [0, 1] and sum(found.visits) == 2000
+        assert found.values[0] == -1
+        # A call loses 2 to the best card and wins 2 from the lowest one; 1700 or more
+        # simulations of it, standard error 0.05.
+        assert found.values[1] == pytest.approx(call, abs=0.25)
+        assert bot.step(state) == answer
+
+
+def test_puct_by_hand():
+    node = state_search._Node([3, 5, 9], [0.5, 0.25, 0.25])
+    # Nothing visited: the prior decides.
+    assert node.choose(1.0) == 0
+    node.add(0, 2.0)
+    node.add(0, 0.0)
+    node.add(1, 3.0)
+    # Means 1, 3 and, for the one not visited, 5/3; sqrt(3 + 1) = 2.
+    # c = 1: 1 + 2/6, 3 + 2/8, 5/3 + 2/4; c = 10: 1 + 20/6, 3 + 20/8, 5/3 + 20/4.
+    assert node.choose(1.0) == 1
+    assert node.choose(10.0) == 2
+    assert (node.reached, node.total, node.visits) == (3, 5.0, [2, 1, 0])
+
+
+def test_what_is_hidden_is_not_looked_at():
+    game = pyspiel.load_game("leduc_poker")
+    tree = reference.Tree(game)
+    opponent = fixed(game, 2)
+    config = SearchConfig(simulations=20)
+    for player in (0, 1):
+        bot = ISMCTSBRBot(game, player, opponent, config)
+        for (who, _), histories in list(tree.infosets.items())[::40]:
+            if who == player:
+                found = []
+                for history in (histories[0], histories[-1]):
+                    bot.restart()
+                    found.append(bot.search(at(game, tree.nodes[history].path)))
+                assert found[0] == found[1]
+
+
+def test_seeds():
+    game = pyspiel.load_game("leduc_poker")
+    opponent = policy_lib.UniformRandomPolicy(game)
+    state = at(game, (0, 2, 2))
+
+    def search(seed, before=()):
+        config = SearchConfig(simulations=50)
+        bot = ISMCTSBRBot(game, 1, opponent, config, seed=seed)
+        for path in before:
+            bot.search(at(game, path))
+            bot.restart()
+        return bot.search(state)
+
+    assert search(0) == search(0) == search(0, [(1, 2, 1), (5, 0, 2)])
+    assert search(0) != search(1)
+
+
+def test_memory_is_bounded():
+    game = pyspiel.load_game("leduc_poker")
+    opponent = policy_lib.UniformRandomPolicy(game)
+    state = at(game, (0, 2, 2))
+    config = SearchConfig(simulations=300)
+    sizes = {}
+    for most in (7, 1000):
+        bot = ISMCTSBRBot(game, 1, opponent, config, max_nodes=most)
+        bot.search(state)
+        sizes[most] = bot.num_nodes
+        assert sum(bot.search(state).visits) == (300 if most == 7 else 600)
+    assert sizes[7] == 7 < sizes[1000] < 300
+    bot.restart()
+    assert bot.num_nodes == 0
+
+
+def test_the_tree_is_kept_within_a_match():
+    game = pyspiel.load_game("leduc_poker")
+    opponent = policy_lib.UniformRandomPolicy(game)
+    bot = ISMCTSBRBot(game, 0, opponent, SearchConfig(simulations=200))
+    first = bot.search(at(game, (0, 2)))
+    second = bot.search(at(game, (0, 2, 2, 2)))
+    assert sum(first.visits) == 200 < sum(second.visits)
+    bot.restart()
+    assert sum(bot.search(at(game, (0, 2, 2, 2))).visits) == 200
+
+
+def test_guides():
+    """A value takes a rollout's place; a prior says what to try."""
+    game = pyspiel.load_game("leduc_poker")
+    opponent = opponents.chump(game, "always_raise")
+    asked = []
+
+    def guide(state, player):
+        asked.append(state.information_state_string(player))
+        legal = state.legal_actions()
+        prior = [0.0] * len(legal)
+        prior[-1] = 1.0
+        return prior, 7.5
+
+    config = SearchConfig(simulations=1)
+    bot = ISMCTSBRBot(game, 0, opponent, config, guide=guide)
+    found = bot.search(at(game, (0, 2)))
+    assert found.actions == [1, 2]
+    assert found.visits == [0, 1] and found.values == [0.0, 7.5]
+    assert len(asked) == 2 == bot.num_nodes
+    # Given enough of it, exploration follows the prior whatever the values are.
+    spread = SearchConfig(simulations=400, exploration=1e6)
+
+    def skewed(state, player):
+        legal = state.legal_actions()
+        return [0.25, 0.75] if len(legal) == 2 else [1 / len(legal)] * len(legal), None
+
+    bot = ISMCTSBRBot(game, 0, opponent, spread, guide=skewed)
+    visits = bot.search(at(game, (0, 2))).visits
+    assert visits == pytest.approx([100, 300], abs=2)
+
+
+def test_how_rollouts_are_played():
+    """Against someone who always raises, with the best card; the tree has no room.
+
+    Every simulation calls first and is a rollout from then on. Who folds to the raise
+    has lost its ante; who calls everything wins more often than not; who does anything
+    wins less than that.
+    """
+    game = pyspiel.load_game("leduc_poker")
+    raises = opponents.chump(game, "always_raise")
+    config = SearchConfig(simulations=200)
+
+    def guide(state, player):
+        return [float(action == 1) for action in state.legal_actions()], None
+
+    values = {}
+    for kind in (None, "always_fold", "always_call"):
+        bot = ISMCTSBRBot(
+            *(game, 0, raises, config),
+            max_nodes=1,
+            guide=guide,
+            rollout=kind and opponents.chump(game, kind),
+        )
+        found = bot.search(at(game, (4, 2)))
+        assert found.actions == [1, 2] and found.visits == [200, 0]
+        values[kind] = found.values[0]
+    assert values["always_fold"] == -1
+    assert -1 < values[None] < values["always_call"]
+
+
+def test_noise_and_temperature():
+    game = pyspiel.load_game("leduc_poker")
+    opponent = policy_lib.UniformRandomPolicy(game)
+    state, config = at(game, (0, 2, 2)), SearchConfig(simulations=60)
+    plain = ISMCTSBRBot(game, 1, opponent, config).search(state)
+    noisy = ISMCTSBRBot(game, 1, opponent, config, noise=1.0).search(state)
+    assert plain.visits != noisy.visits
+    shares = {}
+    for temperature in (0.0, 0.5, 1.0):
+        bot = ISMCTSBRBot(game, 1, opponent, config, temperature=temperature)
+        policy = bot.get_policy(state)
+        assert [action for action, _ in policy] == [0, 1, 2]
+        shares[temperature] = np.array([share for _, share in policy])
+    visits = np.array(plain.visits)
+    assert np.allclose(shares[1.0], visits / visits.sum())
+    assert np.allclose(shares[0.5], visits**2 / (visits**2).sum())
+    assert len(set(plain.visits)) == 3
+    assert shares[0.0].tolist() == (visits == visits.max()).tolist()
+
+
+@pytest.mark.parametrize("string", ["kuhn_poker", "python_ii_goofspiel(num_cards=3)"])
+def test_matches_by_openspiels_referee(string):
+    game = pyspiel.load_game(string)
+    opponent = policy_lib.UniformRandomPolicy(game)
+    config = SearchConfig(simulations=20)
+    for seat in (0, 1):
+        bots = [PolicyBot(p, opponent) for p in (0, 1)]
+        bots[seat] = ISMCTSBRBot(game, seat, opponent, config)
+        for seed in range(5):
+            returns = evaluate_bots.evaluate_bots(
+                game.new_initial_state(), bots, np.random.RandomState(seed)
+            )
+            assert sum(returns) == 0
+        assert bots[seat].simulations % 20 == 0 < bots[seat].simulations
+
+
+def test_a_resampler_takes_the_beliefs_place():
+    game = pyspiel.load_game("kuhn_poker")
+    opponent = policy_lib.UniformRandomPolicy(game)
+    belief = StatePosterior(
+        game, 1, opponent, resampler=lambda state, player, random: at(game, (0, 1, 1))
+    )
+    config = SearchConfig(simulations=30)
+    bot = ISMCTSBRBot(game, 1, opponent, config, belief=belief)
+    # As if the opponent always held the lowest card.
+    assert bot.search(at(game, (2, 1, 1))).values == [-1, 2]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"player": 2},
+        {"noise": 1.5},
+        {"concentration": 0.0},
+        {"temperature": -1.0},
+        {"max_nodes": 0},
+        {"seed": -1},
+    ],
+)
+def test_bad_arguments(settings):
+    game = pyspiel.load_game("kuhn_poker")
+    given = {"player": 0, "opponent": policy_lib.UniformRandomPolicy(game), **settings}
+    with pytest.raises(ValueError, match=f"{next(iter(settings))}="):
+        ISMCTSBRBot(game, **given)
+
+
+def test_the_benchmark(tmp_path, capsys):
+    """A deal of hold'em; a run that was stopped while writing goes on from there."""
+    out = tmp_path / "holdem.jsonl"
+    given = ["--opponents", "uniform", "--simulations", "4", "--rollouts", "2"]
+    given += ["--deals", "1", "--out", str(out)]
+    tables = []
+    for _ in range(2):
+        assert holdem.main(given) == 0
+        tables.append(capsys.readouterr().out.splitlines()[:5])
+        # Settings; two responders, two seats.
+        assert len(out.read_text().splitlines()) == 1 + 2 * 2
+        out.write_text(out.read_text()[:-20])
+    assert tables[0] == tables[1] and "`uniform`" in tables[0][-1]
+    with pytest.raises(SystemExit, match="other settings"):
+        holdem.main([*given, "--seed", "1"])
