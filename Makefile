@@ -5,15 +5,18 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help demo test test-slow lint format bench bench-players bench-sampling clean
+.PHONY: help demo test test-slow lint format bench bench-players bench-sampling \
+	bench-best-response bench-large clean
 
 help:
 	@echo "make demo       resolve a game and print NashConv beside bundled baselines"
 	@echo "make test       format, lint, types, layers, tests (under 8 minutes)"
 	@echo "make test-slow  the tests marked slow (large games)"
 	@echo "make bench      benchmarks against the peers; writes JSON lines to out/"
-	@echo "make bench-players   the players: NashConv, late answers, matches (ten minutes)"
+	@echo "make bench-players   the players: NashConv, late answers, matches (half an hour)"
 	@echo "make bench-sampling  the sampled solvers beside OpenSpiel's (half an hour)"
+	@echo "make bench-best-response  searched best responses beside exact ones (ten minutes)"
+	@echo "make bench-large     games of millions of histories"
 	@echo "make format     rewrite the code as the formatter wants it"
 	@echo "make clean      remove the virtual environment and all that was built"
 
@@ -51,6 +54,12 @@ bench-players: $(VENV)/.installed-test
 
 bench-sampling: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks.sampling
+
+bench-best-response: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks.best_response
+
+bench-large: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks.large
 
 format: $(VENV)/.installed-test
 	$(BIN)/ruff format .

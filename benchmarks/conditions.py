@@ -10,7 +10,7 @@ from typing import Any
 
 __all__ = ["facts", "sentence"]
 
-_PACKAGES = ("open_spiel", "jax", "jaxlib", "numpy", "scipy", "LiteEFG")
+_PACKAGES = ("open_spiel", "jax", "jaxlib", "numpy", "scipy", "flax", "LiteEFG")
 
 
 def facts() -> dict[str, Any]:

@@ -2,6 +2,10 @@
 
 Run `python -m benchmarks.holdem --help`. Every match is a line of JSON as soon as it is
 over; a run that was stopped goes on from there.
+
+Rewards of matches vary by some 75 chips, those of good responders differ by less than
+one. So the tables do not report what the cards made of a match, but an estimate with
+the same expectation and a hundredth of that spread; see `holdem_judge.py`.
 """
 
 import argparse
@@ -11,7 +15,6 @@ import pathlib
 import platform
 import resource
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,8 +23,9 @@ import pyspiel
 from tqdm import tqdm
 
 from benchmarks import conditions, document
+from benchmarks.holdem_judge import Judge
 from eval import matches, tournament
-from spiel_cr import lbr, opponents, state_posterior, state_search
+from spiel_cr import lbr, opponents, search_node, state_posterior, state_search
 from spiel_cr.bots import PolicyBot
 from spiel_cr.search_config import SearchConfig
 
@@ -72,8 +76,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--rollout",
         choices=["random", *opponents.CHUMPS],
-        default="random",
-        help="how ISMCTS-BR itself plays in rollouts (default random)",
+        default="always_raise",
+        help="how ISMCTS-BR itself plays in rollouts (default always_raise)",
+    )
+    parser.add_argument(
+        "--backup",
+        choices=search_node.BACKUPS,
+        default="chosen",
+        help="what ISMCTS-BR takes an action to be worth (default chosen)",
     )
     parser.add_argument(
         "--exploration", type=float, default=1.0, help="of PUCT (default 1)"
@@ -95,6 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "simulations": options.simulations,
         "rollouts": options.rollouts,
         "rollout": options.rollout,
+        "backup": options.backup,
         "exploration": options.exploration,
         "seed": options.seed,
     }
@@ -141,14 +152,18 @@ def _play_missing(
     game = pyspiel.load_game(HOLDEM)
     left = [key for key in plan if key not in rows]
     bots: dict[tuple[str, str, int], pyspiel.Bot] = {}
+    judges: dict[tuple[str, int], Judge] = {}
     for key in tqdm(left, total=len(plan), initial=len(plan) - len(left), unit="match"):
         opponent, responder, deal, seat = key
         if (opponent, responder, seat) not in bots:
             bots[opponent, responder, seat] = _make(
                 game, opponent, responder, seat, settings
             )
-        bot = bots[opponent, responder, seat]
-        rows[key] = _play(game, bot, key, settings["seed"])
+        if (opponent, seat) not in judges:
+            policy = opponents.load_opponent(opponent, game)
+            judges[opponent, seat] = Judge(game, policy, seat, seed=settings["seed"])
+        bot, judge = bots[opponent, responder, seat], judges[opponent, seat]
+        rows[key] = _play(game, bot, judge, key, settings["seed"])
         print(json.dumps(rows[key]), file=file, flush=True)
 
 
@@ -180,10 +195,13 @@ def _make(
         seed=settings["seed"],
         rollout=None if rollout == "random" else opponents.chump(game, rollout),
         belief=belief,
+        backup=settings["backup"],
     )
 
 
-def _play(game: pyspiel.Game, bot: pyspiel.Bot, key: _Key, seed: int) -> Row:
+def _play(
+    game: pyspiel.Game, bot: pyspiel.Bot, judge: Judge, key: _Key, seed: int
+) -> Row:
     """A match; all responders and opponents get the same cards in a deal."""
     opponent, responder, deal, seat = key
     policy = opponents.load_opponent(opponent, game)
@@ -191,17 +209,23 @@ def _play(game: pyspiel.Game, bot: pyspiel.Bot, key: _Key, seed: int) -> Row:
     players[1 - seat] = PolicyBot(1 - seat, policy)
     chance, draws = (np.random.default_rng([seed, deal, stream]) for stream in (0, 1))
     before = _playouts(bot)
-    begun = time.perf_counter()
-    match = matches.play_match(game, players, draws, chance=chance)
+    expected = judge.start()
+
+    def add(state: pyspiel.State, player: int, action: int) -> None:
+        nonlocal expected
+        if player == seat:
+            expected += judge.advantage(state, action)
+
+    match = matches.play_match(game, players, draws, chance=chance, observers=[add])
     return {
         "opponent": opponent,
         "responder": responder,
         "deal": deal,
         "seat": seat,
         "return": match.returns[seat],
+        "expected": round(expected, 6),
         "moves": len(match.seconds[seat]),
         "thinking": round(sum(match.seconds[seat]), 6),
-        "seconds": round(time.perf_counter() - begun, 6),
         "playouts": _playouts(bot) - before,
         "nodes": getattr(bot, "num_nodes", 0),
         "histories": len(bot.belief.states),
@@ -223,35 +247,48 @@ def _peak_mib() -> float:
 
 def _tables(rows: Sequence[Row]) -> str:
     """Mean rewards, and what they took."""
-    names = list(dict.fromkeys(row["opponent"] for row in rows))
-    by_deal: dict[tuple[str, str, int], list[float]] = {}
-    for row in rows:
-        key = row["opponent"], row["responder"], row["deal"]
-        by_deal.setdefault(key, []).append(row["return"])
-    means = {key: float(np.mean(returns)) for key, returns in by_deal.items()}
     deals = 1 + max(row["deal"] for row in rows)
     body = []
-    for name in names:
-        first, second = (
-            [means[name, responder, deal] for deal in range(deals)]
+    for name in dict.fromkeys(row["opponent"] for row in rows):
+        means = {
+            (responder, kind): _by_deal(rows, name, responder, kind)
             for responder in RESPONDERS
-        )
-        apart = [a - b for a, b in zip(first, second, strict=True)]
-        body.append([f"`{name}`", *(_interval(v) for v in (first, second, apart))])
-    rewards = document.grid(["opponent", "ISMCTS-BR", "LBR", "difference"], body)
+            for kind in ("expected", "return")
+        }
+        first, second = (means[responder, "expected"] for responder in RESPONDERS)
+        got = [means[responder, "return"] for responder in RESPONDERS]
+        columns = (first, second, first - second, got[0] - got[1])
+        body.append([f"`{name}`", *map(_interval, columns)])
+    rewards = document.grid(
+        ["opponent", "ISMCTS-BR", "LBR", "difference", "of returns"], body
+    )
     took = document.grid(
         ["responder", "moves", "ms a move", "playouts a second", "most nodes", "MiB"],
         [_effort(rows, responder) for responder in RESPONDERS],
     )
     return (
-        f"Mean reward of a match in chips (the big blind is {_BIG_BLIND}), ± half of a "
-        f"95 % interval over {deals} deals; seats swapped, {2 * deals} matches each; "
-        f"the difference is taken deal by deal.\n\n{rewards}\n{took}"
+        f"Expected reward of a match in chips (the big blind is {_BIG_BLIND}), ± half "
+        f"of a 95 % interval over {deals} deals; seats swapped, {2 * deals} matches "
+        f"each; differences are taken deal by deal, the last one between plain returns."
+        f"\n\n{rewards}\n{took}"
     )
 
 
-def _interval(values: Sequence[float]) -> str:
-    mean, half = tournament.mean_and_half_width(values)
+def _by_deal(
+    rows: Sequence[Row], opponent: str, responder: str, kind: str
+) -> np.ndarray:
+    """float64 [deals], the mean of both seats."""
+    chosen = [
+        row
+        for row in rows
+        if (row["opponent"], row["responder"]) == (opponent, responder)
+    ]
+    chosen.sort(key=lambda row: (row["deal"], row["seat"]))
+    return np.array([row[kind] for row in chosen]).reshape(-1, 2).mean(axis=1)
+
+
+def _interval(values: np.ndarray) -> str:
+    mean, half = tournament.mean_and_half_width(values.tolist())
     return f"{mean:+.2f}" if half is None else f"{mean:+.2f} ± {half:.2f}"
 
 

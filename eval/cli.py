@@ -15,7 +15,15 @@ from absl.flags import argparse_flags
 
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
-from eval import baselines, cli_compare, cli_evaluate, cli_matches, judge, plots
+from eval import (
+    baselines,
+    cli_best_response,
+    cli_compare,
+    cli_evaluate,
+    cli_matches,
+    judge,
+    plots,
+)
 from eval.command import add_command
 from spiel_cr import memory, solving, storage
 
@@ -54,6 +62,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         metavar="SIZE",
         help="refuse games that need more than this, such as 3GB",
     )
+    _add_cache_argument(info)
     solve = add_command(
         commands,
         "solve",
@@ -63,6 +72,12 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     solve.add_argument("--game", required=True, help="OpenSpiel game string")
     _add_solver_arguments(solve, algorithm="cfr+")
     _add_stopping_arguments(solve)
+    solve.add_argument(
+        "--imperfect-recall",
+        action="store_true",
+        help="let players forget what the game's bucket_key leaves out: such infosets "
+        "share regrets; NashConv stays that of the whole game",
+    )
     resolve = add_command(
         commands,
         "resolve",
@@ -79,6 +94,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         "the same seconds, and uniform (default: only without --game)",
     )
     cli_evaluate.add_commands(commands)
+    cli_best_response.add_commands(commands)
     cli_matches.add_commands(commands)
     cli_compare.add_commands(commands)
     return parser.parse_args(argv[1:])
@@ -112,6 +128,7 @@ def _add_solver_arguments(parser: argparse.ArgumentParser, *, algorithm: str) ->
         metavar="SIZE",
         help="refuse games that need more than this, such as 3GB",
     )
+    _add_cache_argument(parser)
     parser.add_argument(
         "--save", metavar="PATH", help="write the policy to this .npz file"
     )
@@ -121,6 +138,14 @@ def _add_solver_arguments(parser: argparse.ArgumentParser, *, algorithm: str) ->
         default=0,
         help="seed of whatever is sampled; CFR itself samples nothing "
         "(default %(default)s)",
+    )
+
+
+def _add_cache_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--cache",
+        metavar="DIR",
+        help="keep compiled games in this folder for the next time",
     )
 
 
@@ -168,7 +193,7 @@ def _run(arguments: argparse.Namespace) -> None:
     except KeyboardInterrupt:
         print("spiel-cr: interrupted", file=sys.stderr)
         sys.exit(130)
-    except (OSError, RuntimeError) as error:
+    except (OSError, RuntimeError, ImportError) as error:
         print(f"spiel-cr: error: {error}", file=sys.stderr)
         sys.exit(2)
     if arguments.json:
@@ -180,7 +205,9 @@ def _info(arguments: argparse.Namespace) -> dict[str, object]:
     need = memory.estimate_bytes(game)
     text = f"estimated memory to solve it: {need / 1e9:.2g} GB (often low)"
     print(text, file=sys.stderr)
-    tree = solving.as_compiled(game, memory_limit=arguments.memory_limit)
+    tree = solving.as_compiled(
+        game, memory_limit=arguments.memory_limit, cache=arguments.cache
+    )
     sizes: dict[str, object] = {
         "histories": len(tree.histories),
         "terminals": tree.num_terminals,
@@ -192,7 +219,9 @@ def _info(arguments: argparse.Namespace) -> dict[str, object]:
     for name, size in sizes.items():
         both = size if isinstance(size, list) else [size]
         print(f"  {name:<10} " + " / ".join(f"{n:,}" for n in both))
-    return sizes
+    each = tree.nbytes / len(tree.histories)
+    print(f"  memory     {tree.nbytes / 1e6:,.1f} MB, {each:.0f} bytes a history")
+    return {**sizes, "bytes": tree.nbytes}
 
 
 def _solve(arguments: argparse.Namespace) -> dict[str, object]:
@@ -209,7 +238,9 @@ def _solve(arguments: argparse.Namespace) -> dict[str, object]:
         eval_every=arguments.eval_every,
         seed=arguments.seed,
         dtype=arguments.dtype,
+        imperfect_recall=arguments.imperfect_recall,
         memory_limit=arguments.memory_limit,
+        cache=arguments.cache,
         checkpoint_path=arguments.checkpoint,
         checkpoint_every=arguments.checkpoint_every,
         progress=True,
@@ -235,6 +266,7 @@ def _resolve(arguments: argparse.Namespace) -> dict[str, object]:
         arguments.algorithm,
         dtype=arguments.dtype or "float64",
         memory_limit=arguments.memory_limit,
+        cache=arguments.cache,
         progress=True,
     )
     report = _report(game, result, arguments.save)

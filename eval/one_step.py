@@ -279,7 +279,7 @@ def one_step(
     solver = cfr.make_solver(
         game.form,
         config=algorithm_lib.parse_algorithm(algorithm),
-        first=d.player,
+        first=game.first,
         planned=iterations,
     )
     curve = []

@@ -12,6 +12,7 @@ from spiel_cr import policy as policy_lib
 from spiel_cr import sequence_form, treeplex
 
 __all__ = [
+    "best_response",
     "best_response_value",
     "expected_value",
     "infoset_values",
@@ -64,6 +65,40 @@ def best_response_value(
       other_reach: float64 [S'], the opponent's strategy in sequence form.
     """
     return float(infoset_values(form, player, other_reach)[-1])
+
+
+def best_response(
+    form: sequence_form.SequenceForm, player: int, other_reach: np.ndarray
+) -> np.ndarray:
+    """A pure best response; the first of equally good actions.
+
+    Args:
+      form: the game.
+      player: the responder.
+      other_reach: float64 [S'], the opponent's strategy in sequence form.
+
+    Returns:
+      float64 [S], action probabilities by logical sequence, 0 or 1.
+    """
+    decisions = form.decisions[player]
+    rows, columns, values = form.payoffs
+    own, other = (rows, columns) if player == 0 else (columns, rows)
+    gain = values * other_reach[other] * (1 if player == 0 else -1)
+    total = np.bincount(own, gain, minlength=decisions.num_sequences)
+    below = infoset_values(form, player, other_reach)[:-1]
+    np.add.at(total, decisions.parent, below)
+    owner = decisions.owner[1:]
+    # Equal up to rounding: the first one.
+    best = np.isclose(total[1:], below[owner], rtol=1e-12, atol=1e-12)
+    best_value = np.full(len(decisions), -np.inf)
+    np.maximum.at(best_value, owner, total[1:])
+    best |= total[1:] == best_value[owner]
+    first = np.full(len(decisions), decisions.num_sequences)
+    np.minimum.at(first, owner[best], 1 + np.flatnonzero(best))
+    behaviour = np.zeros(decisions.num_sequences)
+    behaviour[0] = 1.0
+    behaviour[first] = 1.0
+    return behaviour
 
 
 def expected_value(

@@ -146,7 +146,8 @@ def _of_user(
         keys = [(0, given[k]) if k in given else (1, k) for k in infosets.keys]
         return _number(keys)
     numbers = np.asarray(given)
-    if numbers.shape != (len(infosets),) or numbers.dtype.kind not in "iu":
+    whole = numbers.dtype.kind in "iu" or not numbers.size
+    if numbers.shape != (len(infosets),) or not whole:
         raise ValueError(
             f"buckets[{player}] is {numbers.dtype} {list(numbers.shape)}; give "
             f"integers [{len(infosets)}], one for each infoset of player {player}, or "

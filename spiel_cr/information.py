@@ -46,6 +46,19 @@ class Strings(Sequence[str]):
         result._pack()
         return result
 
+    @classmethod
+    def of_utf8(cls, text: np.ndarray, ends: np.ndarray) -> "Strings":
+        """Strings from what `utf8` gave."""
+        result = cls(len(ends), _nothing, tuple)
+        result._text, result._ends = text.tobytes(), ends
+        return result
+
+    def utf8(self) -> tuple[np.ndarray, np.ndarray]:
+        """All strings, one after the other, uint8, and where each ends, int64 [I]."""
+        if self._text is None:
+            self._pack()
+        return np.frombuffer(self._text or b"", np.uint8), self._ends
+
     def __len__(self) -> int:
         return self._length
 
@@ -83,6 +96,10 @@ class Strings(Sequence[str]):
             ends[number] = len(text)
         self._text, self._ends = bytes(text), ends
         del self._one, self._every
+
+
+def _nothing(number: int) -> str:
+    raise AssertionError(f"string {number} is there already")
 
 
 def string_at(game: pyspiel.Game, actions: Iterable[int], player: int) -> str:

@@ -25,9 +25,7 @@ from spiel_cr.search_kernel import Guide, Roots, Table
 from spiel_cr.search_tree import SearchTree, Shape
 
 __all__ = [
-    "Guide",
     "Response",
-    "Table",
     "empty_table",
     "search",
     "search_response",
@@ -91,6 +89,7 @@ def search_response(
       ValueError: `player` is not 0 or 1, or `other_behaviour` is not a strategy.
     """
     config = config or SearchConfig()
+    posterior.check_player(player)
     infosets = tree.infosets[player]
     arrays, shape = search_tree.build(
         tree, player, other_behaviour, posterior=config.posterior, dtype=dtype
@@ -152,7 +151,8 @@ def search(
     padded = np.zeros(len(table.reached), np.int32)
     padded[: len(roots)] = roots
     points = draws.spread(2 * shape.depth + 1, width).astype(np.float32)
-    interval = min(-(-len(table.visits) // (4 * width)), max(1, rounds // _LOOKS))
+    work = len(table.reached) * shape.actions
+    interval = min(-(-work // (4 * width)), max(1, rounds // _LOOKS))
     table = search_kernel.run(
         arrays,
         table,
@@ -179,11 +179,9 @@ def empty_table(
     infosets: tree_lib.Infosets, shape: Shape, dtype: np.typing.DTypeLike
 ) -> Table:
     """Nothing searched yet."""
-    size = infosets.decisions.num_sequences + shape.actions
-    room = len(infosets) + 1
-    return Table(
-        *(jnp.zeros(n, np.dtype(dtype)) for n in (size, size, room, room, room))
-    )
+    size, number = infosets.decisions.num_sequences + shape.actions, len(infosets)
+    sizes = (size, size, number, number, number, number)
+    return Table(*(jnp.zeros(n, np.dtype(dtype)) for n in sizes))
 
 
 def _reached(

@@ -10,15 +10,20 @@ import numpy as np
 from spiel_cr import policy as policy_lib
 from spiel_cr import tree as tree_lib
 
-__all__ = ["beliefs", "check_behaviour", "transitions", "weights"]
+__all__ = ["beliefs", "check_behaviour", "check_player", "transitions", "weights"]
+
+
+def check_player(player: int) -> None:
+    """Raises ValueError unless it is 0 or 1."""
+    if player not in (0, 1):
+        raise ValueError(f"player={player!r} must be 0 or 1")
 
 
 def check_behaviour(
     tree: tree_lib.CompiledGame, player: int, behaviour: np.ndarray
 ) -> np.ndarray:
     """Returns one player's strategy, float64 [S], or raises ValueError."""
-    if player not in (0, 1):
-        raise ValueError(f"player={player!r} must be 0 or 1")
+    check_player(player)
     decisions = tree.infosets[player].decisions
     behaviour = np.asarray(behaviour, np.float64)
     if behaviour.shape != (decisions.num_sequences,):

@@ -21,7 +21,7 @@ import pyspiel
 from tqdm import tqdm
 
 from spiel_cr import algorithm as algorithm_lib
-from spiel_cr import best_response, cfr, driver, gadget, solving, subgame
+from spiel_cr import best_response, cfr, driver, gadget, solving, storage, subgame
 from spiel_cr import policy as policy_lib
 from spiel_cr import result as result_lib
 from spiel_cr import tree as tree_lib
@@ -112,6 +112,7 @@ def resolve(
     dtype: np.typing.DTypeLike = np.float64,
     opponent_values: OpponentValues = "iterates",
     memory_limit: int | str | None = None,
+    cache: storage.Path | None = None,
     progress: bool = False,
 ) -> result_lib.SolveResult:
     """Resolves a whole game continually, in both roles.
@@ -128,6 +129,7 @@ def resolve(
       dtype: arithmetic, float64 or float32.
       opponent_values: "iterates", or "average" to see what goes wrong.
       memory_limit: bytes, or a size like "3GB"; refuse larger games.
+      cache: a folder in which compiled games are kept for the next time.
       progress: show a progress bar on stderr.
 
     Returns:
@@ -147,7 +149,9 @@ def resolve(
             f"{', '.join(get_args(OpponentValues))}"
         )
     started = time.perf_counter()
-    tree = solving.as_compiled(game, observed=True, memory_limit=memory_limit)
+    tree = solving.as_compiled(
+        game, observed=True, memory_limit=memory_limit, cache=cache
+    )
     roles = [subgame.decompose(tree, player) for player in range(2)]
     timings: list[tuple[float, float]] = []
     layers = sum(role.num_layers for role in roles)

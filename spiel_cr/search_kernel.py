@@ -1,8 +1,9 @@
 """Fourth stage: the program of ISMCTS-BR: a batch of simulations, and what they tell.
 
-Of the simulations side by side, those that meet at an information state share out the
-visits that PUCT would give one after another there, were its values to stay as they
-are. One alone takes the best action by PUCT.
+Simulations run side by side, all with the same statistics. Those that come to one
+information state share out the visits that PUCT would give one after another, were its
+values to stay as they are; as many are expected there as came the last time. One
+simulation alone takes the best action by PUCT.
 
 Where the paper backs up the mean of what simulations got, here Q(s, a) is what they got
 with the action that is visited most at each later decision: exploration further down
@@ -13,7 +14,7 @@ expectation of that, given the responder's belief, is backed up.
 """
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +25,7 @@ from spiel_cr.search_tree import SearchTree, Shape
 __all__ = ["Guide", "Roots", "Table", "programs", "run"]
 
 # Halvings in the search for PUCT's level; the shares are normalised afterwards.
-_HALVINGS = 12
+_HALVINGS = 10
 
 
 class Table(NamedTuple):
@@ -34,23 +35,25 @@ class Table(NamedTuple):
       visits: float [S + A], how many simulations took each action, by sequence.
       value: float [S + A], Q(s, a): the mean reward of the action, if the most visited
         one follows at every later decision; the responder's utility.
-      reached: float [I + 1], how many simulations were at each infoset.
-      arrived: float [I + 1], the same without those that began there.
-      infoset_value: float [I + 1], value of the most visited action.
+      infoset_value: float [I], value of the most visited action.
+      stopped: float [I], how many simulations left the tree there, see `Guide.value`.
+      begun: float [I], how many began there.
+      reached: float [I], how many have been there.
     """
 
     visits: jax.Array
     value: jax.Array
-    reached: jax.Array
-    arrived: jax.Array
     infoset_value: jax.Array
+    stopped: jax.Array
+    begun: jax.Array
+    reached: jax.Array
 
 
 class Roots(NamedTuple):
     """Where simulations begin.
 
     Attributes:
-      infosets: int32 [I + 1], the first `number` of them.
+      infosets: int32 [I], the first `number` of them.
       number: R.
       rounds: of simulations side by side.
       interval: rounds between two times that values are backed up.
@@ -67,7 +70,7 @@ class Guide(NamedTuple):
 
     Attributes:
       prior: float [S + A], P(a | s) by sequence.
-      value: float [I + 1] or None, what an infoset is worth to the responder where a
+      value: float [I] or None, what an infoset is worth to the responder where a
         simulation leaves the tree; None: a random rollout tells.
     """
 
@@ -96,23 +99,58 @@ def run(
     # Each root has consecutive points, which cover the space evenly.
     power = jnp.floor(jnp.log2(jnp.maximum(width // roots.number, 1)))
     each = jnp.exp2(power).astype(jnp.int32)
+    turns = width // each
+    begun = table.begun
+    known = table.reached
 
-    def one(i: jax.Array, table: Table) -> Table:
+    def one(i: jax.Array, carry: _Batch) -> _Batch:
         shift = jax.random.uniform(jax.random.fold_in(key, i), (len(points), 1))
         # A randomly shifted point set: each simulation's draws are uniform and
         # independent of one another, and those side by side cover more ground.
         draw = ((points + shift) % 1).astype(table.visits.dtype)
-        turn = (i * (width // each) + jnp.arange(width) // each) % roots.number
+        turn = (i * turns + jnp.arange(width) // each) % roots.number
         root = roots.infosets[turn]
-        return _simulate(arrays, table, guide, root, draw, exploration, shape)
+        return _simulate(arrays, carry, guide, root, draw, shape)
 
-    def several(k: jax.Array, table: Table) -> Table:
+    def several(
+        k: jax.Array, carry: tuple[Table, jax.Array]
+    ) -> tuple[Table, jax.Array]:
+        table, expected = carry
         end = jnp.minimum((k + 1) * roots.interval, roots.rounds)
-        table = jax.lax.fori_loop(k * roots.interval, end, one, table)
-        return _back_up(arrays, table, guide, shape)
+        ends = _choices(arrays, table, guide, expected, exploration, shape, width)
+        batch = _Batch(table.visits, table.stopped, table.reached > 0, ends)
+        batch = jax.lax.fori_loop(k * roots.interval, end, one, batch)
+        slots = end * turns
+        place = jnp.arange(len(roots.infosets))
+        full = each * (slots // roots.number + (place < slots % roots.number))
+        new = jnp.where(place < roots.number, full, 0).astype(begun.dtype)
+        after = table._replace(
+            visits=batch.visits,
+            stopped=batch.stopped,
+            begun=begun.at[roots.infosets].add(new),
+        )
+        after = _back_up(arrays, after, guide, shape)
+        return after, after.reached - table.reached
 
     looks = -(-roots.rounds // roots.interval)
-    return jax.lax.fori_loop(0, looks, several, table)
+    table, _ = jax.lax.fori_loop(0, looks, several, (table, jnp.zeros_like(known)))
+    return table
+
+
+class _Batch(NamedTuple):
+    """What simulations use and change between two times that values are backed up.
+
+    Attributes:
+      visits: float [S + A], see `Table`.
+      stopped: float [I], see `Table`.
+      inside: bool [I], the infosets of the tree.
+      ends: float [S + A], cumulative probabilities of each infoset's actions.
+    """
+
+    visits: jax.Array
+    stopped: jax.Array
+    inside: jax.Array
+    ends: jax.Array
 
 
 class _Walk(NamedTuple):
@@ -122,146 +160,151 @@ class _Walk(NamedTuple):
       node: int32 [B], where each is.
       alive: bool [B], neither over nor at a leaf that the guide values.
       path: int32 [D, B], sequences taken; the last one of the table where none.
-      where: int32 [D, B], infosets passed; the last one of the table where none.
+      leaf: int32 [B], infosets where the guide was asked; I where not.
     """
 
     node: jax.Array
     alive: jax.Array
     path: jax.Array
-    where: jax.Array
+    leaf: jax.Array
 
 
 def _simulate(
     arrays: SearchTree,
-    table: Table,
+    batch: _Batch,
     guide: Guide,
     root: jax.Array,
     draw: jax.Array,
-    exploration: jax.Array,
     shape: Shape,
-) -> Table:
+) -> _Batch:
     """One simulation from each of B roots."""
     begin, end = arrays.member_start[root], arrays.member_start[root + 1]
     place = search_tree.pick(arrays.belief, begin, end, draw[0], shape.members)
-    unused, nowhere = len(table.visits) - 1, len(table.reached) - 1
+    unused = len(batch.visits) - 1
 
     def step(depth: jax.Array, walk: _Walk) -> _Walk:
         infoset = arrays.infoset[walk.node]
-        where = jnp.where(walk.alive, infoset, nowhere)
-        alive = walk.alive
+        alive, leaf = walk.alive, walk.leaf
         if guide.value is not None:
-            alive = alive & ((table.reached[infoset] > 0) | (depth == 0))
-        action = _choose(
-            arrays, table, guide, where, draw[2 * depth + 1], exploration, shape
-        )
-        edge = jnp.where(alive, arrays.edge[walk.node] + action, 0)
-        begin, end = arrays.start[edge], arrays.start[edge + 1]
+            leave = alive & ~batch.inside[infoset] & (depth > 0)
+            leaf = jnp.where(leave, infoset, leaf)
+            alive = alive & ~leave
+        first, luck = arrays.first[infoset], draw[2 * depth + 1]
+        action, beyond = jnp.zeros_like(first), jnp.ones_like(alive)
+        for a in range(shape.actions - 1):
+            beyond = beyond & (batch.ends[first + a] <= luck)
+            action = action + beyond
+        # The last end may be a little below 1; what follows it belongs to others.
+        action = jnp.minimum(action, arrays.actions[infoset] - 1)
+        edge = arrays.edge[walk.node] + action
         luck, going = draw[2 * depth + 2], arrays.going[edge]
         below = search_tree.pick(
-            arrays.odds, begin, end, luck / jnp.maximum(going, luck), shape.below
+            arrays.odds,
+            arrays.start[edge],
+            arrays.start[edge + 1],
+            luck / jnp.maximum(going, luck),
+            shape.below,
         )
-        sequence = jnp.where(alive, arrays.first[infoset] + action, unused)
-        return _Walk(
-            node=below,
-            alive=alive & (luck < going),
-            path=walk.path.at[depth].set(sequence),
-            where=walk.where.at[depth].set(where),
-        )
+        path = walk.path.at[depth].set(jnp.where(alive, first + action, unused))
+        return _Walk(below, alive & (luck < going), path, leaf)
 
-    room = (shape.depth, len(root))
-    dtype = table.visits.dtype
     walk = _Walk(
         arrays.member[place],
         jnp.ones(len(root), bool),
-        jnp.full(room, unused, jnp.int32),
-        jnp.full(room, nowhere, jnp.int32),
+        jnp.full((shape.depth, len(root)), unused, jnp.int32),
+        jnp.full(len(root), len(batch.stopped), jnp.int32),
     )
     walk = jax.lax.fori_loop(0, shape.depth, step, walk)
-    ones = jnp.ones(room, dtype)
-    return table._replace(
-        visits=table.visits.at[walk.path].add(ones),
-        reached=table.reached.at[walk.where].add(ones),
-        arrived=table.arrived.at[walk.where[1:]].add(ones[1:]),
-    )
+    stopped = batch.stopped
+    if guide.value is not None:
+        stopped = stopped.at[walk.leaf].add(1, mode="drop")
+    return batch._replace(visits=batch.visits.at[walk.path].add(1), stopped=stopped)
 
 
 def _back_up(arrays: SearchTree, table: Table, guide: Guide, shape: Shape) -> Table:
     """Values of all actions, from the last level of decisions to the first."""
     total = table.visits * arrays.reward
-    infoset_value = table.infoset_value
+    values, counts = [], []
     for begin, end in reversed(shape.levels):
-        first, count = arrays.first[begin:end], arrays.actions[begin:end]
-        most = jnp.full(first.shape, -1, total.dtype)
-        best = jnp.zeros(first.shape, total.dtype)
-        for a in range(shape.actions):
-            visits = jnp.where(a < count, table.visits[first + a], -1)
-            value = total[first + a] / jnp.maximum(visits, 1)
-            better = (visits > most) | ((visits == most) & (value > best))
-            most = jnp.where(better, visits, most)
-            best = jnp.where(better, value, best)
+        at, legal = _rows(arrays, begin, end, shape)
+        visits = jnp.where(legal, table.visits[at], -1)
+        value = total[at] / jnp.maximum(visits, 1)
+        most = visits.max(axis=0)
+        # The better one where several were visited most.
+        best = jnp.where(visits == most, value, -jnp.inf).max(axis=0)
         if guide.value is not None:
             best = jnp.where(most > 0, best, guide.value[begin:end])
-        infoset_value = infoset_value.at[begin:end].set(best)
-        total = total.at[arrays.parent[begin:end]].add(table.arrived[begin:end] * best)
-    value = total / jnp.maximum(table.visits, 1)
-    return table._replace(value=value, infoset_value=infoset_value)
+        reached = jnp.maximum(visits, 0).sum(axis=0) + table.stopped[begin:end]
+        arrived = reached - table.begun[begin:end]
+        total = total.at[arrays.parent[begin:end]].add(arrived * best)
+        values.append(best)
+        counts.append(reached)
+    return table._replace(
+        value=total / jnp.maximum(table.visits, 1),
+        infoset_value=jnp.concatenate(values[::-1]),
+        reached=jnp.concatenate(counts[::-1]),
+    )
 
 
-def _choose(
+def _rows(
+    arrays: SearchTree, begin: int, end: int, shape: Shape
+) -> tuple[jax.Array, jax.Array]:
+    """int32, bool [A, n]: the sequences of infosets begin:end, and which are theirs."""
+    actions = jnp.arange(shape.actions)[:, None]
+    return arrays.first[begin:end] + actions, actions < arrays.actions[begin:end]
+
+
+def _choices(
     arrays: SearchTree,
     table: Table,
     guide: Guide,
-    infoset: jax.Array,
-    draw: jax.Array,
+    expected: jax.Array,
     exploration: jax.Array,
     shape: Shape,
+    width: int,
 ) -> jax.Array:
-    """int32 [B], an action for each simulation, by PUCT."""
-    meeting = jnp.zeros_like(table.reached).at[infoset].add(1)[infoset]
-    reached = table.reached[infoset]
-    count, first = arrays.actions[infoset], arrays.first[infoset]
-    actions = range(shape.actions)
-    taken = [1 + table.visits[first + a] for a in actions]
-    known = [table.value[first + a] for a in actions]
-    mean = sum(
-        jnp.where(a < count, (n - 1) * q, 0)
-        for a, n, q in zip(actions, taken, known, strict=True)
-    ) / jnp.maximum(reached, 1)
-    value = [jnp.where(n > 1, q, mean) for n, q in zip(taken, known, strict=True)]
-    drive = exploration * jnp.sqrt(reached + meeting)
-    push = [jnp.where(a < count, drive * guide.prior[first + a], 0) for a in actions]
+    """float [S + A], cumulative probabilities of each infoset's actions, by PUCT.
 
-    def highest(extra: jax.Array | float) -> jax.Array:
-        """The best score if every action had so many more visits."""
-        return functools.reduce(
-            jnp.maximum,
-            [
-                jnp.where(p > 0, q + p / (n + extra), -jnp.inf)
-                for q, p, n in zip(value, push, taken, strict=True)
-            ],
-        )
+    Args:
+      arrays: the game.
+      table: what is known.
+      guide: prior and value.
+      expected: float [I], how many simulations to share out at each infoset.
+      exploration: c of PUCT, in utilities.
+      shape: of the game.
+      width: simulations side by side.
+    """
+    at, legal = _rows(arrays, 0, len(table.reached), shape)
+    coming = jnp.maximum(expected, 1)
+    visits = jnp.where(legal, table.visits[at], 0)
+    value = table.value[at]
+    mean = (visits * value).sum(axis=0) / jnp.maximum(visits.sum(axis=0), 1)
+    value = jnp.where(visits > 0, value, mean)
+    drive = exploration * jnp.sqrt(table.reached + coming)
+    push = jnp.where(legal, drive * guide.prior[at], 0)
 
-    def shares(level: jax.Array) -> list[jax.Array]:
+    def scores(extra: jax.Array | float) -> jax.Array:
+        """PUCT's scores if every action had so many more visits."""
+        return jnp.where(push > 0, value + push / (1 + visits + extra), -jnp.inf)
+
+    def shares(level: jax.Array) -> jax.Array:
         """How many visits lower each action's score to a level."""
-        return [
-            jnp.maximum(p / jnp.maximum(level - q, 1e-9) - n, 0)
-            for q, p, n in zip(value, push, taken, strict=True)
-        ]
+        above = jnp.maximum(level - value, 1e-9)
+        return jnp.where(push > 0, jnp.maximum(push / above - 1 - visits, 0), 0)
 
-    low, high = highest(meeting), highest(0.0)
-    for _ in range(_HALVINGS):
+    def halve(_: int, bounds: tuple[jax.Array, jax.Array]) -> Any:
+        low, high = bounds
         middle = (low + high) / 2
-        enough = functools.reduce(jnp.add, shares(middle)) > meeting
-        low, high = jnp.where(enough, middle, low), jnp.where(enough, high, middle)
-    weight = shares(low)
-    running, chosen = jnp.zeros_like(draw), jnp.zeros(len(infoset), jnp.int32)
-    target = draw * functools.reduce(jnp.add, weight)
-    for a in actions[:-1]:
-        running = running + weight[a]
-        chosen = chosen + ((running <= target) & (a + 1 < count)).astype(jnp.int32)
-    score = [
-        jnp.where(p > 0, q + p / n, -jnp.inf)
-        for q, p, n in zip(value, push, taken, strict=True)
-    ]
-    best = jnp.argmax(jnp.stack(score), axis=0).astype(jnp.int32)
-    return jnp.where(meeting > 1, chosen, best)
+        enough = shares(middle).sum(axis=0) > coming
+        return jnp.where(enough, middle, low), jnp.where(enough, high, middle)
+
+    if width == 1:
+        best = scores(0.0).argmax(axis=0)
+        weight = (jnp.arange(shape.actions)[:, None] == best).astype(push.dtype)
+    else:
+        bounds = scores(coming).max(axis=0), scores(0.0).max(axis=0)
+        low, _ = jax.lax.fori_loop(0, _HALVINGS, halve, bounds)
+        weight = shares(low)
+    ends = jnp.cumsum(weight, axis=0) / weight.sum(axis=0)
+    unused = len(table.visits) - 1
+    return jnp.ones_like(table.visits).at[jnp.where(legal, at, unused)].set(ends)

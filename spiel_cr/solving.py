@@ -37,17 +37,23 @@ _EVALUATION_GROWTH = 1.2
 
 
 def as_compiled(
-    game: Game, *, observed: bool = False, memory_limit: int | str | None = None
+    game: Game,
+    *,
+    observed: bool = False,
+    memory_limit: int | str | None = None,
+    cache: storage.Path | None = None,
 ) -> tree_lib.CompiledGame:
     """Compiles unless that is done already; refuses games over the memory limit."""
     if isinstance(game, tree_lib.CompiledGame):
         return game
     game = loading.load_game(game)
     if memory_limit is None:
-        return tree_lib.compile_game(game, observed=observed)
+        return tree_lib.compile_game(game, observed=observed, cache=cache)
     fits = memory.check_limit(game, memory.parse_size(memory_limit))
     try:
-        return tree_lib.compile_game(game, observed=observed, max_histories=fits)
+        return tree_lib.compile_game(
+            game, observed=observed, max_histories=fits, cache=cache
+        )
     except tree_lib.TooManyHistoriesError as error:
         raise ValueError(
             f"{game} has more than {fits:,} histories, which is what "
@@ -120,6 +126,7 @@ def solve(
     buckets: buckets_lib.Buckets | None = None,
     imperfect_recall: bool = False,
     memory_limit: int | str | None = None,
+    cache: storage.Path | None = None,
     checkpoint_path: storage.Path | None = None,
     checkpoint_every: float = 60.0,
     progress: bool = False,
@@ -155,6 +162,7 @@ def solve(
         instead of `buckets`.
       memory_limit: bytes, or a size like "3GB"; refuse larger games. The batch of a
         sampled algorithm is not counted.
+      cache: a folder in which compiled games are kept for the next time.
       checkpoint_path: a file to continue from where it exists, and to write to.
       checkpoint_every: seconds between writes; the last state is written too, also
         when the run is interrupted from the keyboard.
@@ -187,7 +195,7 @@ def solve(
             f"full-width one such as 'cfr+', or leave out buckets and imperfect_recall"
         )
     started = time.perf_counter()
-    tree = as_compiled(game, memory_limit=memory_limit)
+    tree = as_compiled(game, memory_limit=memory_limit, cache=cache)
     build_seconds = time.perf_counter() - started
     if exact:
         return _solve_exactly(tree, build_seconds)

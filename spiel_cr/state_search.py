@@ -13,8 +13,9 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as policy_lib
 
-from spiel_cr import loading, opponents, solving
+from spiel_cr import loading, opponents, search_node, solving
 from spiel_cr.search_config import SearchConfig
+from spiel_cr.search_node import Node
 from spiel_cr.state_posterior import StatePosterior
 
 __all__ = [
@@ -62,49 +63,13 @@ class Searched(NamedTuple):
     Attributes:
       actions: the legal ones.
       visits: of each, those of earlier searches in the match included.
-      values: mean return of the simulations that took it, the responder's, in the
-        game's units; 0 where there was none.
+      values: of each, as the bot's `backup` says; the responder's, in the game's
+        units; 0 where no simulation took it.
     """
 
     actions: list[int]
     visits: list[int]
     values: list[float]
-
-
-class _Node:
-    """An information state of the responder that is in the tree."""
-
-    __slots__ = ("actions", "prior", "reached", "total", "totals", "visits")
-
-    def __init__(self, actions: list[int], prior: list[float]) -> None:
-        self.actions = actions
-        self.prior = prior
-        self.visits = [0] * len(actions)
-        self.totals = [0.0] * len(actions)
-        self.reached = 0
-        self.total = 0.0
-
-    def choose(self, exploration: float) -> int:
-        """The place of PUCT's action; unvisited ones are worth the mean so far."""
-        drive = exploration * math.sqrt(self.reached + 1)
-        mean = self.total / self.reached if self.reached else 0.0
-        best, chosen, place = -math.inf, 0, 0
-        for visits, total, prior in zip(
-            self.visits, self.totals, self.prior, strict=True
-        ):
-            value = total / visits if visits else mean
-            score = value + drive * prior / (1 + visits)
-            if score > best:
-                best, chosen = score, place
-            place += 1
-        return chosen
-
-    def add(self, place: int, value: float) -> None:
-        """A simulation that took this action returned this."""
-        self.reached += 1
-        self.total += value
-        self.visits[place] += 1
-        self.totals[place] += value
 
 
 class ISMCTSBRBot(pyspiel.Bot):
@@ -117,10 +82,12 @@ class ISMCTSBRBot(pyspiel.Bot):
     the tree joins it, and its value (by the guide, or the return of a rollout) is
     backed up. The most visited action is played.
 
-    Deviations. An unvisited action is worth the mean return of its information state
-    (theirs: 0), since utilities need not be centred. Values are undiscounted returns.
-    With rollouts, the first action outside of the tree is recorded too; the opponent
-    plays its policy there.
+    Deviations. What is backed up: by default an action is worth what it brings if the
+    most visited action follows at every later decision, so that exploration further
+    down does not lower it; see `search_node.back_up`. An unvisited action is worth the
+    mean of its information state (theirs: 0), since utilities need not be centred.
+    Values are undiscounted returns. With rollouts, the first action outside of the tree
+    is recorded too; the opponent plays its policy there.
 
     Each search has its own random numbers, made from the seed and the information
     state, so a match does not depend on those played before it.
@@ -141,6 +108,7 @@ class ISMCTSBRBot(pyspiel.Bot):
         guide: Guide | None = None,
         rollout: policy_lib.Policy | None = None,
         belief: StatePosterior | None = None,
+        backup: str = "chosen",
         max_nodes: int = 200_000,
         noise: float = 0.0,
         concentration: float = 0.3,
@@ -159,6 +127,9 @@ class ISMCTSBRBot(pyspiel.Bot):
             tree included; None: that one by the prior, the others uniformly.
           belief: that histories are drawn from; None: `StatePosterior` with its
             defaults, of all consistent histories if `config.posterior` is "uniform".
+          backup: what an action is worth: "chosen", its mean return if the most visited
+            action follows at every later decision; "mean", the mean return of the
+            simulations that took it, as in the paper.
           max_nodes: most information states in the tree. A full tree does not grow;
             if it is full when a search begins, it is dropped first.
           noise: share of Dirichlet noise in the prior of the state that is searched,
@@ -179,6 +150,10 @@ class ISMCTSBRBot(pyspiel.Bot):
             raise ValueError(f"concentration={concentration!r} must be positive")
         if not 0 <= temperature < math.inf:
             raise ValueError(f"temperature={temperature!r} must be 0 or more")
+        if backup not in search_node.BACKUPS:
+            raise ValueError(
+                f"backup={backup!r}; choose one of {', '.join(search_node.BACKUPS)}"
+            )
         config = config or SearchConfig()
         self._uniform = config.posterior == "uniform"
         if belief is None:
@@ -193,6 +168,7 @@ class ISMCTSBRBot(pyspiel.Bot):
         self._simulations = config.simulations
         half_range = (game.max_utility() - game.min_utility()) / 2
         self._exploration = config.exploration * half_range
+        self._backup = backup
         self._seed = solving.check_seed(seed)
         self._guide: Guide = guide or uniform_guide
         self._max_nodes = solving.check_iterations(max_nodes, name="max_nodes")
@@ -203,7 +179,7 @@ class ISMCTSBRBot(pyspiel.Bot):
         self._own = opponents.Answers(
             rollout or policy_lib.UniformRandomPolicy(game), player
         )
-        self._nodes: dict[str, _Node] = {}
+        self._nodes: dict[str, Node] = {}
 
     @property
     def num_nodes(self) -> int:
@@ -261,7 +237,7 @@ class ISMCTSBRBot(pyspiel.Bot):
         root = self._nodes.get(key)
         if root is None:
             prior, _ = self._guide(state, self._player)
-            root = _Node(state.legal_actions(), list(prior))
+            root = Node(state.legal_actions(), list(prior))
             self._nodes[key] = root
         random = generator_at(self._seed, state, self._player, 0)
         if self._noise:
@@ -280,11 +256,12 @@ class ISMCTSBRBot(pyspiel.Bot):
         return Searched(list(root.actions), list(root.visits), values)
 
     def _simulate(
-        self, state: pyspiel.State, node: _Node | None, number: Callable[[], float]
+        self, state: pyspiel.State, node: Node | None, number: Callable[[], float]
     ) -> None:
         """Goes from a history at the root to a value, and backs it up."""
         me, nodes, answers = self._player, self._nodes, self._answers
-        path: list[tuple[_Node, int]] = []
+        path: list[tuple[Node, int]] = []
+        leaf = None
         while True:
             mover = state.current_player()
             if mover == me:
@@ -292,7 +269,7 @@ class ISMCTSBRBot(pyspiel.Bot):
                     key = state.information_state_string(me)
                     node = nodes.get(key)
                 if node is None:
-                    value = self._leave(state, key, path, number)
+                    leaf, value = self._leave(state, key, path, number)
                     break
                 place = node.choose(self._exploration)
                 path.append((node, place))
@@ -307,24 +284,26 @@ class ISMCTSBRBot(pyspiel.Bot):
             else:
                 outcomes = state.chance_outcomes()
                 state.apply_action(draw_outcome(outcomes, number()))
-        for node, place in path:
-            node.add(place, value)
+        search_node.back_up(path, leaf, value, self._backup)
 
     def _leave(
         self,
         state: pyspiel.State,
         key: str,
-        path: list[tuple[_Node, int]],
+        path: list[tuple[Node, int]],
         number: Callable[[], float],
-    ) -> float:
-        """The value of an information state outside of the tree; it may join."""
+    ) -> tuple[Node | None, float]:
+        """The value of an information state outside of the tree, which may join it.
+
+        The node comes with it where a guide gave the value.
+        """
         if len(self._nodes) >= self._max_nodes:
-            return self._roll_out(state, number)
+            return None, self._roll_out(state, number)
         prior, value = self._guide(state, self._player)
-        node = _Node(state.legal_actions(), list(prior))
+        node = Node(state.legal_actions(), list(prior))
         self._nodes[key] = node
         if value is not None:
-            return value
+            return node, value
         if self._by_prior:
             weighted = list(zip(range(len(node.actions)), node.prior, strict=True))
             place = draw_outcome(weighted, number())
@@ -333,7 +312,7 @@ class ISMCTSBRBot(pyspiel.Bot):
             place = node.actions.index(actions[bisect.bisect_right(ends, number())])
         path.append((node, place))
         state.apply_action(node.actions[place])
-        return self._roll_out(state, number)
+        return None, self._roll_out(state, number)
 
     def _roll_out(self, state: pyspiel.State, number: Callable[[], float]) -> float:
         """The responder's return if it stops thinking here."""

@@ -8,14 +8,21 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from importlib import metadata as importlib_metadata
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
-from spiel_cr import sequence_form
-from spiel_cr import tree as tree_lib
+from spiel_cr import compiled, sequence_form
 
-__all__ = ["Path", "check_writable", "fingerprint", "load", "save", "versions"]
+__all__ = [
+    "Path",
+    "check_writable",
+    "fingerprint",
+    "load",
+    "save",
+    "versions",
+    "write",
+]
 
 Path = str | os.PathLike[str]
 
@@ -29,16 +36,16 @@ def versions() -> dict[str, str]:
     return {name: importlib_metadata.version(name) for name in packages}
 
 
-def fingerprint(game: tree_lib.CompiledGame | sequence_form.SequenceForm) -> str:
+def fingerprint(game: compiled.CompiledGame | sequence_form.SequenceForm) -> str:
     """A hash that tells games apart: trees, payoffs, and keys where there are any."""
-    form = game.form if isinstance(game, tree_lib.CompiledGame) else game
+    form = game.form if isinstance(game, compiled.CompiledGame) else game
     digest = hashlib.sha256()
     for decisions in form.decisions:
         digest.update(decisions.parent.tobytes())
         digest.update(decisions.num_actions.tobytes())
     for array in form.payoffs:
         digest.update(array.tobytes())
-    if isinstance(game, tree_lib.CompiledGame):
+    if isinstance(game, compiled.CompiledGame):
         for infosets in game.infosets:
             digest.update("\0".join(infosets.keys).encode())
     return digest.hexdigest()
@@ -66,19 +73,26 @@ def save(
     """
     target = pathlib.Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    text = np.frombuffer(json.dumps(dict(metadata)).encode(), np.uint8)
     # Always the same name, so that a process killed here leaves one file at most, which
     # the next write takes over.
     temporary = target.with_name(f".{target.name}.part")
     try:
         with temporary.open("wb") as file:
-            np.savez(file, allow_pickle=False, **{_METADATA: text}, **dict(arrays))
+            write(file, arrays, metadata)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def write(
+    file: IO[bytes], arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]
+) -> None:
+    """Writes what `load` reads into an open file."""
+    text = np.frombuffer(json.dumps(dict(metadata)).encode(), np.uint8)
+    np.savez(file, allow_pickle=False, **{_METADATA: text}, **dict(arrays))
 
 
 def load(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

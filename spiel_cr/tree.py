@@ -1,28 +1,21 @@
 """Second stage: a game is walked once and becomes a `CompiledGame`, numpy arrays.
 
-Legend for shapes, used in the whole package:
-  N histories (every node: chance, decision, terminal), I infosets of one player,
-  S sequences of one player (the empty one included), A actions at an infoset,
-  D depth levels, B batch.
-
-Sequences of a player are numbered logically: 0 is the empty sequence, and infoset i
-owns the consecutive numbers `first_sequence[i] + a` for its a-th legal action.
+What these arrays are is said in `compiled.py`.
 """
 
-import dataclasses
-from collections.abc import Iterable, Sequence
+import os
+from typing import Any
 
-import jax
 import numpy as np
 import pyspiel
 
 from spiel_cr import (
+    compile_cache,
+    compiled,
     expansion,
     information,
     loading,
     numbering,
-    replay,
-    sequence_form,
     walk,
 )
 
@@ -39,142 +32,9 @@ __all__ = [
 CHANCE = numbering.CHANCE
 TERMINAL = numbering.TERMINAL
 TooManyHistoriesError = numbering.TooManyHistoriesError
-
-
-@dataclasses.dataclass(frozen=True)
-class Histories:
-    """Every history of the game, breadth-first; the children of one are contiguous.
-
-    Attributes:
-      parent: int32 [N], index of the parent history, -1 at a root.
-      action: int8, int16 or int32 [N], as small as it can be: OpenSpiel's action that
-        leads here, -1 at a root.
-      player: int8 [N], who acts: 0, 1, CHANCE or TERMINAL.
-      infoset: int32 [N], the acting player's infoset, -1 where nobody decides.
-      observed: int32 [N] or None; at decisions, a number for what the player who does
-        *not* act is told there (`information_state_string(other)`), -1 elsewhere.
-        None where it was not asked for or the game does not provide it.
-      sequence: int32 [2, N], each player's last own sequence.
-      chance: float64 [N], probability of the chance moves on the way from the root,
-        times the root's weight. A read-only view of a single 1 where that is all.
-      utility: float64 [N], player 0's utility at terminals, 0 elsewhere; in the
-        game's own units.
-      level_start: int64 [D + 1], histories of depth d are
-        `level_start[d]:level_start[d + 1]`.
-    """
-
-    parent: np.ndarray
-    action: np.ndarray
-    player: np.ndarray
-    infoset: np.ndarray
-    observed: np.ndarray | None
-    sequence: np.ndarray
-    chance: np.ndarray
-    utility: np.ndarray
-    level_start: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.parent)
-
-    def actions_to(self, history: int) -> list[int]:
-        """OpenSpiel actions (chance included) from the root to `history`."""
-        actions = []
-        while self.parent[history] >= 0:
-            actions.append(int(self.action[history]))
-            history = int(self.parent[history])
-        return actions[::-1]
-
-    def paths_to(self, histories: np.ndarray) -> np.ndarray:
-        """Actions from the root to each of many histories, then -1.
-
-        Args:
-          histories: integers [n], indices.
-
-        Returns:
-          The type of `action` [n, D - 1], or [n, 1] where all are roots.
-        """
-        depth = np.searchsorted(self.level_start, histories, side="right") - 1
-        width = max(1, int(depth.max(initial=0)))
-        paths = np.full((len(histories), width), -1, self.action.dtype)
-        here = np.asarray(histories)
-        rows = np.flatnonzero(depth)
-        while len(rows):
-            paths[rows, depth[rows] - 1] = self.action[here[rows]]
-            here = np.where(depth > 0, self.parent[here], here)
-            depth = depth - 1
-            rows = np.flatnonzero(depth > 0)
-        return paths
-
-
-@dataclasses.dataclass(frozen=True)
-class Infosets:
-    """One player's infosets, sorted by the number of own decisions before them.
-
-    Attributes:
-      keys: I information-state strings; made when they are asked for, where the game
-        has an expansion.
-      decisions: the parent sequence and action count of every infoset.
-      actions: int32 [S - 1], OpenSpiel's action of sequence s at index s - 1.
-      history: int32 [I], the first history of each infoset.
-    """
-
-    keys: Sequence[str]
-    decisions: sequence_form.Decisions
-    actions: np.ndarray
-    history: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-
-@dataclasses.dataclass(frozen=True)
-class CompiledGame:
-    """A two-player zero-sum game with perfect recall as arrays.
-
-    Attributes:
-      game: the (sequential) OpenSpiel game.
-      histories: all N histories.
-      infosets: each player's infosets.
-      form: the same game in sequence form, which is all that full-width solvers need.
-    """
-
-    game: pyspiel.Game
-    histories: Histories
-    infosets: tuple[Infosets, Infosets]
-    form: sequence_form.SequenceForm
-
-    @property
-    def num_terminals(self) -> int:
-        return int((self.histories.player == TERMINAL).sum())
-
-    @property
-    def max_depth(self) -> int:
-        """Moves, chance included, of the longest history."""
-        return len(self.histories.level_start) - 2
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the game takes, strings of infosets included once there are any.
-
-        Arrays that are views of others count once.
-        """
-        parts = [
-            *vars(self.histories).values(),
-            *(vars(own) | {"decisions": None} for own in self.infosets),
-            *map(vars, self.form.decisions),
-            self.form.payoffs,
-            *map(vars, self.form.layouts),
-            self.form.arrays,
-        ]
-        owners = {}
-        for leaf in jax.tree.leaves(parts):
-            if isinstance(leaf, np.ndarray):
-                while isinstance(leaf.base, np.ndarray):
-                    leaf = leaf.base
-                owners[id(leaf)] = leaf.nbytes
-            else:
-                owners[id(leaf)] = getattr(leaf, "nbytes", 0)
-        return sum(owners.values())
+CompiledGame = compiled.CompiledGame
+Histories = compiled.Histories
+Infosets = compiled.Infosets
 
 
 def compile_game(
@@ -183,6 +43,7 @@ def compile_game(
     observed: bool = False,
     max_histories: int | None = None,
     vectorised: bool = True,
+    cache: str | os.PathLike[str] | None = None,
 ) -> CompiledGame:
     """Walks a game once and lays it out as arrays.
 
@@ -195,6 +56,8 @@ def compile_game(
       vectorised: play by the game's own rules on arrays, if it has them (see
         `expansion.py`); else, and with False, walk over OpenSpiel's states. The result
         is the same.
+      cache: a folder in which compiled games are kept, so that the same game need not
+        be compiled again (see `compile_cache.py`).
 
     Returns:
       The compiled game.
@@ -210,35 +73,33 @@ def compile_game(
     game = loading.load_game(game)
     rules = expansion.of_game(game) if vectorised else None
     options: dict = {"observed": observed, "max_histories": max_histories}
-    strings: tuple[list[str], list[str]] | None = None
+    if cache is None:
+        return _compile(game, rules, **options)
+    return compile_cache.through(game, rules, cache, _compile, **options)
+
+
+def _compile(
+    game: pyspiel.Game, rules: expansion.Expansion | None, **options: Any
+) -> CompiledGame:
+    """Compiles a checked game, by its expansion or by a walk."""
+    told: tuple[list[str], list[str]] | None = None
     if rules is None:
-        walked, strings = walk.walk(game, **options)
+        walked, told = walk.walk(game, **options)
     else:
         walked = expansion.expand(game, rules, **options)
     numbered = numbering.number(walked, game)
     histories = _histories(walked, numbered)
     del walked
-    infosets = []
-    for player, mine in enumerate(numbered.players):
-        if rules is not None:
-            keys = _strings(game, rules, histories, mine.history, player)
-        elif strings is not None:
-            keys = information.Strings.packed([strings[player][i] for i in mine.order])
-        infosets.append(Infosets(keys, mine.decisions, mine.actions, mine.history))
-    del numbered, strings
-    decisions = infosets[0].decisions, infosets[1].decisions
-    form = sequence_form.build(decisions, _payoffs(histories))
-    return CompiledGame(game, histories, (infosets[0], infosets[1]), form)
-
-
-def _payoffs(histories: Histories) -> sequence_form.Payoffs:
-    """What the terminals pay, by the players' last own sequences."""
-    terminal = np.flatnonzero((histories.player == TERMINAL) & (histories.utility != 0))
-    return sequence_form.sum_payoffs(
-        histories.sequence[0, terminal],
-        histories.sequence[1, terminal],
-        histories.chance[terminal] * histories.utility[terminal],
+    players = numbered.players
+    del numbered
+    if told is None:
+        return compiled.assemble(game, histories, players, rules=rules)
+    first, second = (
+        information.Strings.packed([mine[i] for i in numbers.order])
+        for mine, numbers in zip(told, players, strict=True)
     )
+    del told
+    return compiled.assemble(game, histories, players, strings=(first, second))
 
 
 def _histories(walked: numbering.Walked, numbered: numbering.Numbered) -> Histories:
@@ -258,22 +119,3 @@ def _histories(walked: numbering.Walked, numbered: numbering.Numbered) -> Histor
         utility=walked.utility,
         level_start=walked.level_start,
     )
-
-
-def _strings(
-    game: pyspiel.Game,
-    rules: expansion.Expansion,
-    histories: Histories,
-    first: np.ndarray,
-    player: int,
-) -> information.Strings:
-    """Information-state strings at the first history of every infoset, on demand."""
-
-    def one(infoset: int) -> str:
-        path = histories.actions_to(int(first[infoset]))
-        return information.string_at(game, path, player)
-
-    def every() -> Iterable[str]:
-        return replay.strings(game, rules, histories.paths_to(first), player)
-
-    return information.Strings(len(first), one, every)

@@ -190,3 +190,12 @@ def test_solved_policies_are_near_equilibrium():
     reach = best_response.reach_of(compiled.form, behaviours_of("kuhn", "solved"))
     assert best_response.nash_conv(compiled.form, reach) < 0.2
     assert np.isfinite(reach[0]).all()
+
+
+@pytest.mark.slow
+def test_openspiels_nash_conv_on_latent_tic_tac_toe():
+    """4.85 million histories: OpenSpiel takes minutes and five gigabytes."""
+    result = solving.solve("python_latent_tic_tac_toe(conflict=keep)", "cfr+", 20)
+    theirs = exploitability.nash_conv(result.tree.game, result.average_policy())
+    assert result.nash_conv() == pytest.approx(theirs, abs=TOLERANCE)
+    assert 0.01 < theirs < 1.7

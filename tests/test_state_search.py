@@ -1,5 +1,8 @@
 """ISMCTS-BR on states: best responses found, memory bounded, nothing hidden used."""
 
+import itertools
+from collections import Counter
+
 import games
 import numpy as np
 import pyspiel
@@ -8,8 +11,7 @@ import reference
 from open_spiel.python import policy as policy_lib
 from open_spiel.python.algorithms import evaluate_bots
 
-from benchmarks import holdem
-from spiel_cr import opponents, state_search
+from spiel_cr import opponents, search_node
 from spiel_cr.bots import PolicyBot
 from spiel_cr.search_config import SearchConfig
 from spiel_cr.state_posterior import StatePosterior
@@ -95,7 +97,7 @@ def test_the_posterior_matters():
 
 
 def test_puct_by_hand():
-    node = state_search._Node([3, 5, 9], [0.5, 0.25, 0.25])
+    node = search_node.Node([3, 5, 9], [0.5, 0.25, 0.25])
     # Nothing visited: the prior decides.
     assert node.choose(1.0) == 0
     node.add(0, 2.0)
@@ -106,6 +108,68 @@ def test_puct_by_hand():
     assert node.choose(1.0) == 1
     assert node.choose(10.0) == 2
     assert (node.reached, node.total, node.visits) == (3, 5.0, [2, 1, 0])
+
+
+def test_values_by_hand():
+    """Two decisions, one after the other; the first may also end the game."""
+    totals = {}
+    for kind in search_node.BACKUPS:
+        first, second = (search_node.Node([0, 1], [0.5, 0.5]) for _ in range(2))
+        seen = []
+        for path, value in (
+            ([(first, 0)], 2.0),
+            ([(first, 0), (second, 0)], 4.0),
+            ([(first, 0), (second, 1)], -10.0),
+            ([(first, 0), (second, 1)], -2.0),
+            # Begins at the second decision: it was not come to.
+            ([(second, 0)], 6.0),
+            ([(first, 0), (second, 0)], 5.0),
+        ):
+            search_node.back_up(path, None, value, kind)
+            seen.append(first.totals[0])
+        totals[kind] = seen
+        assert (first.visits, second.visits) == ([5, 0], [3, 2])
+        assert second.totals == [15.0, -12.0]
+    # The second decision is worth 4, 4 (a tie: as before), -6, -6 (as before), then 5.
+    assert totals["chosen"] == [2, 2 + 4, 2 + 2 * 4, 2 - 3 * 6, 2 - 3 * 6, 2 + 4 * 5]
+    assert totals["mean"] == [2, 6, -4, -6, -6, -1]
+
+
+def test_a_guides_value_until_there_is_better():
+    root, leaf = (search_node.Node([0, 1], [0.5, 0.5]) for _ in range(2))
+    search_node.back_up([(root, 1)], leaf, 7.0, "chosen")
+    assert root.totals == [0, 7] and leaf.visits == [0, 0]
+    search_node.back_up([(root, 1), (leaf, 0)], None, 3.0, "chosen")
+    assert root.totals == [0, 2 * 3] and root.visits == [0, 2]
+
+
+def test_values_are_those_of_the_most_visited_actions(monkeypatch):
+    """Worked out along the way what all simulations together give at the end."""
+    game = pyspiel.load_game("leduc_poker")
+    ended, parents = Counter(), {}
+    plain = search_node.back_up
+
+    def record(path, leaf, value, kind):
+        plain(path, leaf, value, kind)
+        assert leaf is None
+        node, place = path[-1]
+        ended[id(node), place] += value
+        for (above, by), (below, _) in itertools.pairwise(path):
+            counts = parents.setdefault(id(below), (below, above, by, []))
+            assert counts[1:3] == (above, by)
+            counts[3].append(1)
+
+    monkeypatch.setattr(search_node, "back_up", record)
+    bot = ISMCTSBRBot(game, 0, fixed(game, 2), SearchConfig(simulations=2000))
+    bot.search(at(game, (0, 2)))
+    for node, above, by, arrived in parents.values():
+        ended[id(above), by] += len(arrived) * node.value
+        assert node.visits[node.most] == max(node.visits)
+        assert node.value == node.totals[node.most] / node.visits[node.most]
+    assert len(parents) > 30
+    for node in bot._nodes.values():
+        for place, total in enumerate(node.totals):
+            assert total == pytest.approx(ended[id(node), place], abs=1e-9)
 
 
 def test_what_is_hidden_is_not_looked_at():
@@ -231,7 +295,7 @@ def test_how_rollouts_are_played():
 def test_noise_and_temperature():
     game = pyspiel.load_game("leduc_poker")
     opponent = policy_lib.UniformRandomPolicy(game)
-    state, config = at(game, (0, 2, 2)), SearchConfig(simulations=60)
+    state, config = at(game, (0, 2, 2)), SearchConfig(simulations=70)
     plain = ISMCTSBRBot(game, 1, opponent, config).search(state)
     noisy = ISMCTSBRBot(game, 1, opponent, config, noise=1.0).search(state)
     assert plain.visits != noisy.visits
@@ -284,6 +348,7 @@ def test_a_resampler_takes_the_beliefs_place():
         {"concentration": 0.0},
         {"temperature": -1.0},
         {"max_nodes": 0},
+        {"backup": "best"},
         {"seed": -1},
     ],
 )
@@ -292,20 +357,3 @@ def test_bad_arguments(settings):
     given = {"player": 0, "opponent": policy_lib.UniformRandomPolicy(game), **settings}
     with pytest.raises(ValueError, match=f"{next(iter(settings))}="):
         ISMCTSBRBot(game, **given)
-
-
-def test_the_benchmark(tmp_path, capsys):
-    """A deal of hold'em; a run that was stopped while writing goes on from there."""
-    out = tmp_path / "holdem.jsonl"
-    given = ["--opponents", "uniform", "--simulations", "4", "--rollouts", "2"]
-    given += ["--deals", "1", "--out", str(out)]
-    tables = []
-    for _ in range(2):
-        assert holdem.main(given) == 0
-        tables.append(capsys.readouterr().out.splitlines()[:5])
-        # Settings; two responders, two seats.
-        assert len(out.read_text().splitlines()) == 1 + 2 * 2
-        out.write_text(out.read_text()[:-20])
-    assert tables[0] == tables[1] and "`uniform`" in tables[0][-1]
-    with pytest.raises(SystemExit, match="other settings"):
-        holdem.main([*given, "--seed", "1"])

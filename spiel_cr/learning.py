@@ -1,0 +1,400 @@
+"""Fourth stage: ISMCTS-BR that learns, an approximate best response by self-teaching.
+
+Timbers et al. 2022, "Approximate exploitability: learning a best response", section 3:
+the training loop of AlphaZero (Silver et al. 2017) against a fixed opponent. Episodes
+are played with search, a policy-value network learns the visits and the returns, and
+guides the next searches. Here on compiled games, with the batched search.
+
+Deviations. The episodes of a round share one search table, as all searches of one
+response do (see `ismcts_br.py`); it is dropped after the round, since the network has
+changed. Root noise is drawn once for each information state and round.
+"""
+
+import hashlib
+import os
+import pathlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from tqdm import tqdm
+
+from spiel_cr import (
+    best_response,
+    episodes,
+    ismcts_br,
+    network,
+    posterior,
+    solving,
+    storage,
+)
+from spiel_cr import policy as policy_lib
+from spiel_cr import tree as tree_lib
+from spiel_cr.learning_config import LearningConfig, LearningPoint, Stage
+from spiel_cr.search_kernel import Guide
+
+__all__ = ["Learned", "learn_response"]
+
+
+class Learned(NamedTuple):
+    """A learned response to the last opponent.
+
+    Attributes:
+      player: the responder.
+      behaviour: float64 [S], found by search with the network (pure; uniform where the
+        response itself never comes).
+      network_behaviour: float64 [S], the network's likeliest action everywhere.
+      guide: the network's prior and value of all infosets.
+      graph: the network's structure, for `network.NetworkGuide`.
+      parameters: its parameters.
+      curve: what was evaluated; see `LearningPoint`.
+      simulations: of all episodes.
+    """
+
+    player: int
+    behaviour: np.ndarray
+    network_behaviour: np.ndarray
+    guide: Guide
+    graph: Any
+    parameters: Any
+    curve: tuple[LearningPoint, ...]
+    simulations: int
+
+
+class _Progress(NamedTuple):
+    """All that a run is, between two rounds.
+
+    Attributes:
+      round: rounds so far.
+      simulations: of all episodes.
+      parameters: the network's.
+      optimiser: Adam's state.
+      samples: the replay buffer, numpy arrays.
+      curve: so far.
+    """
+
+    round: int
+    simulations: int
+    parameters: Any
+    optimiser: Any
+    samples: network.Samples
+    curve: list[LearningPoint]
+
+
+def learn_response(
+    tree: tree_lib.CompiledGame,
+    player: int,
+    opponents: Sequence[Stage],
+    config: LearningConfig | None = None,
+    *,
+    seed: int = 0,
+    checkpoint_path: storage.Path | None = None,
+    progress: bool = False,
+) -> Learned:
+    """Learns to respond to each opponent in turn, from the weaker to the stronger.
+
+    Args:
+      tree: the compiled game; it must have information state tensors.
+      player: the responder.
+      opponents: the curriculum, at least one; the last one is the one that counts.
+      config: of search and learning.
+      seed: of all draws.
+      checkpoint_path: written after each round (atomically, no pickle). If the file is
+        there, learning goes on where it stopped, with the same bits as a run that was
+        never interrupted. The last opponent's rounds may have become more.
+      progress: show a bar.
+
+    Raises:
+      ImportError: flax or optax is missing.
+      ValueError: a bad argument, or a checkpoint of another run.
+    """
+    config = config or LearningConfig()
+    seed = solving.check_seed(seed)
+    learner = _Learner(tree, player, opponents, config, seed)
+    keeper = None
+    if checkpoint_path is not None:
+        storage.check_writable(checkpoint_path)
+        keeper = _Keeper(checkpoint_path, learner)
+    now = (keeper.resume() if keeper else None) or learner.begin()
+    total = sum(stage.rounds for stage in opponents)
+    if now.round > total:
+        raise ValueError(
+            f"checkpoint_path={os.fspath(checkpoint_path or '')!r} holds {now.round} "
+            f"rounds and the opponents have {total}; ask for more or give another path"
+        )
+    bar = tqdm(total=total, initial=now.round, unit="round", disable=not progress)
+    with bar:
+        while now.round < total:
+            now = learner.round(now)
+            if keeper:
+                keeper.write(now)
+            bar.update()
+    guide = learner.guide(now.parameters)
+    return Learned(
+        player,
+        learner.respond(len(opponents) - 1, guide),
+        learner.greedy(guide),
+        guide,
+        learner.graph,
+        now.parameters,
+        tuple(now.curve),
+        now.simulations,
+    )
+
+
+class _Learner:
+    """The fixed parts of a run."""
+
+    def __init__(
+        self,
+        tree: tree_lib.CompiledGame,
+        player: int,
+        stages: Sequence[Stage],
+        config: LearningConfig,
+        seed: int,
+    ) -> None:
+        if not stages:
+            raise ValueError("opponents is empty; give at least one Stage")
+        for stage in stages:
+            solving.check_iterations(stage.rounds, name=f"rounds of {stage.name!r}")
+            posterior.check_behaviour(tree, 1 - player, stage.behaviour)
+        self.tree, self.player, self.stages = tree, player, tuple(stages)
+        self.config, self.seed = config, seed
+        self.seen = network.inputs(tree, player)
+        self.scale = network.scale(tree, player)
+        self.graph, self._first = network.make(
+            self.seen.features.shape[1],
+            tree.game.num_distinct_actions(),
+            config.hidden,
+            seed=seed,
+        )
+        self._ends = np.cumsum([stage.rounds for stage in stages])
+        self._arenas: dict[int, episodes.Arena] = {}
+
+    def begin(self, *, look: bool = True) -> _Progress:
+        """Nothing learned yet; with a first point of the curve if one is to look."""
+        state = network.optimiser_state(self._first, self.config.learning_rate)
+        now = _Progress(0, 0, self._first, state, self._no_samples(), [])
+        return now._replace(curve=[self._point(now, 0, None)]) if look else now
+
+    def round(self, now: _Progress) -> _Progress:
+        """Episodes, then learning."""
+        config = self.config
+        stage = int(np.searchsorted(self._ends, now.round, side="right"))
+        fresh = now.round in self._ends
+        played = episodes.play(
+            self._arena(stage),
+            self.guide(now.parameters),
+            config.search,
+            config.episodes,
+            key=jax.random.fold_in(jax.random.key(self.seed), now.round),
+            random=np.random.default_rng([self.seed, now.round, 0]),
+            noise=config.noise,
+            concentration=config.concentration,
+            temperature=config.temperature,
+        )
+        returned = (played.returned - self.scale.centre) / self.scale.half_range
+        new = network.Samples(
+            played.infoset, played.visits, returned.astype(np.float32)
+        )
+        old = self._no_samples() if fresh else now.samples
+        samples = network.Samples(
+            *(
+                np.concatenate(pair)[-config.replay :]
+                for pair in zip(old, new, strict=True)
+            )
+        )
+        parameters, optimiser, losses = self._fit(now, samples)
+        done = now.round + 1
+        now = _Progress(
+            done,
+            now.simulations + played.simulations,
+            parameters,
+            optimiser,
+            samples,
+            now.curve,
+        )
+        if done % config.evaluate_every == 0 or done in self._ends:
+            now = now._replace(curve=[*now.curve, self._point(now, stage, losses)])
+        return now
+
+    def guide(self, parameters: Any) -> Guide:
+        """The network's prior and value of every infoset."""
+        log_prior, value = network.evaluate(self.graph, parameters, self.seen)
+        legal = np.asarray(self.seen.legal)
+        decisions = self.tree.infosets[self.player].decisions
+        prior = np.zeros(decisions.num_sequences + legal.shape[1], np.float32)
+        # Sequences stand infoset by infoset, as rows of the mask do.
+        prior[1 : decisions.num_sequences] = np.exp(np.asarray(log_prior))[legal]
+        worth = self.scale.units(np.asarray(value)).astype(np.float32)
+        return Guide(jnp.asarray(prior), jnp.asarray(np.append(worth, np.float32(0))))
+
+    def greedy(self, guide: Guide) -> np.ndarray:
+        """float64 [S], the likeliest action of every infoset, the first if equal."""
+        legal = np.asarray(self.seen.legal)
+        prior = np.full(legal.shape, -1.0)
+        prior[legal] = np.asarray(guide.prior)[1 : 1 + int(legal.sum())]
+        chosen = np.arange(legal.shape[1]) == prior.argmax(axis=1)[:, None]
+        return np.concatenate([np.ones(1), chosen[legal].astype(np.float64)])
+
+    def respond(self, stage: int, guide: Guide) -> np.ndarray:
+        """float64 [S], the response that a search with the network finds."""
+        return ismcts_br.search_response(
+            self.tree,
+            self.player,
+            self.stages[stage].behaviour,
+            self.config.search,
+            seed=self.seed,
+            guide=guide,
+        ).behaviour
+
+    def _arena(self, stage: int) -> episodes.Arena:
+        """The game with a stage's opponent; one is kept, the present one."""
+        if stage not in self._arenas:
+            self._arenas.clear()
+            self._arenas[stage] = episodes.arena(
+                self.tree,
+                self.player,
+                self.stages[stage].behaviour,
+                posterior=self.config.search.posterior,
+            )
+        return self._arenas[stage]
+
+    def _no_samples(self) -> network.Samples:
+        width = self.seen.legal.shape[1]
+        return network.Samples(
+            np.zeros(0, np.int32),
+            np.zeros((0, width), np.float32),
+            np.zeros(0, np.float32),
+        )
+
+    def _fit(
+        self, now: _Progress, samples: network.Samples
+    ) -> tuple[Any, Any, network.Losses]:
+        config = self.config
+        size = len(samples.infoset)
+        if not size:
+            raise ValueError(
+                f"{self.tree.game}: player {self.player} decided nothing in "
+                f"{config.episodes} episodes; raise episodes"
+            )
+        random = np.random.default_rng([self.seed, now.round, 1])
+        rows = random.integers(size, size=(config.steps, config.minibatch))
+        # As long as the buffer can be, so that there is one program.
+        room = [(0, config.replay - size)]
+        padded = network.Samples(
+            *(np.pad(a, room + [(0, 0)] * (a.ndim - 1)) for a in samples)
+        )
+        return network.fit(
+            self.graph,
+            now.parameters,
+            now.optimiser,
+            self.seen,
+            jax.device_put(padded),
+            jnp.asarray(rows.astype(np.int32)),
+            jnp.asarray(config.l2, jnp.float32),
+            learning_rate=config.learning_rate,
+        )
+
+    def _point(
+        self, now: _Progress, stage: int, losses: network.Losses | None
+    ) -> LearningPoint:
+        guide = self.guide(now.parameters)
+        other, form = self.stages[stage].behaviour, self.tree.form
+        reach = policy_lib.reach_from_behaviour(form.decisions[1 - self.player], other)
+
+        def value(behaviour: np.ndarray) -> float:
+            values = best_response.infoset_values(form, self.player, reach, behaviour)
+            return float(values[-1])
+
+        return LearningPoint(
+            stage,
+            self.stages[stage].name,
+            now.round,
+            now.round * self.config.episodes,
+            now.simulations,
+            value(self.greedy(guide)),
+            value(self.respond(stage, guide)),
+            best_response.best_response_value(form, self.player, reach),
+            *(() if losses is None else map(float, losses)),
+        )
+
+    def identity(self) -> dict[str, Any]:
+        """What a checkpoint must agree with."""
+        stages = [
+            [s.name, hashlib.sha256(s.behaviour.tobytes()).hexdigest(), s.rounds]
+            for s in self.stages
+        ]
+        stages[-1].pop()
+        return {
+            "kind": "learning",
+            "game": str(self.tree.game),
+            "fingerprint": storage.fingerprint(self.tree),
+            "player": self.player,
+            "opponents": stages,
+            "config": repr(self.config),
+            "seed": self.seed,
+        }
+
+
+class _Keeper:
+    """A run's progress in a file, and the way back."""
+
+    def __init__(self, path: storage.Path, learner: _Learner) -> None:
+        self._path, self._learner = pathlib.Path(path), learner
+        self._identity = learner.identity()
+        blank = learner.begin(look=False)
+        leaves, self._structure = jax.tree.flatten((blank.parameters, blank.optimiser))
+        self._shapes = [(leaf.shape, leaf.dtype) for leaf in leaves]
+
+    def write(self, now: _Progress) -> None:
+        """Atomically; the old file stays if this is interrupted."""
+        leaves = jax.tree.leaves((now.parameters, now.optimiser))
+        arrays = {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
+        storage.save(
+            self._path,
+            {**arrays, **now.samples._asdict()},
+            {
+                **self._identity,
+                "round": now.round,
+                "simulations": now.simulations,
+                "curve": [list(point) for point in now.curve],
+                "versions": storage.versions(),
+            },
+        )
+
+    def resume(self) -> _Progress | None:
+        """What the file holds; None where there is no file."""
+        if not self._path.exists():
+            return None
+        arrays, metadata = storage.load(self._path)
+        for name, mine in self._identity.items():
+            if metadata.get(name) != mine:
+                raise ValueError(
+                    f"checkpoint_path={os.fspath(self._path)!r} has a run with {name} "
+                    f"{metadata.get(name)!r}, and this one has {mine!r}; give another "
+                    f"path or the same arguments"
+                )
+        try:
+            samples = network.Samples(*(arrays.pop(n) for n in network.Samples._fields))
+            leaves = [arrays[f"leaf{i}"] for i in range(len(self._shapes))]
+            if [(leaf.shape, leaf.dtype) for leaf in leaves] != self._shapes:
+                raise ValueError("its parameters have other shapes")
+            parameters, optimiser = jax.tree.unflatten(
+                self._structure, [jnp.asarray(leaf) for leaf in leaves]
+            )
+            return _Progress(
+                int(metadata["round"]),
+                int(metadata["simulations"]),
+                parameters,
+                optimiser,
+                samples,
+                [LearningPoint(*point) for point in metadata["curve"]],
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"checkpoint_path={os.fspath(self._path)!r} is damaged ({error!r}); "
+                f"delete it to start anew"
+            ) from error
