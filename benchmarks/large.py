@@ -276,7 +276,7 @@ def markdown(rows: Sequence[Row]) -> str:
             [
                 *(row["name"], f"{row['algorithm']}, {row['dtype']}"),
                 f"{row['compile_seconds']:.1f}",
-                f"{row['iterations_per_second']:,.3g}",
+                _rate(row["iterations_per_second"]),
                 *(f"{row['iterations']:,}", f"{row['seconds']:.1f}"),
                 *(f"{row['nash_conv']:.2e}", f"{row['nash_conv_seconds']:.2f}"),
                 *_megabytes(row),
@@ -285,6 +285,10 @@ def markdown(rows: Sequence[Row]) -> str:
         ]
         parts.append(document.grid(head, body, labels=2))
     return "\n\n".join(part.rstrip() for part in parts) + "\n"
+
+
+def _rate(rate: float) -> str:
+    return f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
 
 
 def _megabytes(row: Row) -> list[str]:

@@ -4,14 +4,32 @@ import argparse
 import time
 
 from eval.command import Commands, add_command
-from eval.studies import discounting, kuhn, leduc, variance
+from eval.studies import (
+    best_responses,
+    discounting,
+    kuhn,
+    leduc,
+    resolving_oos,
+    sampling,
+    sweeps,
+    variance,
+)
 from eval.studies.study import Line, Study
 
 __all__ = ["STUDIES", "add_commands"]
 
 STUDIES: dict[str, Study] = {
     study.name: study
-    for study in (kuhn.STUDY, leduc.STUDY, discounting.STUDY, variance.STUDY)
+    for study in (
+        kuhn.STUDY,
+        leduc.STUDY,
+        discounting.STUDY,
+        sweeps.STUDY,
+        sampling.STUDY,
+        variance.STUDY,
+        resolving_oos.STUDY,
+        best_responses.STUDY,
+    )
 }
 
 _EPILOG = "studies:\n" + "\n".join(

@@ -227,15 +227,9 @@ _run = jax.jit(_iterate, static_argnames="config")
 
 @functools.cache
 def _quick_run() -> Any:
-    """`_run` compiled in half the time, for programs that run shortly.
-
-    XLA's older CPU emitters give slower code (by a quarter to a half) but compile twice
-    as fast. Where this jaxlib has no such option, it is `_run`.
-    """
-    options = {"xla_cpu_use_fusion_emitters": False}
-    try:
-        jax.jit(lambda x: x + 1, compiler_options=options)(np.int32(0))
-    except jax.errors.JaxRuntimeError:
+    """`_run` compiled in half the time, for programs that run shortly."""
+    options = driver.quick_options()
+    if options is None:
         return _run
     return jax.jit(_iterate, static_argnames="config", compiler_options=options)
 

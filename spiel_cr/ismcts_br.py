@@ -153,7 +153,7 @@ def search(
     points = draws.spread(2 * shape.depth + 1, width).astype(np.float32)
     work = len(table.reached) * shape.actions
     interval = min(-(-work // (4 * width)), max(1, rounds // _LOOKS))
-    table = search_kernel.run(
+    table = search_kernel.run()(
         arrays,
         table,
         guide,

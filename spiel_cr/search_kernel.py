@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from spiel_cr import search_tree
+from spiel_cr import driver, search_tree
 from spiel_cr.search_tree import SearchTree, Shape
 
-__all__ = ["Guide", "Roots", "Table", "programs", "run"]
+__all__ = ["Guide", "Roots", "Table", "programs", "run", "search"]
 
 # Halvings in the search for PUCT's level; the shares are normalised afterwards.
 _HALVINGS = 10
@@ -80,11 +80,22 @@ class Guide(NamedTuple):
 
 def programs() -> int:
     """How many programs this process has compiled for searches."""
-    return int(run._cache_size())  # type: ignore[attr-defined]
+    return int(run()._cache_size())
 
 
-@functools.partial(jax.jit, static_argnames=("shape",), donate_argnames=("table",))
-def run(
+@functools.cache
+def run() -> Any:
+    """The program: `search` jitted, its table donated."""
+    # As fast as what the newer emitters give here, and compiled in two thirds the time.
+    return jax.jit(
+        search,
+        static_argnames="shape",
+        donate_argnames="table",
+        compiler_options=driver.quick_options(),
+    )
+
+
+def search(
     arrays: SearchTree,
     table: Table,
     guide: Guide,

@@ -1,11 +1,12 @@
 """The benchmark of large games measures what it says; on small games here."""
 
 import json
+import pathlib
 
 import pytest
 
 import spiel_cr
-from benchmarks import conditions, large
+from benchmarks import conditions, document, large
 from spiel_cr import expansion, walk
 
 LEDUC = "python_leduc_poker"
@@ -131,3 +132,8 @@ def test_processes_of_their_own(tmp_path):
     command += ["--seconds", "0.1", "--out", str(lines)]
     assert large.main(command) == 0
     assert len(lines.read_text().splitlines()) == 3
+
+
+def test_the_page_has_a_place_for_the_tables():
+    page = pathlib.Path(large.__file__).parents[1] / "docs" / "large.md"
+    document.check(page, large.MARKS)

@@ -1,0 +1,65 @@
+"""Study: how much of the best response ISMCTS-BR finds on small games."""
+
+import game_defs  # noqa: F401  registers the project's games
+import spiel_cr
+from eval import approximate
+from eval.studies.study import Line, Study
+from spiel_cr.search_config import SearchConfig
+
+__all__ = ["STUDY"]
+
+_GOOFSPIEL = (
+    "turn_based_simultaneous_game(game=goofspiel(imp_info=true,num_cards={},players=2,"
+    "points_order=descending))"
+)
+_GAMES = (
+    ("leduc_poker", "Leduc"),
+    (_GOOFSPIEL.format(4), "4-card goofspiel"),
+    (_GOOFSPIEL.format(5), "5-card goofspiel"),
+    ("liars_dice(numdice=1,dice_sides=4)", "liar's dice 1x4"),
+)
+_LEAST = 0.95
+_POLICIES = {
+    "uniform": f"at least {_LEAST:.0%} (Timbers et al. 2022)",
+    "cfr+(iterations=10)": "part of it, by a learned search (Timbers et al. 2022; "
+    "its figures are drawn, not printed)",
+}
+_SIMULATIONS = 10_000
+_MATCHES = 1_000
+
+
+def _run(share: float) -> list[Line]:
+    """Values of responses and best responses are exact; both seats together."""
+    simulations, matches = (max(2, int(share * n)) for n in (_SIMULATIONS, _MATCHES))
+    config = SearchConfig(simulations=simulations)
+    lines = []
+    for game, title in _GAMES:
+        tree = spiel_cr.compile_game(game)
+        for policy, claim in _POLICIES.items():
+            behaviour = approximate.opponent_behaviour(tree, policy)
+            found = approximate.summary(
+                [
+                    approximate.on_tree(
+                        tree, player, behaviour, "ismcts", config, matches=matches
+                    )
+                    for player in range(2)
+                ]
+            )
+            lines.append(
+                Line(
+                    f"{title} against {policy}, share of the best response's reward",
+                    claim,
+                    f"{found['share']:.2%}: {found['value']:.5f} of "
+                    f"{found['exact_value']:.5f}; {found['simulations']:,} simulations",
+                    found["share"] >= _LEAST if policy == "uniform" else None,
+                )
+            )
+    return lines
+
+
+STUDY = Study(
+    "best_responses",
+    "best responses by search beside the exact ones",
+    "Timbers et al. 2022, 'Approximate exploitability: learning a best response'",
+    _run,
+)
