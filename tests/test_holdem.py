@@ -101,6 +101,9 @@ def test_equities():
     judge = Judge(hold_em(), policy_lib.UniformRandomPolicy(hold_em()), 0)
     assert judge._equity(dealt([*aces, 10, 20])) == pytest.approx(0.852, abs=0.04)
     assert judge._equity(dealt([*poor, 10, 20])) == pytest.approx(0.346, abs=0.05)
+    # Who folds gives up more with the better hand.
+    given_up = [-judge.advantage(dealt([*own, 10, 20], [2]), 0) for own in (aces, poor)]
+    assert given_up[0] > given_up[1] + 20
 
 
 def test_the_opponents_cards_are_not_looked_at():

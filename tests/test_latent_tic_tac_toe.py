@@ -348,6 +348,7 @@ def test_sizes_by_walking_through_all_states():
     assert sizes == game_contract.Sizes(0, 1_270_163, 3_584_128, 192_602, 149_594)
 
 
+@pytest.mark.slow
 def test_nash_conv_of_uniform_play():
     """Both best responses to uniform play by their own recursion, keep variant.
 

@@ -57,6 +57,7 @@ def measured(arena: Arena) -> list[dict[str, Any]]:
     return [{**facts, **row} for row in rows]
 
 
+@pytest.mark.slow
 def test_all_parts_on_a_small_game(few: Arena, tmp_path: pathlib.Path) -> None:
     rows = measured(few)
     assert json.loads(json.dumps(rows)) == rows

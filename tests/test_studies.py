@@ -1,11 +1,15 @@
 """Studies: what the command prints, and that our figures are the published ones."""
 
 import json
+import types
 
 import pytest
 
+import spiel_cr
 from eval import cli, cli_study
+from eval.studies import best_responses, resolving_oos, sampling, sweeps
 from eval.studies.study import Line, Study
+from spiel_cr.result import CurvePoint
 
 
 def run(capsys, *words):
@@ -48,6 +52,90 @@ def test_sizes_are_checked(capsys):
         run(capsys, "kuhn", "--size", "0")
     assert stopped.value.code == 2
     assert "size=0" in capsys.readouterr().err
+
+
+def pretend(monkeypatch, nash_conv):
+    """`solve` takes no time: NashConv is what a function of the configuration says."""
+
+    def solve(tree, algorithm, iterations=None, **options):
+        config = spiel_cr.parse_any(algorithm)  # the study writes it well
+        value = nash_conv(config)
+        done = iterations
+        if options.get("until"):
+            done = iterations // 40 if value < options["until"] else iterations
+        seconds = options.get("seconds", 1.0)
+        curve = [CurvePoint(k, k * seconds / 16, value * 16 / k) for k in range(1, 17)]
+        return types.SimpleNamespace(
+            iterations=done, nash_conv=lambda: value, curve=tuple(curve)
+        )
+
+    monkeypatch.setattr(spiel_cr, "solve", solve)
+
+
+@pytest.mark.parametrize("helps", [True, False])
+def test_sampling_counts_iterations_and_trajectories(monkeypatch, helps):
+    monkeypatch.setattr(sampling, "_GAME", "kuhn_poker")
+    better = 0.1 if helps else 0.9
+    pretend(monkeypatch, lambda c: 0.5 if c.baseline == "none" else better)
+    *worth, plain, fast = sampling.STUDY.run(1e-3)
+    assert [line.agrees for line in worth] == [helps] * 3
+    said = "40: NashConv 1.00e-01 after 25" if helps else "below 1: NashConv 9.00e-01"
+    assert all(line.ours.startswith(said) for line in worth)
+    assert (plain.agrees, fast.agrees) == (None, helps)
+    # An eighth of the time is the second of sixteen points, 1024 trajectories a player.
+    assert plain.ours.startswith("4.00e+00 after 0.00125 s, 4,096 trajectories; ")
+    assert plain.ours.endswith("5.00e-01 after 0.01 s, 32,768 trajectories")
+
+
+def test_sweeps_hold_settings_against_claims(monkeypatch):
+    monkeypatch.setattr(sweeps, "_GAME", "kuhn_poker")
+    monkeypatch.setattr(sweeps, "_targeting", lambda iterations: Line("", "", "", None))
+    order = ("none", "average", "history", "expected")
+
+    def good(config):
+        if isinstance(config, spiel_cr.MCCFRConfig):
+            return config.epsilon / (1 + order.index(config.baseline))
+        rank = ("cfr", "cfr+", "dcfr").index(config.name.partition("(")[0])
+        return 1 / (1 + rank + config.gamma)
+
+    pretend(monkeypatch, good)
+    lines = sweeps.STUDY.run(1e-3)
+    assert [line.agrees for line in lines] == [True, True, True, None, True, None]
+    assert lines[1].ours == "0: 5.00e-01, 1: 3.33e-01, 2: 2.50e-01, 5: 1.43e-01"
+    assert lines[3].ours.startswith("0.1: 1.00e-01, 0.2: 2.00e-01")
+    pretend(monkeypatch, lambda config: 1 - good(config) / 2)
+    lines = sweeps.STUDY.run(1e-3)
+    assert [line.agrees for line in lines] == [False, False, False, None, False, None]
+
+
+def test_players_beside_each_other(monkeypatch):
+    """Really asked and really met, at tiny budgets; uniform play takes OOS's seat."""
+    about = resolving_oos._Game("Kuhn", 0.5)
+    monkeypatch.setattr(resolving_oos, "_EVERYWHERE", {"kuhn_poker": about})
+    monkeypatch.setattr(resolving_oos, "_MATCHES", {"kuhn_poker": about})
+    monkeypatch.setattr(resolving_oos, "_ITERATIONS_GAME", "kuhn_poker")
+    monkeypatch.setattr(resolving_oos, "_OOS", "uniform")
+    monkeypatch.setattr(resolving_oos, "_LARGE_MOVE_MS", 10.0)
+    cfr_plus, resolving, oos, met = resolving_oos.STUDY.run(0.2)
+    assert "200 iterations" in cfr_plus.what and cfr_plus.agrees
+    # OpenSpiel's NashConv of uniform play; a resolving player is far below.
+    assert resolving.ours.endswith("online outcome sampling 9.17e-01")
+    assert float(resolving.ours.partition(";")[0]) < 0.5
+    assert resolving.agrees and "10 ms a move" in resolving.what
+    assert oos.agrees is False
+    assert met.agrees is None and met.ours.endswith("in 2 matches")
+
+
+def test_searched_best_responses(monkeypatch):
+    monkeypatch.setattr(best_responses, "_GAMES", (("kuhn_poker", "Kuhn"),))
+    monkeypatch.setattr(best_responses, "_POLICIES", {"uniform": "at least 95%"})
+    (line,) = best_responses.STUDY.run(0.03)
+    assert line.agrees and line.what.startswith("Kuhn against uniform")
+    # NashConv of uniform play.
+    assert "of 0.91667" in line.ours
+    monkeypatch.setattr(best_responses, "_LEAST", 1.01)
+    (line,) = best_responses.STUDY.run(0.03)
+    assert line.agrees is False
 
 
 @pytest.mark.slow

@@ -181,7 +181,7 @@ def _check_parts(found):
     assert values.mean() == pytest.approx((every - visiting).mean(), rel=0.05)
 
 
-@pytest.mark.parametrize("scheme", ["os", "es"])
+@pytest.mark.parametrize("scheme", ["os", pytest.param("es", marks=pytest.mark.slow)])
 def test_with_the_oracle_only_visiting_varies(scheme):
     """Up to rounding; the estimate at the root does not vary at all."""
     found = spiel_cr.estimate_variance(
@@ -218,7 +218,9 @@ def check_learned(name, kind, share):
         assert learned.root[p] < none.root[p] * share
 
 
-@pytest.mark.parametrize("kind", ["history", "expected"])
+@pytest.mark.parametrize(
+    "kind", ["history", pytest.param("expected", marks=pytest.mark.slow)]
+)
 def test_learned_baselines_remove_what_they_can(kind):
     """Kuhn poker at the average of 200 iterations of CFR+: 0.66 becomes 0.0004."""
     check_learned("kuhn", kind, 0.01)
@@ -231,6 +233,7 @@ def test_learned_baselines_on_leduc_poker(kind, share):
     check_learned("leduc", kind, share)
 
 
+@pytest.mark.slow
 def test_what_baselines_learn_depends_on_learning():
     few, many = (
         spiel_cr.estimate_variance(

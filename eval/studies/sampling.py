@@ -65,8 +65,7 @@ def _by_seconds(tree: spiel_cr.CompiledGame, seconds: float) -> list[Line]:
     }
     last = {algorithm: curve[-1].nash_conv for algorithm, curve in curves.items()}
     per_iteration = {
-        algorithm: 2 * spiel_cr.SAMPLED_PRESETS[algorithm.partition("(")[0]].batch
-        for algorithm in curves
+        algorithm: 2 * spiel_cr.SAMPLED_PRESETS[algorithm].batch for algorithm in curves
     }
     return [
         Line(
