@@ -3,9 +3,9 @@
 Run `python -m benchmarks.holdem --help`. Every match is a line of JSON as soon as it is
 over; a run that was stopped goes on from there.
 
-Rewards of matches vary by some 75 chips, those of good responders differ by less than
-one. So the tables do not report what the cards made of a match, but an estimate with
-the same expectation and a hundredth of that spread; see `holdem_judge.py`.
+Rewards of matches vary by some 50 chips, those of good responders differ by a few. So
+the tables report not what the cards made of a match, but an estimate with the same
+expectation and a tenth of the spread; see `holdem_judge.py`.
 """
 
 import argparse

@@ -103,7 +103,7 @@ def test_equities():
     assert judge._equity(dealt([*poor, 10, 20])) == pytest.approx(0.346, abs=0.05)
     # Who folds gives up more with the better hand.
     given_up = [-judge.advantage(dealt([*own, 10, 20], [2]), 0) for own in (aces, poor)]
-    assert given_up[0] > given_up[1] + 20
+    assert given_up[0] > given_up[1] + 10
 
 
 def test_the_opponents_cards_are_not_looked_at():

@@ -18,7 +18,7 @@ _SEEDS = 3
 
 _RULES = {"RM": "cfr", "RM+": "cfr+", "DCFR's": "dcfr"}
 _EXPONENTS = (0, 1, 2, 5)
-_EXPLORATION = (0.1, 0.2, 0.4, 0.6, 0.8)
+_EXPLORATION = (0.2, 0.4, 0.6, 0.8)
 _TARGETING = (0.0, 0.5, 0.9)
 _BASELINES = ("none", "average", "history", "expected")
 
