@@ -6,7 +6,7 @@ values to stay as they are; as many are expected there as came the last time. On
 simulation alone takes the best action by PUCT.
 
 Where the paper backs up the mean of what simulations got, here Q(s, a) is what they got
-with the action that is visited most at each later decision: exploration further down
+with the actions that are visited most at each later decision: exploration further down
 costs visits, but does not lower the value of what leads there. An information state
 that was never visited is played by the prior, which makes a random rollout of it, and
 is recorded like any other. Where the game may end right after an action, the
@@ -24,6 +24,10 @@ from spiel_cr.search_tree import SearchTree, Shape
 
 __all__ = ["Guide", "Roots", "Table", "programs", "run", "search"]
 
+# The value of an infoset is the mean of its actions' by their visits to this power: of
+# few visits it is nearly the plain mean, of many the value of the most visited action.
+# Taking that one from the beginning would take the luckiest of many hardly visited ones.
+_SHARPNESS = 4
 # Halvings in the search for PUCT's level; the shares are normalised afterwards.
 _HALVINGS = 10
 
@@ -34,8 +38,8 @@ class Table(NamedTuple):
     Attributes:
       visits: float [S + A], how many simulations took each action, by sequence.
       value: float [S + A], Q(s, a): the mean reward of the action, if the most visited
-        one follows at every later decision; the responder's utility.
-      infoset_value: float [I], value of the most visited action.
+        ones follow at every later decision; the responder's utility.
+      infoset_value: float [I], mean value of its actions, see `_SHARPNESS`.
       stopped: float [I], how many simulations left the tree there, see `Guide.value`.
       begun: float [I], how many began there.
       reached: float [I], how many have been there.
@@ -241,8 +245,8 @@ def _back_up(arrays: SearchTree, table: Table, guide: Guide, shape: Shape) -> Ta
         visits = jnp.where(legal, table.visits[at], -1)
         value = total[at] / jnp.maximum(visits, 1)
         most = visits.max(axis=0)
-        # The better one where several were visited most.
-        best = jnp.where(visits == most, value, -jnp.inf).max(axis=0)
+        weight = (jnp.maximum(visits, 0) / jnp.maximum(most, 1)) ** _SHARPNESS
+        best = (weight * value).sum(axis=0) / jnp.maximum(weight.sum(axis=0), 1)
         if guide.value is not None:
             best = jnp.where(most > 0, best, guide.value[begin:end])
         reached = jnp.maximum(visits, 0).sum(axis=0) + table.stopped[begin:end]

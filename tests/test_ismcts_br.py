@@ -216,12 +216,11 @@ def test_statistics_are_consistent():
             decisions.num_actions[infoset]
         )
         if table.reached[infoset]:
-            order = np.lexsort(
-                (total[here] / np.maximum(visits[here], 1), visits[here])
-            )
-            best = here[order[-1]]
+            mean = total[here] / np.maximum(visits[here], 1)
+            weight = visits[here] ** 4
             arrived = table.reached[infoset] - table.begun[infoset]
-            total[decisions.parent[infoset]] += arrived * total[best] / visits[best]
+            share = arrived / weight.sum()
+            total[decisions.parent[infoset]] += share * (weight @ mean)
     value = total / np.maximum(visits, 1)
     np.testing.assert_allclose(value, table.value[: len(visits)], atol=1e-9)
 

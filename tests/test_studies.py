@@ -112,18 +112,21 @@ def test_sweeps_hold_settings_against_claims(monkeypatch):
 
 
 def test_players_beside_each_other(monkeypatch):
-    """Really asked and really met, at tiny budgets; uniform play takes OOS's seat."""
+    """Really asked and really met; uniform play takes OOS's seat.
+
+    By iterations, as clocks of milliseconds depend on what else the machine does.
+    """
     about = resolving_oos._Game("Kuhn", 0.5)
     monkeypatch.setattr(resolving_oos, "_EVERYWHERE", {"kuhn_poker": about})
     monkeypatch.setattr(resolving_oos, "_MATCHES", {"kuhn_poker": about})
     monkeypatch.setattr(resolving_oos, "_ITERATIONS_GAME", "kuhn_poker")
     monkeypatch.setattr(resolving_oos, "_OOS", "uniform")
-    monkeypatch.setattr(resolving_oos, "_LARGE_MOVE_MS", 10.0)
+    monkeypatch.setattr(resolving_oos, "_RESOLVING", "resolving(iterations=50)")
     cfr_plus, resolving, oos, met = resolving_oos.STUDY.run(0.2)
     assert "200 iterations" in cfr_plus.what and cfr_plus.agrees
     # OpenSpiel's NashConv of uniform play; a resolving player is far below.
     assert resolving.ours.endswith("online outcome sampling 9.17e-01")
-    assert float(resolving.ours.partition(";")[0]) < 0.5
+    assert float(resolving.ours.partition(";")[0]) < 0.05
     assert resolving.agrees and "10 ms a move" in resolving.what
     assert oos.agrees is False
     assert met.agrees is None and met.ours.endswith("in 2 matches")
