@@ -26,7 +26,7 @@ __all__ = ["Guide", "Roots", "Table", "programs", "run", "search"]
 
 # The value of an infoset is the mean of its actions' by their visits to this power: of
 # few visits it is nearly the plain mean, of many the value of the most visited action.
-# Taking that one from the beginning would take the luckiest of many hardly visited ones.
+# Taking that one from the start would take the luckiest of many hardly visited ones.
 _SHARPNESS = 4
 # Halvings in the search for PUCT's level; the shares are normalised afterwards.
 _HALVINGS = 10
