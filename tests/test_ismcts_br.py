@@ -267,19 +267,20 @@ def test_a_guide_with_true_values_helps():
     exact = best_response.infoset_values(tree.form, player, reach)[:-1] / total
     plain = ismcts_br.uniform_guide(tree.infosets[player], shape, np.float32)
     guide = plain._replace(value=exact.astype(np.float32))
+    config = SearchConfig(64, exploration=1.0)
     found = []
     for each in (plain, guide):
         values = []
-        for seed in range(4):
+        for seed in range(6):
             response = ismcts_br.search_response(
-                tree, player, other, SearchConfig(32), seed=seed, guide=each
+                tree, player, other, config, seed=seed, guide=each
             )
             values.append(approximate._worth(tree, player, response.behaviour, other))
         found.append(np.mean(values))
-    assert found[1] > found[0]
-    assert found[1] == pytest.approx(
-        best_response.best_response_value(tree.form, player, reach), abs=0.03
-    )
+    # Measured: 0.618 by rollouts, 0.694 with the guide, of 0.708.
+    assert found[1] > found[0] + 0.03
+    best = best_response.best_response_value(tree.form, player, reach)
+    assert found[1] == pytest.approx(best, abs=0.05)
 
 
 @pytest.mark.slow

@@ -424,7 +424,9 @@ def branches(name: str, player: int) -> frozenset[int]:
 
 
 @pytest.mark.parametrize("targeted", [False, True])
-@pytest.mark.parametrize("name", STRINGS)
+@pytest.mark.parametrize(
+    "name", ["kuhn", pytest.param("goofspiel3", marks=pytest.mark.slow)]
+)
 def test_branches_are_followed_in_full(name, targeted):
     """With decay 1 the new baselines are the samples: they tell what was visited."""
     for player in PLAYERS:
