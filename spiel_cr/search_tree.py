@@ -102,7 +102,9 @@ def build(
     if not len(decisions):
         raise ValueError(f"{tree.game}: player {player} never decides anything")
     acts = histories.player == player
-    counts = np.where(acts, decisions.num_actions[histories.infoset], 0)
+    # Elsewhere the infoset is another's number, or none.
+    own_infoset = np.where(acts, histories.infoset, 0)
+    counts = np.where(acts, decisions.num_actions[own_infoset], 0)
     # Edge 0 is the start; then every node's actions, in order.
     edge_of = np.where(acts, 1 + np.cumsum(counts) - counts, 0)
     edges = 1 + int(counts.sum())
@@ -117,7 +119,7 @@ def build(
     if posterior == "exact":
         belief = posterior_lib.beliefs(tree, player, other_behaviour)
     else:
-        belief = acts / np.bincount(infoset)[histories.infoset]
+        belief = acts / np.bincount(infoset, minlength=len(decisions))[own_infoset]
     gain = belief[last[over]] * odds[over] * histories.utility[over]
     reward = np.bincount(
         histories.sequence[player][over],
@@ -195,7 +197,8 @@ def _jumps(
     for begin, end in zip(starts[1:-1], starts[2:], strict=True):
         above = histories.parent[begin:end]
         mine = histories.player[above] == player
-        action = own[begin:end] - np.where(mine, first[histories.infoset[above]], 0)
+        infoset = np.where(mine, histories.infoset[above], 0)
+        action = own[begin:end] - first[infoset]
         through[begin:end] = np.where(mine, edge_of[above] + action, through[above])
         last[begin:end] = np.where(mine, above, last[above])
         odds[begin:end] = np.where(mine, 1.0, odds[above] * step[begin:end])
