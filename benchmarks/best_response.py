@@ -54,7 +54,7 @@ _UNIFORM = (
     _Case("python_ii_goofspiel(num_cards=6)", "uniform", 40_000),
     _Case("liars_dice(numdice=1,dice_sides=6)", "uniform", 100_000),
     _Case("python_princess_and_monster(horizon=4)", "uniform", 10_000),
-    _Case("python_latent_tic_tac_toe(conflict=keep)", "uniform", 10_000),
+    _Case("python_latent_tic_tac_toe(conflict=keep)", "uniform", 2_000),
     _Case("python_scotland_yard", "uniform", 10_000),
 )
 _SOLVED = (
