@@ -273,14 +273,10 @@ def _play_on_tree(
 ) -> np.ndarray:
     """float64 [2, number], both players' returns of matches between strategies."""
     histories = tree.histories
-    above = histories.parent[1:]
-    mover = histories.player[above]
-    step = histories.chance[1:] / histories.chance[above]
-    for p, probabilities in enumerate(behaviour):
-        step = np.where(mover == p, probabilities[histories.sequence[p][1:]], step)
+    step = policy_lib.move_probabilities(tree, behaviour)
     # Children are contiguous: one running sum serves all lists of odds.
     ends = np.concatenate([np.zeros(2), np.cumsum(step)])
-    counts = np.bincount(above, minlength=len(histories))
+    counts = np.bincount(histories.parent[1:], minlength=len(histories))
     first = np.searchsorted(histories.parent, np.arange(len(histories)))
     at = np.zeros(number, np.int64)
     while True:

@@ -363,7 +363,7 @@ def _write_subgame(arguments: argparse.Namespace, report: dict[str, Any]) -> Non
     rows = [{**facts, **point} for point in report["curve"]]
     _write_csv(folder / "subgame.csv", rows)
     text = "".join(json.dumps(row) + "\n" for row in rows)
-    (folder / "subgame.jsonl").write_text(text, encoding="utf-8")
+    storage.write_text(folder / "subgame.jsonl", text)
 
 
 def _print_subgame(report: dict[str, Any]) -> None:

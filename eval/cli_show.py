@@ -8,7 +8,6 @@ import spiel_cr
 from eval import show, tree_page
 from eval.command import Commands, add_command
 from eval.page import plain
-from eval.run_folder import write_text
 from spiel_cr import policy as policy_lib
 from spiel_cr import solving, storage
 
@@ -90,7 +89,7 @@ def _show(arguments: argparse.Namespace) -> dict[str, object]:
             lead=f"{arguments.policy}: {len(tree.histories):,} histories, "
             f"{len(views[0]):,} and {len(views[1]):,} information states",
         )
-        write_text(target, page)
+        storage.write_text(target, page)
         print(f"page: {target}")
         report["html"] = str(target)
     return report

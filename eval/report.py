@@ -8,8 +8,8 @@ from typing import Any
 
 from eval import report_html, report_markdown
 from eval.report_words import words_of
-from eval.run_folder import write_text
 from eval.summary import summarise
+from spiel_cr import storage
 
 __all__ = ["tournaments", "write"]
 
@@ -29,12 +29,12 @@ def write(
     summaries = summarise(settings, records)
     matrices = tournaments(folder)
     words = words_of(settings, records, summaries, os.fspath(folder))
-    write_text(
+    storage.write_text(
         folder / "report.html", report_html.report_html(words, summaries, matrices)
     )
     for name, picture in report_markdown.pictures(summaries).items():
-        write_text(folder / name, picture)
-    write_text(
+        storage.write_text(folder / name, picture)
+    storage.write_text(
         folder / "report.md",
         report_markdown.report_markdown(words, summaries, matrices),
     )

@@ -14,27 +14,13 @@ from typing import IO, Any
 from eval.cell import CellKey
 from spiel_cr import storage
 
-__all__ = ["RESULTS", "SETTINGS", "RunFolder", "read_records", "write_text"]
+__all__ = ["RESULTS", "SETTINGS", "RunFolder", "read_records"]
 
 RESULTS = "results.jsonl"
 SETTINGS = "settings.json"
 _LOCK = ".lock"
 
 _Record = dict[str, Any]
-
-
-def write_text(path: pathlib.Path, text: str) -> None:
-    """So that a reader sees the old file or the new one."""
-    temporary = path.with_name(f".{path.name}.part")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def read_records(path: pathlib.Path) -> dict[CellKey, _Record]:
@@ -95,7 +81,7 @@ class RunFolder:
         except BaseException:
             self.close()
             raise
-        write_text(path / SETTINGS, json.dumps(self.settings, indent=1) + "\n")
+        storage.write_text(path / SETTINGS, json.dumps(self.settings, indent=1) + "\n")
 
     def add(self, record: _Record) -> None:
         """Writes a line; it is on the disk when this returns."""

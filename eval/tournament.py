@@ -135,7 +135,7 @@ def play_tournament(
         # Not earlier: a misspelt bot must not keep the folder for itself.
         if not (folder / _SETTINGS).exists():
             folder.mkdir(parents=True, exist_ok=True)
-            _write(folder / _SETTINGS, json.dumps(settings, indent=1))
+            storage.write_text(folder / _SETTINGS, json.dumps(settings, indent=1))
         with (folder / _LOG).open("a", encoding="utf-8") as file:
             for slot in _missing(plan, log, progress):
                 log[slot] = _play(tree, bots, made, slot, seed, observers)
@@ -144,10 +144,10 @@ def play_tournament(
     # A folder may hold more matches than were asked for now.
     log = {slot: log[slot] for slot in plan}
     tournament = _tabulate(bots, log)
-    _write(folder / "table.csv", _table(tournament, log))
+    storage.write_text(folder / "table.csv", _table(tournament, log))
     efforts = [effort._asdict() for effort in tournament.efforts]
     summary = {**settings, **tournament._asdict(), "efforts": efforts}
-    _write(folder / "summary.json", json.dumps(summary, indent=1))
+    storage.write_text(folder / "summary.json", json.dumps(summary, indent=1))
     return tournament
 
 
@@ -382,17 +382,3 @@ def _table(tournament: Tournament, log: _Log) -> str:
         means = _row_returns(log, i, j).mean(axis=0).tolist()
         table.writerow([bots[i], bots[j], *(r[i][j] for r in results), *means])
     return text.getvalue()
-
-
-def _write(path: pathlib.Path, text: str) -> None:
-    """So that a reader sees the old file or the new one."""
-    temporary = path.with_name(f".{path.name}.part")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

@@ -17,6 +17,7 @@ __all__ = [
     "behaviour_from_reach",
     "behaviour_from_policy",
     "history_values",
+    "move_probabilities",
     "reach_from_behaviour",
     "tabular_policy",
     "uniform_behaviour",
@@ -118,6 +119,26 @@ def behaviour_from_policy(
     return result[0], result[1]
 
 
+def move_probabilities(
+    tree: tree_lib.CompiledGame, behaviour: Sequence[np.ndarray]
+) -> np.ndarray:
+    """float64 [N - 1], the probability of the move into each history but the root.
+
+    Args:
+      tree: the compiled game.
+      behaviour: for each player float64 [S], action probabilities by logical sequence.
+    """
+    histories = tree.histories
+    above = histories.parent[1:]
+    mover = histories.player[above]
+    # Quotients of products of chance probabilities; never 0 / 0, since games offer no
+    # outcome without probability.
+    step: np.ndarray = histories.chance[1:] / histories.chance[above]
+    for p, probabilities in enumerate(behaviour):
+        step = np.where(mover == p, probabilities[histories.sequence[p][1:]], step)
+    return step
+
+
 def history_values(
     tree: tree_lib.CompiledGame, behaviour: Sequence[np.ndarray] | None = None
 ) -> np.ndarray:
@@ -132,11 +153,7 @@ def history_values(
     if behaviour is None:
         behaviour = [uniform_behaviour(i.decisions) for i in tree.infosets]
     value = histories.utility.copy()
-    above = histories.parent[1:]
-    mover = histories.player[above]
-    step = histories.chance[1:] / histories.chance[above]
-    for p, probabilities in enumerate(behaviour):
-        step = np.where(mover == p, probabilities[histories.sequence[p][1:]], step)
+    step = move_probabilities(tree, behaviour)
     starts = histories.level_start
     for begin, end in reversed(list(zip(starts[1:-1], starts[2:], strict=True))):
         share = step[begin - 1 : end - 1] * value[begin:end]

@@ -101,15 +101,7 @@ def transitions(
       player: the responder.
       other_behaviour: float64 [S'], the opponent's action probabilities.
     """
-    histories = tree.histories
-    above = histories.parent[1:]
-    mover = histories.player[above]
-    step = np.ones(len(histories))
-    # Quotients of products of chance probabilities; never 0 / 0, since games offer no
-    # outcome without probability.
-    by_chance = histories.chance[1:] / histories.chance[above]
-    by_other = other_behaviour[histories.sequence[1 - player][1:]]
-    step[1:] = np.select(
-        [mover == tree_lib.CHANCE, mover == 1 - player], [by_chance, by_other], 1.0
-    )
-    return step
+    # The responder's own moves count for 1.
+    mine = np.ones(tree.infosets[player].decisions.num_sequences)
+    both = (mine, other_behaviour) if player == 0 else (other_behaviour, mine)
+    return np.concatenate([np.ones(1), policy_lib.move_probabilities(tree, both)])

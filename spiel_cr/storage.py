@@ -1,12 +1,13 @@
 """Files: arrays and JSON metadata in `.npz`, written atomically, never pickled."""
 
+import contextlib
 import hashlib
 import json
 import os
 import pathlib
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import metadata as importlib_metadata
 from typing import IO, Any
 
@@ -22,6 +23,7 @@ __all__ = [
     "save",
     "versions",
     "write",
+    "write_text",
 ]
 
 Path = str | os.PathLike[str]
@@ -71,6 +73,19 @@ def save(
       arrays: by name.
       metadata: anything that JSON can hold.
     """
+    with _replacing(path) as file:
+        write(file, arrays, metadata)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a file of text, so that a reader sees the old file or the new one."""
+    with _replacing(path) as file:
+        file.write(text.encode())
+
+
+@contextlib.contextmanager
+def _replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file that takes the place of `path` when it is whole; the folder is made."""
     target = pathlib.Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     # Always the same name, so that a process killed here leaves one file at most, which
@@ -78,7 +93,7 @@ def save(
     temporary = target.with_name(f".{target.name}.part")
     try:
         with temporary.open("wb") as file:
-            write(file, arrays, metadata)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)

@@ -26,7 +26,7 @@ _SMALL = (
     "python_leduc_poker",
     "python_ii_goofspiel(num_cards=3)",
     # One player has many more infosets than the other.
-    "python_scotland_yard(rounds=1)",
+    "python_scotland_yard(rounds=2)",
 )
 
 
@@ -77,7 +77,7 @@ def test_beliefs_equal_those_of_a_walk(game, player):
             exact = known[tuple(tree.histories.actions_to(int(history)))] / total
             assert beliefs[history] == pytest.approx(exact, abs=1e-12)
             compared += 1
-    assert compared
+    assert compared > 5
     sums = np.bincount(
         tree.histories.infoset[tree.histories.player == player],
         beliefs[tree.histories.player == player],
@@ -273,7 +273,7 @@ def test_a_guide_with_true_values_helps():
     exact = best_response.infoset_values(tree.form, player, reach)[:-1] / total
     plain = ismcts_br.uniform_guide(tree.infosets[player], shape, np.float32)
     guide = plain._replace(value=exact.astype(np.float32))
-    config = SearchConfig(64, exploration=1.0)
+    config = SearchConfig(128, exploration=1.0)
     found = []
     for each in (plain, guide):
         values = []
@@ -283,10 +283,10 @@ def test_a_guide_with_true_values_helps():
             )
             values.append(approximate._worth(tree, player, response.behaviour, other))
         found.append(np.mean(values))
-    # Measured: 0.618 by rollouts, 0.694 with the guide, of 0.708.
+    # Measured: 0.660 by rollouts, 0.708 with the guide, which is the best.
     assert found[1] > found[0] + 0.03
     best = best_response.best_response_value(tree.form, player, reach)
-    assert found[1] == pytest.approx(best, abs=0.05)
+    assert found[1] == pytest.approx(best, abs=0.03)
 
 
 @pytest.mark.slow
