@@ -15,7 +15,7 @@ help:
 	@echo "make bench      benchmarks against the peers; writes JSON lines to out/"
 	@echo "make bench-players   the players: NashConv, late answers, matches (half an hour)"
 	@echo "make bench-sampling  the sampled solvers beside OpenSpiel's (half an hour)"
-	@echo "make bench-best-response  searched best responses beside exact ones (ten minutes)"
+	@echo "make bench-best-response  searched best responses beside exact ones (a quarter of an hour)"
 	@echo "make bench-large     games of millions of histories"
 	@echo "make format     rewrite the code as the formatter wants it"
 	@echo "make clean      remove the virtual environment and all that was built"
