@@ -40,28 +40,36 @@ _GOOFSPIEL = (
 
 
 class _Case(NamedTuple):
-    """A game, an opponent, and simulations from each information state."""
+    """A game, an opponent, simulations from each information state, and from each one
+    before that, to learn."""
 
     game: str
     policy: str
     simulations: int
+    learn: int = 0
 
 
 _UNIFORM = (
     _Case("leduc_poker", "uniform", 10_000),
+    _Case("leduc_poker", "uniform", 10_000, 1_000),
     _Case("python_ii_goofspiel(num_cards=4)", "uniform", 10_000),
     _Case("python_ii_goofspiel(num_cards=5)", "uniform", 40_000),
+    _Case("python_ii_goofspiel(num_cards=5)", "uniform", 10_000, 300),
     _Case("python_ii_goofspiel(num_cards=6)", "uniform", 40_000),
+    _Case("python_ii_goofspiel(num_cards=6)", "uniform", 10_000, 100),
     _Case("liars_dice(numdice=1,dice_sides=6)", "uniform", 100_000),
+    _Case("liars_dice(numdice=1,dice_sides=6)", "uniform", 10_000, 1_000),
     _Case("python_princess_and_monster(horizon=4)", "uniform", 10_000),
     _Case("python_latent_tic_tac_toe(conflict=keep)", "uniform", 2_000),
     _Case("python_scotland_yard", "uniform", 10_000),
+    _Case("python_scotland_yard", "uniform", 10_000, 300),
 )
 _SOLVED = (
     _Case("leduc_poker", "cfr+(iterations=10)", 30_000),
     _Case(_GOOFSPIEL.format(4), "cfr+(iterations=10)", 10_000),
     _Case(_GOOFSPIEL.format(5), "cfr+(iterations=10)", 30_000),
     _Case("liars_dice(numdice=1,dice_sides=4)", "cfr+(iterations=10)", 30_000),
+    _Case("liars_dice(numdice=1,dice_sides=4)", "cfr+(iterations=10)", 10_000, 1_000),
 )
 _CHUMPS = tuple(_Case("leduc_poker", kind, 10_000) for kind in opponents.CHUMPS)
 _SPEED_GAME = "leduc_poker"
@@ -119,15 +127,17 @@ def _shares(cases: Sequence[_Case]) -> Callable[[int, float], Any]:
             tree = spiel_cr.compile_game(case.game)
             behaviour = approximate.opponent_behaviour(tree, case.policy)
             count = max(1, int(case.simulations * scale))
+            learn = int(case.learn * scale)
+            config = SearchConfig(count, learn=learn)
             runs = [
-                _both(tree, behaviour, "ismcts", SearchConfig(count), seed)
-                for seed in range(seeds)
+                _both(tree, behaviour, "ismcts", config, seed) for seed in range(seeds)
             ]
             leaf = "call" if "poker" in case.game else "uniform"
             local = _both(tree, behaviour, "lbr", SearchConfig(), 0, leaf)
             yield {
                 **case._asdict(),
                 "simulations": count,
+                "learn": learn,
                 "exact": runs[0]["exact_value"],
                 "shares": [run["share"] for run in runs],
                 "seconds": statistics.median(run["seconds"] for run in runs),
@@ -159,12 +169,13 @@ def _both(
 
 def _shares_table(title: str) -> Callable[[list[Row]], str]:
     def table(rows: list[Row]) -> str:
-        head = ["game", "opponent", "exact NashConv", "a state", "in all", "seconds"]
+        head = ["game", "opponent", "exact NashConv", "learn", "a state", "in all"]
         body = [
             [
                 f"`{row['game']}`",
                 f"`{row['policy']}`",
                 f"{row['exact']:.6g}",
+                f"{row['learn']:,}",
                 f"{row['simulations']:,}",
                 f"{row['total']:,.0f}",
                 f"{row['seconds']:.1f}",
@@ -174,7 +185,7 @@ def _shares_table(title: str) -> Callable[[list[Row]], str]:
             ]
             for row in rows
         ]
-        head += ["worst seed", "median", "LBR"]
+        head += ["seconds", "worst seed", "median", "LBR"]
         return f"{title}\n\n{document.grid(head, body, labels=2)}"
 
     return table
@@ -183,6 +194,8 @@ def _shares_table(title: str) -> Callable[[list[Row]], str]:
 def _posteriors(seeds: int, scale: float) -> Any:
     """The same search from the exact belief, and from all histories alike."""
     for case in _SOLVED:
+        if case.learn:
+            continue
         tree = spiel_cr.compile_game(case.game)
         behaviour = approximate.opponent_behaviour(tree, case.policy)
         count = max(1, int(case.simulations * scale))

@@ -68,6 +68,14 @@ def add_commands(commands: Commands) -> None:
         help="from each information state that is searched (default %(default)s)",
     )
     parser.add_argument(
+        "--learn",
+        type=int,
+        default=default.learn,
+        metavar="N",
+        help="of ismcts on compiled games: before, N simulations from every "
+        "information state, from the last to the first (default %(default)s)",
+    )
+    parser.add_argument(
         "--exploration",
         type=float,
         default=default.exploration,
@@ -122,6 +130,7 @@ def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
     solving.check_seed(arguments.seed)
     config = search_config.SearchConfig(
         simulations=arguments.simulations,
+        learn=arguments.learn,
         exploration=arguments.exploration,
         posterior=arguments.posterior,
     )

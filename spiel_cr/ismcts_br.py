@@ -10,6 +10,7 @@ response share one table instead of reusing a tree within an episode. How values
 backed up, and how simulations run side by side, is said in `search_kernel.py`.
 """
 
+import dataclasses
 from typing import NamedTuple
 
 import jax
@@ -73,7 +74,8 @@ def search_response(
 
     At each level of own decisions the infosets that the actions chosen so far lead to
     (and the opponent's play, with positive probability) are searched together, and the
-    most visited action of each is chosen.
+    most visited action of each is chosen. With `config.learn`, all levels are searched
+    before that from the last to the first, whatever leads there.
 
     Args:
       tree: the compiled game.
@@ -98,23 +100,32 @@ def search_response(
     guide = jax.device_put(guide or uniform_guide(infosets, shape, dtype))
     table = empty_table(infosets, shape, dtype)
     reached = _reached(tree, player, other_behaviour)
-    levels, parent = infosets.decisions.levels(), infosets.decisions.parent
-    chosen = np.zeros(infosets.decisions.num_sequences, bool)
+    decisions = infosets.decisions
+    levels, parent = decisions.levels(), decisions.parent
+    chosen = np.zeros(decisions.num_sequences, bool)
     chosen[0] = True
     key = jax.random.key(seed)
     simulations = 0
-    for level in tqdm(
-        range(shape.depth), desc="searching", unit="level", disable=not progress
+    learning = dataclasses.replace(config, simulations=config.learn or 1)
+    choices = decisions.num_actions > 1
+    # Backwards first, so that what a level finds serves those above it at once.
+    passes = [(n, True) for n in range(shape.depth) if config.learn][::-1]
+    passes += [(n, False) for n in range(shape.depth)]
+    for level, learns in tqdm(
+        passes, desc="searching", unit="level", disable=not progress
     ):
-        roots = np.flatnonzero((levels == level) & reached & chosen[parent])
+        wanted = choices if learns else chosen[parent]
+        roots = np.flatnonzero((levels == level) & reached & wanted)
         if not len(roots):
-            break
+            continue
         key, use = jax.random.split(key)
-        table, done = search(arrays, shape, table, guide, roots, use, config)
+        settings = learning if learns else config
+        table, done = search(arrays, shape, table, guide, roots, use, settings)
         simulations += done
-        chosen[_most_visited(infosets, table, roots)] = True
-    behaviour = policy_lib.uniform_behaviour(infosets.decisions)
-    owner = infosets.decisions.owner
+        if not learns:
+            chosen[_most_visited(infosets, table, roots)] = True
+    behaviour = policy_lib.uniform_behaviour(decisions)
+    owner = decisions.owner
     decided = np.bincount(owner[1:], chosen[1:], minlength=len(infosets)) > 0
     at = 1 + np.flatnonzero(decided[owner[1:]])
     behaviour[at] = chosen[at]

@@ -51,6 +51,11 @@ class LearningConfig:
     def __post_init__(self) -> None:
         for name in ("episodes", "steps", "minibatch", "replay", "evaluate_every"):
             solving.check_iterations(getattr(self, name), name=name)
+        if self.search.learn:
+            raise ValueError(
+                f"search.learn={self.search.learn} learns a table; here a network "
+                f"learns: leave it 0"
+            )
         for units in self.hidden:
             solving.check_iterations(units, name="hidden")
         if not 0 <= self.noise <= 1:

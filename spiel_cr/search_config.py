@@ -16,6 +16,10 @@ class SearchConfig:
 
     Attributes:
       simulations: from each information state that is searched.
+      learn: simulations from *every* information state that the opponent's play can
+        lead to, from the last decisions to the first, before those: what follows an
+        action has then been searched before it is tried, a value function learned as a
+        table. On compiled games only; 0: none.
       exploration: c of PUCT, in units of half the range of the game's utilities: an
         action a at s is worth Q(s, a) + c P(a | s) sqrt(N(s)) / (1 + N(s, a)).
       posterior: where a simulation's history comes from: "exact", the responder's
@@ -26,6 +30,7 @@ class SearchConfig:
     """
 
     simulations: int = 1000
+    learn: int = 0
     exploration: float = 4.0
     posterior: str = "exact"
     batch: int = 4096
@@ -33,6 +38,8 @@ class SearchConfig:
     def __post_init__(self) -> None:
         solving.check_iterations(self.simulations, name="simulations")
         solving.check_iterations(self.batch, name="batch")
+        if self.learn:
+            solving.check_iterations(self.learn, name="learn")
         if not (math.isfinite(self.exploration) and self.exploration >= 0):
             raise ValueError(
                 f"exploration={self.exploration!r} must be at least 0 and finite"

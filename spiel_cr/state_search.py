@@ -155,6 +155,12 @@ class ISMCTSBRBot(pyspiel.Bot):
                 f"backup={backup!r}; choose one of {', '.join(search_node.BACKUPS)}"
             )
         config = config or SearchConfig()
+        if config.learn:
+            raise ValueError(
+                f"learn={config.learn} searches every information state beforehand, "
+                f"which needs a compiled game (ismcts_br.search_response); on states "
+                f"leave it 0 and give a guide"
+            )
         self._uniform = config.posterior == "uniform"
         if belief is None:
             # Against a uniform opponent, every consistent history is possible.

@@ -351,3 +351,29 @@ def test_best_response_behaviour_is_best():
     assert isinstance(
         policy_lib.tabular_policy(tree, behaviour), openspiel_policy.Policy
     )
+
+
+def test_a_learned_table_finds_what_few_simulations_miss():
+    tree = spiel_cr.compile_game("liars_dice(numdice=1,dice_sides=4)")
+    behaviour = _behaviour(tree, None)
+    without = [_share(tree, behaviour, SearchConfig(500), seed) for seed in range(3)]
+    learned = SearchConfig(300, learn=200)
+    shares = [_share(tree, behaviour, learned, seed) for seed in range(3)]
+    assert max(without) < 0.97 < 0.99 < min(shares) <= 1 + 1e-9
+
+
+def test_learning_begins_everywhere():
+    tree = spiel_cr.compile_game("kuhn_poker")
+    behaviour = _behaviour(tree, None)
+    config = SearchConfig(64, learn=32, batch=1)
+    response = ismcts_br.search_response(tree, 0, behaviour[1], config)
+    begun = np.asarray(response.table.begun)
+    # Infosets that the response comes to are searched again.
+    assert set(begun) == {32, 32 + 64}
+    assert begun.sum() == response.simulations
+
+
+@pytest.mark.parametrize("learn", [-1, 0.5])
+def test_learn_must_be_a_number_of_simulations(learn):
+    with pytest.raises(ValueError, match=f"learn={learn}"):
+        SearchConfig(learn=learn)
