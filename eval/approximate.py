@@ -18,6 +18,7 @@ from spiel_cr import (
     learning,
     opponents,
     solving,
+    state_learning,
     state_search,
 )
 from spiel_cr import policy as policy_lib
@@ -30,6 +31,8 @@ METHODS = ("exact", "ismcts", "lbr", "learned")
 
 # A normal variable is inside of +- so many standard errors with probability 0.95.
 _Z = 1.959964
+# Of a round of learning on states, where an episode takes a tenth of a second or more.
+_EPISODES = 64
 
 Behaviours = tuple[np.ndarray, np.ndarray]
 
@@ -152,6 +155,7 @@ def on_states(
     *,
     leaf: str = "uniform",
     rollouts: int = 1000,
+    rounds: int = 20,
     matches: int = 1000,
     seed: int = 0,
 ) -> Seat:
@@ -161,21 +165,32 @@ def on_states(
       game: sequential, as from `load_game`.
       player: the responder.
       opponent: its policy.
-      method: "ismcts" or "lbr".
-      config: of "ismcts".
+      method: "ismcts", "lbr" or "learned".
+      config: of "ismcts", and of the searches of "learned".
       leaf: of "lbr".
       rollouts: of "lbr", a decision.
+      rounds: of "learned", of 64 episodes and training.
       matches: how many.
       seed: of all draws.
 
     Raises:
       ValueError: a bad argument, or a method that needs the whole tree.
+      ImportError: "learned" without the extra [deep].
     """
     _check(method, player, matches)
-
-    if method == "ismcts":
+    begun, simulations, guide = time.perf_counter(), 0, None
+    if method == "learned":
+        stage = state_learning.StateStage("opponent", opponent, rounds)
+        settings = learning.LearningConfig(
+            search=config, episodes=_EPISODES, evaluate_every=rounds
+        )
+        learned = state_learning.learn_on_states(
+            game, player, [stage], settings, seed=seed, matches=1, progress=True
+        )
+        guide, simulations = learned.guide, learned.simulations
+    if method in ("ismcts", "learned"):
         responder: Any = state_search.ISMCTSBRBot(
-            game, player, opponent, config, seed=seed
+            game, player, opponent, config, seed=seed, guide=guide
         )
     elif method == "lbr":
         responder = lbr.LBRBot(
@@ -184,10 +199,10 @@ def on_states(
     else:
         raise ValueError(
             f"method={method!r} needs the whole tree, and the game was not compiled; "
-            f"choose ismcts or lbr, or allow more memory"
+            f"choose ismcts, lbr or learned, or allow more memory"
         )
     seated = _seated(player, responder, bots.PolicyBot(1 - player, opponent, seed=seed))
-    begun, returns = time.perf_counter(), []
+    returns = []
     for number in tqdm(range(matches), desc=f"matches, player {player}", unit="match"):
         rng = np.random.default_rng([seed, player, number])
         chance = np.random.default_rng([seed, number])
@@ -203,7 +218,7 @@ def on_states(
         matches_value=mean,
         half_width=half,
         matches=matches,
-        simulations=int(work or 0),
+        simulations=simulations + int(work or 0),
         seconds=time.perf_counter() - begun,
     )
 

@@ -21,7 +21,7 @@ methods:
   ismcts  ISMCTS-BR (Timbers et al. 2022): search from the exact belief
   lbr     local best response (Lisy & Bowling 2017): one action ahead
   learned ISMCTS-BR with a network trained on --rounds of searched episodes; needs
-          pip install spiel_cr[deep], and a game that is compiled
+          pip install spiel_cr[deep], and a game with information state tensors
 
 The game is compiled if it fits into --memory-limit; then the response is a fixed
 strategy, --simulations are run from each information state that it comes to, and its
@@ -185,8 +185,8 @@ def _on_states(
     return [
         approximate.on_states(
             game, player, opponent, arguments.method, config, leaf=arguments.leaf,
-            rollouts=arguments.rollouts, matches=arguments.matches,
-            seed=arguments.seed,
+            rollouts=arguments.rollouts, rounds=arguments.rounds,
+            matches=arguments.matches, seed=arguments.seed,
         )
         for player in players
     ]  # fmt: skip

@@ -11,8 +11,6 @@ changed. Root noise is drawn once for each information state and round.
 """
 
 import hashlib
-import os
-import pathlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -29,6 +27,7 @@ from spiel_cr import (
     posterior,
     solving,
     storage,
+    training,
 )
 from spiel_cr import policy as policy_lib
 from spiel_cr import tree as tree_lib
@@ -63,26 +62,6 @@ class Learned(NamedTuple):
     simulations: int
 
 
-class _Progress(NamedTuple):
-    """All that a run is, between two rounds.
-
-    Attributes:
-      round: rounds so far.
-      simulations: of all episodes.
-      parameters: the network's.
-      optimiser: Adam's state.
-      samples: the replay buffer, numpy arrays.
-      curve: so far.
-    """
-
-    round: int
-    simulations: int
-    parameters: Any
-    optimiser: Any
-    samples: network.Samples
-    curve: list[LearningPoint]
-
-
 def learn_response(
     tree: tree_lib.CompiledGame,
     player: int,
@@ -113,32 +92,31 @@ def learn_response(
     config = config or LearningConfig()
     seed = solving.check_seed(seed)
     learner = _Learner(tree, player, opponents, config, seed)
-    keeper = None
-    if checkpoint_path is not None:
-        storage.check_writable(checkpoint_path)
-        keeper = _Keeper(checkpoint_path, learner)
-    now = (keeper.resume() if keeper else None) or learner.begin()
     total = sum(stage.rounds for stage in opponents)
-    if now.round > total:
-        raise ValueError(
-            f"checkpoint_path={os.fspath(checkpoint_path or '')!r} holds {now.round} "
-            f"rounds and the opponents have {total}; ask for more or give another path"
+    file = None
+    if checkpoint_path is not None:
+        file = training.ProgressFile(
+            checkpoint_path,
+            learner.identity(),
+            learner.begin(look=False),
+            LearningPoint,
         )
+    now = (file.read(total) if file else None) or learner.begin()
     bar = tqdm(total=total, initial=now.round, unit="round", disable=not progress)
     with bar:
         while now.round < total:
             now = learner.round(now)
-            if keeper:
-                keeper.write(now)
+            if file:
+                file.write(now)
             bar.update()
-    guide = learner.guide(now.parameters)
+    guide = learner.guide(now.learner.parameters)
     return Learned(
         player,
         learner.respond(len(opponents) - 1, guide),
         learner.greedy(guide),
         guide,
         learner.graph,
-        now.parameters,
+        now.learner.parameters,
         tuple(now.curve),
         now.simulations,
     )
@@ -173,20 +151,21 @@ class _Learner:
         self._ends = np.cumsum([stage.rounds for stage in stages])
         self._arenas: dict[int, episodes.Arena] = {}
 
-    def begin(self, *, look: bool = True) -> _Progress:
+    def begin(self, *, look: bool = True) -> training.Progress:
         """Nothing learned yet; with a first point of the curve if one is to look."""
-        state = network.optimiser_state(self._first, self.config.learning_rate)
-        now = _Progress(0, 0, self._first, state, self._no_samples(), [])
+        optimiser = network.optimiser_state(self._first, self.config.learning_rate)
+        learner = training.Learner(self._first, optimiser)
+        now = training.Progress(0, 0, learner, self._no_samples()._asdict(), [])
         return now._replace(curve=[self._point(now, 0, None)]) if look else now
 
-    def round(self, now: _Progress) -> _Progress:
+    def round(self, now: training.Progress) -> training.Progress:
         """Episodes, then learning."""
         config = self.config
         stage = int(np.searchsorted(self._ends, now.round, side="right"))
         fresh = now.round in self._ends
         played = episodes.play(
             self._arena(stage),
-            self.guide(now.parameters),
+            self.guide(now.learner.parameters),
             config.search,
             config.episodes,
             key=jax.random.fold_in(jax.random.key(self.seed), now.round),
@@ -199,21 +178,20 @@ class _Learner:
         new = network.Samples(
             played.infoset, played.visits, returned.astype(np.float32)
         )
-        old = self._no_samples() if fresh else now.samples
+        old = self._no_samples() if fresh else network.Samples(**now.samples)
         samples = network.Samples(
             *(
                 np.concatenate(pair)[-config.replay :]
                 for pair in zip(old, new, strict=True)
             )
         )
-        parameters, optimiser, losses = self._fit(now, samples)
+        learner, losses = self._fit(now, samples)
         done = now.round + 1
-        now = _Progress(
+        now = training.Progress(
             done,
             now.simulations + played.simulations,
-            parameters,
-            optimiser,
-            samples,
+            learner,
+            samples._asdict(),
             now.curve,
         )
         if done % config.evaluate_every == 0 or done in self._ends:
@@ -271,8 +249,8 @@ class _Learner:
         )
 
     def _fit(
-        self, now: _Progress, samples: network.Samples
-    ) -> tuple[Any, Any, network.Losses]:
+        self, now: training.Progress, samples: network.Samples
+    ) -> tuple[training.Learner, network.Losses]:
         config = self.config
         size = len(samples.infoset)
         if not size:
@@ -281,27 +259,18 @@ class _Learner:
                 f"{config.episodes} episodes; raise episodes"
             )
         random = np.random.default_rng([self.seed, now.round, 1])
-        rows = random.integers(size, size=(config.steps, config.minibatch))
-        # As long as the buffer can be, so that there is one program.
         room = [(0, config.replay - size)]
         padded = network.Samples(
             *(np.pad(a, room + [(0, 0)] * (a.ndim - 1)) for a in samples)
         )
-        return network.fit(
-            self.graph,
-            now.parameters,
-            now.optimiser,
-            self.seen,
-            jax.device_put(padded),
-            jnp.asarray(rows.astype(np.int32)),
-            jnp.asarray(config.l2, jnp.float32),
-            learning_rate=config.learning_rate,
+        return training.steps(
+            self.graph, now.learner, self.seen, padded, size, config, random
         )
 
     def _point(
-        self, now: _Progress, stage: int, losses: network.Losses | None
+        self, now: training.Progress, stage: int, losses: network.Losses | None
     ) -> LearningPoint:
-        guide = self.guide(now.parameters)
+        guide = self.guide(now.learner.parameters)
         other, form = self.stages[stage].behaviour, self.tree.form
         reach = policy_lib.reach_from_behaviour(form.decisions[1 - self.player], other)
 
@@ -337,64 +306,3 @@ class _Learner:
             "config": repr(self.config),
             "seed": self.seed,
         }
-
-
-class _Keeper:
-    """A run's progress in a file, and the way back."""
-
-    def __init__(self, path: storage.Path, learner: _Learner) -> None:
-        self._path, self._learner = pathlib.Path(path), learner
-        self._identity = learner.identity()
-        blank = learner.begin(look=False)
-        leaves, self._structure = jax.tree.flatten((blank.parameters, blank.optimiser))
-        self._shapes = [(leaf.shape, leaf.dtype) for leaf in leaves]
-
-    def write(self, now: _Progress) -> None:
-        """Atomically; the old file stays if this is interrupted."""
-        leaves = jax.tree.leaves((now.parameters, now.optimiser))
-        arrays = {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
-        storage.save(
-            self._path,
-            {**arrays, **now.samples._asdict()},
-            {
-                **self._identity,
-                "round": now.round,
-                "simulations": now.simulations,
-                "curve": [list(point) for point in now.curve],
-                "versions": storage.versions(),
-            },
-        )
-
-    def resume(self) -> _Progress | None:
-        """What the file holds; None where there is no file."""
-        if not self._path.exists():
-            return None
-        arrays, metadata = storage.load(self._path)
-        for name, mine in self._identity.items():
-            if metadata.get(name) != mine:
-                raise ValueError(
-                    f"checkpoint_path={os.fspath(self._path)!r} has a run with {name} "
-                    f"{metadata.get(name)!r}, and this one has {mine!r}; give another "
-                    f"path or the same arguments"
-                )
-        try:
-            samples = network.Samples(*(arrays.pop(n) for n in network.Samples._fields))
-            leaves = [arrays[f"leaf{i}"] for i in range(len(self._shapes))]
-            if [(leaf.shape, leaf.dtype) for leaf in leaves] != self._shapes:
-                raise ValueError("its parameters have other shapes")
-            parameters, optimiser = jax.tree.unflatten(
-                self._structure, [jnp.asarray(leaf) for leaf in leaves]
-            )
-            return _Progress(
-                int(metadata["round"]),
-                int(metadata["simulations"]),
-                parameters,
-                optimiser,
-                samples,
-                [LearningPoint(*point) for point in metadata["curve"]],
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(
-                f"checkpoint_path={os.fspath(self._path)!r} is damaged ({error!r}); "
-                f"delete it to start anew"
-            ) from error

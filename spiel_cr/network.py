@@ -21,6 +21,7 @@ __all__ = [
     "NetworkGuide",
     "Samples",
     "Scale",
+    "check_tensor",
     "evaluate",
     "fit",
     "inputs",
@@ -32,6 +33,8 @@ __all__ = [
 
 # Of actions that are not legal: finite, so that nothing times it is not a number.
 _NEVER = -1e9
+# Opinions that a guide on states remembers.
+_REMEMBERED = 100_000
 
 
 class Inputs(NamedTuple):
@@ -117,7 +120,7 @@ def inputs(tree: tree_lib.CompiledGame, player: int) -> Inputs:
       ValueError: the game has no information state tensors, or the player never
         decides.
     """
-    _check_tensor(tree.game)
+    check_tensor(tree.game)
     infosets = tree.infosets[player]
     if not len(infosets):
         raise ValueError(f"{tree.game}: player {player} never decides anything")
@@ -269,7 +272,8 @@ def fit(
 class NetworkGuide:
     """A network as the guide of a search on states (`state_search.Guide`).
 
-    One state a call; on compiled games the network is asked for all infosets at once.
+    One state a call, and what was asked before is remembered; on compiled games the
+    network is asked for all infosets at once.
     """
 
     def __init__(
@@ -286,11 +290,21 @@ class NetworkGuide:
         Raises:
           ValueError: the game has no information state tensors.
         """
-        _check_tensor(game)
+        check_tensor(game)
         self._graph, self._parameters, self._scale = graph, parameters, scale
+        self._known: dict[tuple[int, str], tuple[list[float], float]] = {}
 
     def __call__(self, state: pyspiel.State, player: int) -> tuple[list[float], float]:
         """Prior of the legal actions and value of the player's information state."""
+        key = player, state.information_state_string(player)
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            known = self._known[key] = self._ask(state, player)
+        return known
+
+    def _ask(self, state: pyspiel.State, player: int) -> tuple[list[float], float]:
         legal = state.legal_actions()
         # Padded to a power of two, so that there are few programs.
         width = 1 << (len(legal) - 1).bit_length()
@@ -305,7 +319,8 @@ class NetworkGuide:
         return (prior / prior.sum()).tolist(), float(worth[0])
 
 
-def _check_tensor(game: pyspiel.Game) -> None:
+def check_tensor(game: pyspiel.Game) -> None:
+    """Raises ValueError if the game has no information state tensors."""
     if not game.get_type().provides_information_state_tensor:
         raise ValueError(
             f"{game}: the game offers no information_state_tensor, which a network "
