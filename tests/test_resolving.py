@@ -40,7 +40,7 @@ BOUNDS = [
     ("princess4", "cfr+", 500, 3e-2, slow),
     ("leduc", "cfr+", 2000, 2e-3, ()),
     ("kuhn", "cfr+", 2000, 5e-4, ()),
-    ("goofspiel4", "cfr+", 2000, 5e-5, ()),
+    ("goofspiel4", "cfr+", 2000, 5e-5, slow),
     ("liars_dice_1x4", "pdcfr+", 500, 2e-3, slow),
     ("princess4", "pdcfr+", 500, 3e-2, slow),
     ("leduc", "pdcfr+", 2000, 2e-3, slow),
@@ -74,8 +74,8 @@ def test_nash_conv_is_under_its_bound(name, variant, iterations, bound):
         ("kuhn", "cfr+"),
         ("leduc", "cfr+"),
         ("goofspiel4", "pdcfr+"),
-        ("liars_dice_1x4", "pdcfr+"),
-        ("princess4", "pdcfr+"),
+        pytest.param("liars_dice_1x4", "pdcfr+", marks=slow),
+        pytest.param("princess4", "pdcfr+", marks=slow),
     ],
 )
 def test_more_iterations_are_better(name, variant):

@@ -173,6 +173,7 @@ def test_values_are_those_of_the_most_visited_actions(monkeypatch):
             assert total == pytest.approx(ended[id(node), place], abs=1e-9)
 
 
+@pytest.mark.slow
 def test_exploration_does_not_hide_what_is_good():
     """More of what can be gained than with mean backups, at as many simulations.
 
