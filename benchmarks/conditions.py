@@ -3,10 +3,11 @@
 import datetime
 import importlib.metadata
 import os
-import pathlib
 import platform
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+from eval import conditions
 
 __all__ = ["facts", "sentence"]
 
@@ -25,7 +26,7 @@ def facts() -> dict[str, Any]:
     return {
         "date": now.isoformat(timespec="seconds"),
         "versions": versions,
-        "cpu": _cpu_model(),
+        "cpu": conditions.cpu_model(),
         "cpu_count": os.cpu_count(),
         "load": os.getloadavg()[0],
     }
@@ -44,13 +45,3 @@ def sentence(facts: Mapping[str, Any], devices: Iterable[str]) -> str:
         f"device {', '.join(sorted(set(devices))) or 'none'}, load {facts['load']:.1f} "
         f"at the start; {versions}."
     )
-
-
-def _cpu_model() -> str:
-    try:
-        for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()

@@ -8,7 +8,7 @@ from importlib import metadata
 
 from spiel_cr import storage
 
-__all__ = ["machine", "optional_versions", "versions"]
+__all__ = ["cpu_model", "machine", "optional_versions", "versions"]
 
 _OPTIONAL = ("jaxlib", "flax", "optax", "cvxpy", "ray")
 
@@ -17,7 +17,7 @@ _OPTIONAL = ("jaxlib", "flax", "optax", "cvxpy", "ray")
 def machine() -> str:
     """This machine in one line: processor, cores, system."""
     return (
-        f"{_cpu_model()}, {os.cpu_count()} cores, {platform.system()} "
+        f"{cpu_model()}, {os.cpu_count()} cores, {platform.system()} "
         f"{platform.machine()}"
     )
 
@@ -38,7 +38,8 @@ def optional_versions() -> dict[str, str]:
     return found
 
 
-def _cpu_model() -> str:
+def cpu_model() -> str:
+    """The processor's name, as the system gives it."""
     try:
         for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
