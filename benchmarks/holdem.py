@@ -25,7 +25,14 @@ from tqdm import tqdm
 from benchmarks import conditions, document
 from benchmarks.holdem_judge import Judge
 from eval import matches, tournament
-from spiel_cr import lbr, opponents, search_node, state_posterior, state_search
+from spiel_cr import (
+    lbr,
+    opponent_strings,
+    opponents,
+    search_node,
+    state_posterior,
+    state_search,
+)
 from spiel_cr.bots import PolicyBot
 from spiel_cr.search_config import SearchConfig
 
@@ -160,7 +167,7 @@ def _play_missing(
                 game, opponent, responder, seat, settings
             )
         if (opponent, seat) not in judges:
-            policy = opponents.load_opponent(opponent, game)
+            policy = opponent_strings.load_opponent(opponent, game)
             judges[opponent, seat] = Judge(game, policy, seat, seed=settings["seed"])
         bot, judge = bots[opponent, responder, seat], judges[opponent, seat]
         rows[key] = _play(game, bot, judge, key, settings["seed"])
@@ -170,7 +177,7 @@ def _play_missing(
 def _make(
     game: pyspiel.Game, opponent: str, responder: str, seat: int, settings: Row
 ) -> pyspiel.Bot:
-    policy = opponents.load_opponent(opponent, game)
+    policy = opponent_strings.load_opponent(opponent, game)
     belief = state_posterior.StatePosterior(
         game, seat, policy, compare="always", open_moves=True
     )
@@ -204,7 +211,7 @@ def _play(
 ) -> Row:
     """A match; all responders and opponents get the same cards in a deal."""
     opponent, responder, deal, seat = key
-    policy = opponents.load_opponent(opponent, game)
+    policy = opponent_strings.load_opponent(opponent, game)
     players = [bot, bot]
     players[1 - seat] = PolicyBot(1 - seat, policy)
     chance, draws = (np.random.default_rng([seed, deal, stream]) for stream in (0, 1))

@@ -21,7 +21,7 @@ import jax
 
 import spiel_cr
 from benchmarks import conditions
-from spiel_cr import learning, opponents
+from spiel_cr import learning, opponent_strings
 from spiel_cr import policy as policy_lib
 from spiel_cr import tree as tree_lib
 from spiel_cr.learning_config import LearningConfig, Stage
@@ -179,7 +179,7 @@ def _learn(
     seed: int,
     options: argparse.Namespace,
 ) -> Row:
-    policy = opponents.load_opponent(opponent, tree)
+    policy = opponent_strings.load_opponent(opponent, tree)
     behaviour = policy_lib.behaviour_from_policy(tree, policy)[1 - player]
     config = LearningConfig(
         search=SearchConfig(

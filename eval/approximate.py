@@ -16,6 +16,7 @@ from spiel_cr import (
     ismcts_br,
     lbr,
     learning,
+    opponent_strings,
     opponents,
     solving,
     state_learning,
@@ -25,7 +26,16 @@ from spiel_cr import policy as policy_lib
 from spiel_cr import tree as tree_lib
 from spiel_cr.search_config import SearchConfig
 
-__all__ = ["METHODS", "Seat", "on_states", "on_tree", "opponent_behaviour", "summary"]
+__all__ = [
+    "METHODS",
+    "Seat",
+    "default_leaf",
+    "exact",
+    "on_states",
+    "on_tree",
+    "opponent_behaviour",
+    "summary",
+]
 
 METHODS = ("exact", "ismcts", "lbr", "learned")
 
@@ -43,7 +53,8 @@ class Seat(NamedTuple):
 
     Attributes:
       player: the responder.
-      value: exact where the game was compiled, else `matches_value`.
+      value: exact where the game was compiled and the opponent's policy is known, else
+        `matches_value`.
       exact_value: of a best response; None where it is not known.
       on_policy: what the opponent's own policy gets in this seat; None where not known.
       matches_value: mean of matches.
@@ -67,14 +78,17 @@ class Seat(NamedTuple):
 def opponent_behaviour(
     tree: tree_lib.CompiledGame, text: str, *, seed: int = 0
 ) -> Behaviours:
-    """An opponent from a string, see `opponents.load_opponent`; for each seat float64
-    [S], its action probabilities."""
+    """An opponent from a string, see `opponent_strings.load_opponent`.
+
+    Returns:
+      For each seat float64 [S], its action probabilities.
+    """
     if text == "uniform":
         first, second = (
             policy_lib.uniform_behaviour(i.decisions) for i in tree.infosets
         )
         return first, second
-    policy = opponents.load_opponent(text, tree, seed=seed)
+    policy = opponent_strings.load_opponent(text, tree, seed=seed)
     return policy_lib.behaviour_from_policy(tree, policy)
 
 
@@ -85,9 +99,10 @@ def on_tree(
     method: str,
     config: SearchConfig,
     *,
-    leaf: str = "uniform",
+    leaf: str | None = None,
     rounds: int = 20,
     matches: int = 1000,
+    rival: pyspiel.Bot | None = None,
     seed: int = 0,
 ) -> Seat:
     """Finds a response on a compiled game and measures it.
@@ -99,9 +114,11 @@ def on_tree(
         policy itself gets in its seat.
       method: one of `METHODS`.
       config: of "ismcts", and of the searches of "learned".
-      leaf: of "lbr".
+      leaf: of "lbr"; None: call in poker, else uniform.
       rounds: of "learned", of episodes and training.
       matches: to estimate the value by.
+      rival: the opponent itself where `behaviour` is an estimate of it: the value is
+        then what the response gets in matches against it, and no exact one is known.
       seed: of searches and matches.
 
     Raises:
@@ -115,7 +132,7 @@ def on_tree(
     if method == "exact":
         found = best_response.best_response(tree.form, player, reach)
     elif method == "lbr":
-        found = lbr.lbr(tree, player, other, leaf=leaf)
+        found = lbr.lbr(tree, player, other, leaf=leaf or default_leaf(tree.game))
     elif method == "learned":
         stage = learning.Stage("opponent", other, rounds)
         settings = learning.LearningConfig(search=config, evaluate_every=rounds)
@@ -129,21 +146,64 @@ def on_tree(
         )
         found, simulations = response.behaviour, response.simulations
     seconds = time.perf_counter() - begun
-    returns = _play_on_tree(
-        tree, _seated(player, found, other), matches, np.random.default_rng([seed, 1])
-    )
-    mean, half = _interval(returns[player])
+    if rival is not None:
+        responder = bots.PolicyBot(
+            player, policy_lib.tabular_policy(tree, _seated(player, found, other))
+        )
+        mean, half = _interval(
+            _play(tree.game, player, responder, rival, matches, seed)
+        )
+        known: dict[str, Any] = {"value": mean, "exact_value": None, "on_policy": None}
+    else:
+        returns = _play_on_tree(
+            tree,
+            _seated(player, found, other),
+            matches,
+            np.random.default_rng([seed, 1]),
+        )
+        mean, half = _interval(returns[player])
+        known = {
+            "value": _worth(tree, player, found, other),
+            **exact(tree, player, behaviour),
+        }
     return Seat(
         player=player,
-        value=_worth(tree, player, found, other),
-        exact_value=best_response.best_response_value(tree.form, player, reach),
-        on_policy=_worth(tree, player, behaviour[player], other),
         matches_value=mean,
         half_width=half,
         matches=matches,
         simulations=simulations,
         seconds=seconds,
+        **known,
     )
+
+
+def exact(
+    tree: tree_lib.CompiledGame, player: int, behaviour: Behaviours
+) -> dict[str, float]:
+    """What a best response to a strategy gets, and what that gets itself in the seat.
+
+    Args:
+      tree: the compiled game.
+      player: the responder.
+      behaviour: both players' action probabilities.
+
+    Returns:
+      `exact_value` and `on_policy` of a `Seat`.
+    """
+    reach = best_response.reach_of(tree.form, behaviour)[1 - player]
+    return {
+        "exact_value": best_response.best_response_value(tree.form, player, reach),
+        "on_policy": _worth(tree, player, behaviour[player], behaviour[1 - player]),
+    }
+
+
+def default_leaf(game: pyspiel.Game) -> str:
+    """How local best response plays by default: "call" in poker, else "uniform"."""
+    try:
+        opponents.chump(game, "always_call")
+    except ValueError:
+        return "uniform"
+    return "call"
 
 
 def on_states(
@@ -153,10 +213,11 @@ def on_states(
     method: str,
     config: SearchConfig,
     *,
-    leaf: str = "uniform",
+    leaf: str | None = None,
     rollouts: int = 1000,
     rounds: int = 20,
     matches: int = 1000,
+    rival: pyspiel.Bot | None = None,
     seed: int = 0,
 ) -> Seat:
     """Measures a response that searches in matches, on OpenSpiel's states.
@@ -167,10 +228,11 @@ def on_states(
       opponent: its policy.
       method: "ismcts", "lbr" or "learned".
       config: of "ismcts", and of the searches of "learned".
-      leaf: of "lbr".
+      leaf: of "lbr"; None: call in poker, else uniform.
       rollouts: of "lbr", a decision.
       rounds: of "learned", of 64 episodes and training.
       matches: how many.
+      rival: who plays them in the opponent's place, where its policy is an estimate.
       seed: of all draws.
 
     Raises:
@@ -194,21 +256,21 @@ def on_states(
         )
     elif method == "lbr":
         responder = lbr.LBRBot(
-            game, player, opponent, leaf=leaf, rollouts=rollouts, seed=seed
+            game,
+            player,
+            opponent,
+            leaf=leaf or default_leaf(game),
+            rollouts=rollouts,
+            seed=seed,
         )
     else:
         raise ValueError(
             f"method={method!r} needs the whole tree, and the game was not compiled; "
             f"choose ismcts, lbr or learned, or allow more memory"
         )
-    seated = _seated(player, responder, bots.PolicyBot(1 - player, opponent, seed=seed))
-    returns = []
-    for number in tqdm(range(matches), desc=f"matches, player {player}", unit="match"):
-        rng = np.random.default_rng([seed, player, number])
-        chance = np.random.default_rng([seed, number])
-        match = matches_lib.play_match(game, seated, rng, chance=chance)
-        returns.append(match.returns[player])
-    mean, half = _interval(np.array(returns))
+    if rival is None:
+        rival = bots.PolicyBot(1 - player, opponent, seed=seed)
+    mean, half = _interval(_play(game, player, responder, rival, matches, seed))
     work = getattr(responder, "simulations", None) or getattr(responder, "playouts", 0)
     return Seat(
         player=player,
@@ -249,6 +311,24 @@ def summary(seats: list[Seat]) -> dict[str, Any]:
         "seconds": sum(seat.seconds for seat in seats),
         "seats": [seat._asdict() for seat in seats],
     }
+
+
+def _play(
+    game: pyspiel.Game,
+    player: int,
+    responder: pyspiel.Bot,
+    rival: pyspiel.Bot,
+    matches: int,
+    seed: int,
+) -> np.ndarray:
+    """float64 [matches], the responder's returns; equal deals for equal seeds."""
+    seated, returns = _seated(player, responder, rival), []
+    for number in tqdm(range(matches), desc=f"matches, player {player}", unit="match"):
+        rng = np.random.default_rng([seed, player, number])
+        chance = np.random.default_rng([seed, number])
+        match = matches_lib.play_match(game, seated, rng, chance=chance)
+        returns.append(match.returns[player])
+    return np.array(returns)
 
 
 def _check(method: str, player: int, matches: int) -> None:

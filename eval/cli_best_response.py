@@ -4,10 +4,20 @@ import argparse
 import sys
 from typing import Any
 
+import numpy as np
+import pyspiel
+
 import spiel_cr
 from eval import approximate
 from eval.command import Commands, add_command
-from spiel_cr import lbr, opponents, search_config, solving
+from spiel_cr import (
+    lbr,
+    opponent_strings,
+    opponents,
+    policy,
+    search_config,
+    solving,
+)
 
 __all__ = ["add_commands"]
 
@@ -26,11 +36,12 @@ methods:
 The game is compiled if it fits into --memory-limit; then the response is a fixed
 strategy, --simulations are run from each information state that it comes to, and its
 value is exact. Otherwise the response searches in each of --matches matches, and the
-value is their mean.
+value is their mean. So it is for bots that do not always play alike (with a clock, or
+sampling): their policy is estimated, the matches are against the bot itself.
 
-With both seats (the default) value is the sum, a lower bound of NashConv up to
-half_width, half of the 95 % interval of matches_value. share is the gain over the
-policy itself, as a share of the exact best response's.
+With both seats (the default) value is the sum, a lower bound of NashConv where it is
+exact; a mean of matches is one up to half_width, half of its 95 % interval. share is
+the gain over the policy itself, as a share of the exact best response's.
 
 examples:
   spiel-cr best-response --game leduc_poker --policy 'cfr+(iterations=10)' \\
@@ -91,8 +102,7 @@ def add_commands(commands: Commands) -> None:
     parser.add_argument(
         "--leaf",
         choices=lbr.LEAVES,
-        default="uniform",
-        help="default play of lbr; call is for poker (default %(default)s)",
+        help="default play of lbr (default: call in poker, else uniform)",
     )
     parser.add_argument(
         "--rollouts",
@@ -134,10 +144,14 @@ def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
         exploration=arguments.exploration,
         posterior=arguments.posterior,
     )
+    if arguments.learn and arguments.method != "ismcts":
+        raise ValueError(
+            f"--learn {arguments.learn} is for --method ismcts, not {arguments.method}"
+        )
     players = [0, 1] if arguments.player == "both" else [int(arguments.player)]
-    tree = None if arguments.states else _compile(arguments)
-    if tree is None:
-        seats = _on_states(arguments, players, config)
+    tree = _compile(arguments)
+    if tree is None or arguments.states:
+        seats = _on_states(arguments, players, config, tree)
     else:
         behaviour = approximate.opponent_behaviour(
             tree, arguments.policy, seed=arguments.seed
@@ -147,6 +161,7 @@ def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
                 tree, player, behaviour, arguments.method, config,
                 leaf=arguments.leaf, rounds=arguments.rounds,
                 matches=arguments.matches, seed=arguments.seed,
+                rival=_rival(arguments, tree, player),
             )
             for player in players
         ]  # fmt: skip
@@ -154,11 +169,20 @@ def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
         "game": arguments.game,
         "policy": arguments.policy,
         "method": arguments.method,
-        "compiled": tree is not None,
+        "compiled": tree is not None and not arguments.states,
         **approximate.summary(seats),
     }
     _print(report, seats)
     return report
+
+
+def _rival(
+    arguments: argparse.Namespace, game: solving.Game, player: int
+) -> pyspiel.Bot | None:
+    """The bot itself where its policy is estimated, with a seed of its own."""
+    # Another one than the estimate's: what that happened to draw is not its style.
+    seed = int(np.random.SeedSequence([arguments.seed, 2]).generate_state(1)[0] >> 1)
+    return opponent_strings.load_rival(arguments.policy, game, 1 - player, seed=seed)
 
 
 def _compile(arguments: argparse.Namespace) -> spiel_cr.CompiledGame | None:
@@ -179,32 +203,59 @@ def _on_states(
     arguments: argparse.Namespace,
     players: list[int],
     config: search_config.SearchConfig,
+    tree: spiel_cr.CompiledGame | None,
 ) -> list[approximate.Seat]:
+    """Searches in matches; where the game fits, best responses are known."""
     game = spiel_cr.load_game(arguments.game)
-    opponent = opponents.load_opponent(arguments.policy, game, seed=arguments.seed)
-    return [
+    opponent = opponent_strings.load_opponent(
+        arguments.policy,
+        game if tree is None else tree,
+        seed=arguments.seed,
+        memory_limit=arguments.memory_limit,
+    )
+    rivals = {p: _rival(arguments, game if tree is None else tree, p) for p in players}
+    seats = [
         approximate.on_states(
             game, player, opponent, arguments.method, config, leaf=arguments.leaf,
             rollouts=arguments.rollouts, rounds=arguments.rounds,
-            matches=arguments.matches, seed=arguments.seed,
+            matches=arguments.matches, rival=rivals[player], seed=arguments.seed,
         )
         for player in players
     ]  # fmt: skip
+    if tree is None or any(rivals.values()):
+        return seats
+    behaviour = policy.behaviour_from_policy(tree, opponent)
+    found = []
+    for seat in seats:
+        known = approximate.exact(tree, seat.player, behaviour)
+        found.append(
+            seat._replace(
+                exact_value=known["exact_value"], on_policy=known["on_policy"]
+            )
+        )
+    return found
 
 
 def _print(report: dict[str, Any], seats: list[approximate.Seat]) -> None:
-    how = "exact value" if report["compiled"] else "mean of matches"
     print(f"{report['game']}: {report['method']} against {report['policy']}")
+    estimated = False
     for seat in seats:
+        by_matches = seat.value == seat.matches_value
+        estimated |= by_matches
+        how = "mean of matches" if by_matches else "exact value"
         known = "" if seat.exact_value is None else f", best {seat.exact_value:+.6f}"
         measured = f"{seat.matches_value:+.4f} ± {seat.half_width:.4f}"
         print(f"  player {seat.player}    {seat.value:+.6f} ({how}){known}")
         print(f"              {seat.matches:,} matches {measured}")
-    name = "NashConv at least" if len(seats) == 2 else "value at least"
+    name = "NashConv" if len(seats) == 2 else "value"
+    name += ": at least about" if estimated else " at least"
+    value = f"{report['value']:.6f}"
+    if estimated:
+        value += f" ± {report['half_width']:.6f}"
     known = ""
     if report["exact_value"] is not None:
         known = f", exact {report['exact_value']:.6f}"
     if report["share"] is not None:
         known += f", {report['share']:.2%} of what can be gained"
-    print(f"  {name}  {report['value']:.6f}{known}")
+    print(f"  {name}  {value}{known}")
     print(f"  {report['simulations']:,} simulations in {report['seconds']:.2f} s")

@@ -81,7 +81,11 @@ class Position(_Shared):
 
 
 def make_rules(data: Mapping[str, Any], rounds: int, detectives: int) -> Rules:
-    """Returns the rules of a game on a map, given as its file has it."""
+    """Returns the rules of a game on a map, given as its file has it.
+
+    Raises:
+      ValueError: the fugitive's only start is occupied, or leads nowhere.
+    """
     arcs = set()  # (target, kind, source)
     for kind, name in enumerate(KINDS):
         for node, other in data[name]:
@@ -89,7 +93,7 @@ def make_rules(data: Mapping[str, Any], rounds: int, detectives: int) -> Rules:
     actions = sorted({(target, kind) for target, kind, _ in arcs})
     starts = tuple(data["fugitive"])
     known = {0} if data["start_public"] or len(starts) == 1 else set()
-    return Rules(
+    rules = Rules(
         rounds=rounds,
         targets=(0, *(target for target, _ in actions)),
         kinds=(-1, *(kind for _, kind in actions)),
@@ -103,6 +107,13 @@ def make_rules(data: Mapping[str, Any], rounds: int, detectives: int) -> Rules:
         tickets=tuple(data["tickets"][name] for name in KINDS),
         shown=tuple(n for n in sorted(known | set(data["reveal"])) if n <= rounds),
     )
+    # States are judged after moves and draws; here there has been neither.
+    if len(starts) == 1 and utility(rules, first_position(rules)):
+        raise ValueError(
+            f"the map's fugitive={list(starts)} is caught before the first move: its "
+            f"node is a detective's, or all nodes next to it by taxi are"
+        )
+    return rules
 
 
 def first_position(rules: Rules) -> Position:

@@ -65,8 +65,6 @@ def arena(
     tree: tree_lib.CompiledGame,
     player: int,
     other_behaviour: np.ndarray,
-    *,
-    posterior: str = "exact",
 ) -> Arena:
     """Lays out a game for episodes.
 
@@ -74,14 +72,11 @@ def arena(
       tree: the compiled game.
       player: the responder.
       other_behaviour: float64 [S'], the opponent's action probabilities.
-      posterior: see `SearchConfig`.
 
     Raises:
       ValueError: not a player, not a strategy, or the player never decides.
     """
-    arrays, shape = search_tree.build(
-        tree, player, other_behaviour, posterior=posterior
-    )
+    arrays, shape = search_tree.build(tree, player, other_behaviour)
     above = tree.histories.parent[1:]
     below = np.arange(1, len(tree.histories))
     first = np.full(len(tree.histories), len(tree.histories))

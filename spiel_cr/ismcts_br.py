@@ -49,7 +49,8 @@ class Response(NamedTuple):
       player: the responder.
       behaviour: float64 [S], its action probabilities (pure; uniform where the response
         itself never comes).
-      table: the statistics it was read from.
+      table: the statistics it was read from; with `posterior="uniform"` each level of
+        decisions has its own, and this is the last.
       simulations: how many were run.
     """
 
@@ -88,14 +89,14 @@ def search_response(
       progress: show a bar.
 
     Raises:
-      ValueError: `player` is not 0 or 1, or `other_behaviour` is not a strategy.
+      ValueError: `player` is not 0 or 1, `other_behaviour` is not a strategy, or more
+        simulations than `dtype` can count one by one.
     """
     config = config or SearchConfig()
     posterior.check_player(player)
     infosets = tree.infosets[player]
-    arrays, shape = search_tree.build(
-        tree, player, other_behaviour, posterior=config.posterior, dtype=dtype
-    )
+    arrays, shape = search_tree.build(tree, player, other_behaviour, dtype=dtype)
+    _check_counts(shape, config, dtype)
     arrays = jax.device_put(arrays)
     guide = jax.device_put(guide or uniform_guide(infosets, shape, dtype))
     table = empty_table(infosets, shape, dtype)
@@ -118,6 +119,13 @@ def search_response(
         roots = np.flatnonzero((levels == level) & reached & wanted)
         if not len(roots):
             continue
+        if config.posterior == "uniform":
+            # What follows a wrong belief is no use to those who have another one.
+            arrays, _ = search_tree.build(
+                tree, player, other_behaviour, alike=level, dtype=dtype
+            )
+            arrays = jax.device_put(arrays)
+            table = empty_table(infosets, shape, dtype)
         key, use = jax.random.split(key)
         settings = learning if learns else config
         table, done = search(arrays, shape, table, guide, roots, use, settings)
@@ -164,6 +172,9 @@ def search(
     points = draws.spread(2 * shape.depth + 1, width).astype(np.float32)
     work = len(table.reached) * shape.actions
     interval = min(-(-work // (4 * width)), max(1, rounds // _LOOKS))
+    if config.batch == 1:
+        # The textbook's: every simulation sees what those before it found.
+        interval = 1
     table = search_kernel.run()(
         arrays,
         table,
@@ -193,6 +204,20 @@ def empty_table(
     size, number = infosets.decisions.num_sequences + shape.actions, len(infosets)
     sizes = (size, size, number, number, number, number)
     return Table(*(jnp.zeros(n, np.dtype(dtype)) for n in sizes))
+
+
+def _check_counts(
+    shape: Shape, config: SearchConfig, dtype: np.typing.DTypeLike
+) -> None:
+    """Visits are counted in the table's floats: beyond 2 / epsilon they would stop."""
+    visits = shape.depth * (config.simulations + config.learn)
+    most = int(2 / np.finfo(dtype).eps)
+    if visits > most:
+        raise ValueError(
+            f"simulations={config.simulations} and learn={config.learn} may visit an "
+            f"action {visits:,} times; {np.dtype(dtype)} counts to {most:,}: ask for "
+            f"fewer, or give dtype=float64 with jax_enable_x64"
+        )
 
 
 def _reached(

@@ -236,7 +236,6 @@ class _Learner:
                 self.tree,
                 self.player,
                 self.stages[stage].behaviour,
-                posterior=self.config.search.posterior,
             )
         return self._arenas[stage]
 

@@ -56,6 +56,10 @@ class LearningConfig:
                 f"search.learn={self.search.learn} learns a table; here a network "
                 f"learns: leave it 0"
             )
+        if self.search.posterior != "exact":
+            raise ValueError(
+                f"search.posterior={self.search.posterior!r}: learning needs 'exact'"
+            )
         for units in self.hidden:
             solving.check_iterations(units, name="hidden")
         if not 0 <= self.noise <= 1:

@@ -1,7 +1,7 @@
 """Fourth stage: opponents to respond to, as OpenSpiel policies.
 
-Fixed players of poker ("chumps"), bots that are known by their moves alone, and
-whatever a string names: see `load_opponent`.
+Fixed players of poker ("chumps"), and bots that are known by their moves alone.
+Strings name them, too: see `opponent_strings.py`.
 """
 
 import itertools
@@ -13,9 +13,7 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as policy_lib
 
-from spiel_cr import algorithm as algorithm_lib
-from spiel_cr import bot_strings, loading, result, solving
-from spiel_cr import tree as tree_lib
+from spiel_cr import loading, solving
 
 __all__ = [
     "CHUMPS",
@@ -24,7 +22,6 @@ __all__ = [
     "BotPolicy",
     "ChumpPolicy",
     "chump",
-    "load_opponent",
 ]
 
 # What each chump would like to do: equally likely wishes, each followed by what it does
@@ -171,6 +168,10 @@ class BotPolicy(policy_lib.Policy):
     information state is met is the one at which the bot is asked. A bot that looks at
     more than its information is therefore not described correctly.
 
+    An estimate is not the bot: what it happens to have drawn can be exploited, too, so
+    the value of a response to the estimate is no lower bound on the bot's
+    exploitability. Matches of that response against the bot itself are one.
+
     Attributes:
       queries: how often a bot was asked.
     """
@@ -199,6 +200,7 @@ class BotPolicy(policy_lib.Policy):
         """
         game = loading.load_game(game)
         super().__init__(game, list(range(game.num_players())))
+        self._game = game
         self._each = solving.check_iterations(queries, name="queries")
         self._seed = solving.check_seed(seed)
         self._make_bot = make_bot
@@ -213,6 +215,8 @@ class BotPolicy(policy_lib.Policy):
         player = state.current_player() if player_id is None else player_id
         key = player, state.information_state_string(player)
         if key not in self._known:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
             self._known[key] = self._ask(state, self.bot(player))
         return dict(self._known[key])
 
@@ -225,18 +229,30 @@ class BotPolicy(policy_lib.Policy):
             self._bots[player] = self._make_bot(player, seed)
         return self._bots[player]
 
+    def _restart_at(self, bot: pyspiel.Bot, state: pyspiel.State) -> None:
+        """In the middle of a match; a bot that cannot is told what was played."""
+        try:
+            bot.restart_at(state)
+            return
+        except (pyspiel.SpielError, RuntimeError, NotImplementedError):
+            bot.restart()
+        before = self._game.new_initial_state()
+        for action in state.history():
+            bot.inform_action(before, before.current_player(), action)
+            before.apply_action(action)
+
     def _ask(self, state: pyspiel.State, bot: pyspiel.Bot) -> dict[int, float]:
         legal = state.legal_actions()
         if bot.provides_policy():
             self.queries += 1
-            bot.restart_at(state)
+            self._restart_at(bot, state)
             given = dict(bot.get_policy(state))
             shares = np.array([given.get(action, 0.0) for action in legal])
         else:
             self.queries += self._each
             counts: Counter[int] = Counter()
             for _ in range(self._each):
-                bot.restart_at(state)
+                self._restart_at(bot, state)
                 counts[int(bot.step(state))] += 1
             shares = np.array([counts.pop(action, 0) for action in legal], float)
             if counts:
@@ -321,80 +337,3 @@ class Answers:
         # Numbers drawn are below 1, whatever the sum was rounded to.
         ends[-1] = 1.0
         return Answer([a for a, _ in chosen], probabilities, ends)
-
-
-def load_opponent(text: str, game: solving.Game, *, seed: int = 0) -> policy_lib.Policy:
-    """An opponent from a string.
-
-    Args:
-      text: "uniform"; one of `CHUMPS`; an algorithm with its iterations, such as
-        "cfr+(iterations=10)", whose average strategy is taken ("lp" needs none); the
-        path of an .npz file that `SolveResult.save` or --save wrote; or a bot of
-        `load_bot`, such as "resolving(iterations=100)", asked at each information
-        state.
-      game: OpenSpiel game string, game, or compiled game (with `observed=True` it
-        serves bots as well). It is compiled if an algorithm, file or bot needs it.
-      seed: of sampled algorithms and of bots.
-
-    Raises:
-      ValueError: no such opponent, a bad parameter, or a chump in a game that is not
-        poker.
-      FileNotFoundError: no such file.
-      pyspiel.SpielError: OpenSpiel does not know the game.
-    """
-    text = text.strip()
-    loaded = game.game if isinstance(game, tree_lib.CompiledGame) else game
-    if text == "uniform":
-        return policy_lib.UniformRandomPolicy(loading.load_game(loaded))
-    if text in CHUMPS:
-        return chump(loaded, text)
-    if text.endswith(".npz"):
-        return result.load_policy(text, solving.as_compiled(game, observed=True))
-    name = text.partition("(")[0].strip()
-    if name in bot_strings.BOTS:
-        return _from_bot(text, game, seed)
-    algorithms = (*algorithm_lib.PRESETS, *algorithm_lib.SAMPLED_PRESETS, "lp")
-    if name in algorithms:
-        return _from_algorithm(text, game, seed)
-    raise ValueError(
-        f"opponent={text!r}: there is no such opponent; choose uniform, one of "
-        f"{', '.join(CHUMPS)}, an algorithm such as cfr+(iterations=10) (one of "
-        f"{', '.join(algorithms)}), the path of a policy file that ends in .npz, or a "
-        f"bot: {', '.join(bot_strings.BOTS)}"
-    )
-
-
-def _from_algorithm(text: str, game: solving.Game, seed: int) -> policy_lib.Policy:
-    if text == "lp":
-        return solving.solve(game, "lp", seed=seed).average_policy()
-    try:
-        given = dict(pyspiel.game_parameters_from_string(text))
-    except (pyspiel.SpielError, RuntimeError) as error:
-        raise ValueError(
-            f"opponent={text!r} cannot be read: {error}; write "
-            f"name(parameter=value,...)"
-        ) from error
-    iterations = given.pop("iterations", None)
-    if iterations is None:
-        raise ValueError(
-            f"opponent={text!r}: how many iterations? Write, for instance, "
-            f"{text.rstrip(')') + (',' if '(' in text else '(')}iterations=10)"
-        )
-    solving.check_iterations(iterations)
-    algorithm = pyspiel.game_parameters_to_string(given)
-    solution = solving.solve(
-        game, algorithm.removesuffix("()"), iterations=iterations, seed=seed
-    )
-    return solution.average_policy()
-
-
-def _from_bot(text: str, game: solving.Game, seed: int) -> BotPolicy:
-    tree = solving.as_compiled(game, observed=True)
-
-    def make_bot(player: int, own_seed: int) -> pyspiel.Bot:
-        return bot_strings.load_bot(text, tree, player, seed=own_seed)
-
-    opponent = BotPolicy(tree.game, make_bot, seed=seed)
-    # A misspelt bot is refused now.
-    opponent.bot(0)
-    return opponent

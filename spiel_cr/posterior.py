@@ -61,7 +61,11 @@ def weights(
 
 
 def beliefs(
-    tree: tree_lib.CompiledGame, player: int, other_behaviour: np.ndarray
+    tree: tree_lib.CompiledGame,
+    player: int,
+    other_behaviour: np.ndarray,
+    *,
+    alike: np.ndarray | None = None,
 ) -> np.ndarray:
     """The responder's exact posterior over histories.
 
@@ -69,6 +73,9 @@ def beliefs(
       tree: the compiled game.
       player: the responder.
       other_behaviour: float64 [S'], the opponent's action probabilities.
+      alike: bool [I], infosets whose histories are all taken for equally likely, and
+        what follows them accordingly; of other infosets that follow none of these the
+        posterior stays exact. None: no such infosets.
 
     Returns:
       float64 [N], at the responder's decisions the probability of the history given its
@@ -81,13 +88,36 @@ def beliefs(
     count = len(tree.infosets[player])
     uniform = policy_lib.uniform_behaviour(tree.infosets[1 - player].decisions)
     result = np.zeros(len(histories))
-    for behaviour in (other_behaviour, uniform):
-        weight = weights(tree, player, behaviour)[here]
+    sources = [weights(tree, player, b) for b in (other_behaviour, uniform)]
+    if alike is not None:
+        sources.insert(0, _weights_below(tree, player, other_behaviour, alike))
+    for source in sources:
+        weight = source[here]
         total = np.bincount(infoset, weights=weight, minlength=count)
         known = np.bincount(infoset, weights=result[here], minlength=count) > 0
         new = (total[infoset] > 0) & ~known[infoset]
         result[here[new]] = weight[new] / total[infoset[new]]
     return result
+
+
+def _weights_below(
+    tree: tree_lib.CompiledGame,
+    player: int,
+    other_behaviour: np.ndarray,
+    alike: np.ndarray,
+) -> np.ndarray:
+    """float64 [N], 1 at histories of some infosets, times chance and the opponent's
+    probabilities below them, 0 elsewhere."""
+    histories = tree.histories
+    acts = histories.player == player
+    begins = acts & alike[np.where(acts, histories.infoset, 0)]
+    step = transitions(tree, player, other_behaviour)
+    weight = begins.astype(np.float64)
+    starts = histories.level_start
+    for begin, end in zip(starts[1:-1], starts[2:], strict=True):
+        above = weight[histories.parent[begin:end]] * step[begin:end]
+        weight[begin:end] = np.where(begins[begin:end], 1.0, above)
+    return weight
 
 
 def transitions(

@@ -24,9 +24,10 @@ class SearchConfig:
         action a at s is worth Q(s, a) + c P(a | s) sqrt(N(s)) / (1 + N(s, a)).
       posterior: where a simulation's history comes from: "exact", the responder's
         belief given the opponent's policy; "uniform", all consistent histories alike
-        (to show why not).
+        (to show why not; without `learn`).
       batch: on compiled games, at most so many simulations side by side; 1 is the
-        textbook algorithm. Fewer are used while few information states are searched.
+        textbook algorithm, slow. Fewer are used while few information states are
+        searched.
     """
 
     simulations: int = 1000
@@ -43,6 +44,11 @@ class SearchConfig:
         if not (math.isfinite(self.exploration) and self.exploration >= 0):
             raise ValueError(
                 f"exploration={self.exploration!r} must be at least 0 and finite"
+            )
+        if self.learn and self.posterior == "uniform":
+            raise ValueError(
+                f"learn={self.learn} with posterior='uniform': what is learned at an "
+                f"infoset serves those above it only if all believe the same; leave one"
             )
         if self.posterior not in POSTERIORS:
             raise ValueError(

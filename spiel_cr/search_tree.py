@@ -81,7 +81,7 @@ def build(
     player: int,
     other_behaviour: np.ndarray,
     *,
-    posterior: str = "exact",
+    alike: int | None = None,
     dtype: np.typing.DTypeLike = np.float32,
 ) -> tuple[SearchTree, Shape]:
     """Lays out a game for one responder; numpy arrays.
@@ -90,7 +90,10 @@ def build(
       tree: the compiled game.
       player: the responder.
       other_behaviour: float64 [S'], the opponent's action probabilities.
-      posterior: "exact" or "uniform", see `SearchConfig`.
+      alike: beliefs are those of one who takes all histories of an infoset with so many
+        own decisions before it for equally likely, and knows the opponent from there
+        on (to show why not); only these infosets and what follows them are of use then.
+        None: the exact posterior.
       dtype: of utilities and probabilities.
 
     Raises:
@@ -116,10 +119,10 @@ def build(
     infoset = histories.infoset[nodes]
     member = np.argsort(infoset, kind="stable")
     member_start = np.searchsorted(infoset[member], np.arange(len(decisions) + 1))
-    if posterior == "exact":
-        belief = posterior_lib.beliefs(tree, player, other_behaviour)
-    else:
-        belief = acts / np.bincount(infoset, minlength=len(decisions))[own_infoset]
+    levels = decisions.levels()
+    belief = posterior_lib.beliefs(
+        tree, player, other_behaviour, alike=None if alike is None else levels == alike
+    )
     gain = belief[last[over]] * odds[over] * histories.utility[over]
     reward = np.bincount(
         histories.sequence[player][over],
@@ -143,7 +146,6 @@ def build(
             _cumulate(belief[nodes[member]], infoset[member], len(decisions)), dtype
         ),
     )
-    levels = decisions.levels()
     depth = int(levels.max()) + 1
     ends = [int(i) for i in np.searchsorted(levels, np.arange(depth + 1))]
     shape = Shape(

@@ -90,7 +90,8 @@ class ISMCTSBRBot(pyspiel.Bot):
     is recorded too; the opponent plays its policy there.
 
     Each search has its own random numbers, made from the seed and the information
-    state, so a match does not depend on those played before it.
+    state, so a match does not depend on those played before it; only what is drawn with
+    a temperature depends on how many matches there were.
 
     Attributes:
       belief: over histories.
@@ -144,6 +145,8 @@ class ISMCTSBRBot(pyspiel.Bot):
         """
         pyspiel.Bot.__init__(self)
         game = loading.load_game(game)
+        if player not in (0, 1):
+            raise ValueError(f"player={player!r} must be 0 or 1")
         if not 0 <= noise <= 1:
             raise ValueError(f"noise={noise!r} must lie in [0, 1]")
         if not 0 < concentration < math.inf:
@@ -186,6 +189,7 @@ class ISMCTSBRBot(pyspiel.Bot):
             rollout or policy_lib.UniformRandomPolicy(game), player
         )
         self._nodes: dict[str, Node] = {}
+        self._matches = 0
 
     @property
     def num_nodes(self) -> int:
@@ -202,6 +206,7 @@ class ISMCTSBRBot(pyspiel.Bot):
         """A new match: the tree and the belief are dropped."""
         self._nodes.clear()
         self.belief.restart()
+        self._matches += 1
 
     def restart_at(self, state: pyspiel.State) -> None:
         """A match that begins in the middle: the belief catches up when due."""
@@ -221,7 +226,7 @@ class ISMCTSBRBot(pyspiel.Bot):
         self, state: pyspiel.State
     ) -> tuple[list[tuple[int, float]], int]:
         policy = self.get_policy(state)
-        random = generator_at(self._seed, state, self._player, 1)
+        random = generator_at(self._seed, state, self._player, 1 + self._matches)
         return policy, draw_outcome(policy, random.random())
 
     def step(self, state: pyspiel.State) -> int:
@@ -246,14 +251,17 @@ class ISMCTSBRBot(pyspiel.Bot):
             root = Node(state.legal_actions(), list(prior))
             self._nodes[key] = root
         random = generator_at(self._seed, state, self._player, 0)
+        without_noise = root.prior
         if self._noise:
             noise = random.dirichlet([self._concentration] * len(root.actions))
-            mixed = (1 - self._noise) * np.array(root.prior) + self._noise * noise
+            mixed = (1 - self._noise) * np.array(without_noise)
+            mixed += self._noise * noise
             root.prior = mixed.tolist()
         number = numbers(random)
         for _ in range(self._simulations):
             history = self.belief.sample(random, uniform=self._uniform)
             self._simulate(history, root, number)
+        root.prior = without_noise
         self.simulations += self._simulations
         values = [
             total / visits if visits else 0.0

@@ -231,14 +231,15 @@ def test_statistics_are_consistent():
     np.testing.assert_allclose(value, table.value[: len(visits)], atol=1e-9)
 
 
-def test_one_simulation_at_a_time_is_puct():
+@pytest.mark.parametrize("number", [40, 64, 2000])
+def test_one_simulation_at_a_time_is_puct(number):
     # A bandit: kuhn's second player after a bet has two actions and no decision after.
     tree = spiel_cr.compile_game("kuhn_poker")
     behaviour = _behaviour(tree, None)
     infosets = tree.infosets[1]
     arrays, shape = search_tree.build(tree, 1, behaviour[0], dtype=np.float64)
     root = next(i for i, key in enumerate(infosets.keys) if key == "1b")
-    c, number = 0.5, 40
+    c = 0.5
     with jax.enable_x64(True):
         guide = ismcts_br.uniform_guide(infosets, shape, np.float64)
         table = ismcts_br.empty_table(infosets, shape, np.float64)
@@ -353,6 +354,7 @@ def test_best_response_behaviour_is_best():
     )
 
 
+@pytest.mark.slow
 def test_a_learned_table_finds_what_few_simulations_miss():
     tree = spiel_cr.compile_game("liars_dice(numdice=1,dice_sides=4)")
     behaviour = _behaviour(tree, None)
@@ -377,3 +379,43 @@ def test_learning_begins_everywhere():
 def test_learn_must_be_a_number_of_simulations(learn):
     with pytest.raises(ValueError, match=f"learn={learn}"):
         SearchConfig(learn=learn)
+
+
+def test_wrong_beliefs_begin_at_the_root_alone():
+    """Kuhn poker against one who bets the king only; player 0 holds the queen.
+
+    Once it has bet, the opponent has the king, whatever was believed before.
+    """
+    tree = spiel_cr.compile_game("kuhn_poker")
+    behaviour = _behaviour(tree, None)
+    mine, other = tree.infosets
+    for key, bets in (("0p", 0.0), ("1p", 0.0), ("2p", 1.0)):
+        first = other.decisions.first_sequence[list(other.keys).index(key)]
+        behaviour[1][first : first + 2] = 1 - bets, bets
+    keys = list(mine.keys)
+    start, later = keys.index("1"), keys.index("1pb")
+    calls = mine.decisions.first_sequence[later] + 1
+    rewards = []
+    for level in (0, 1):
+        arrays, _ = search_tree.build(tree, 0, behaviour[1], alike=level)
+        rewards.append(float(arrays.reward[calls]))
+        odds = np.diff(
+            arrays.belief[slice(*arrays.member_start[start : start + 2])], prepend=0.0
+        )
+        np.testing.assert_allclose(odds, [0.5, 0.5])
+    # From the start on the belief at "1pb" is right; begun there, it is a half.
+    assert rewards == pytest.approx([-2, 0])
+    exact, _ = search_tree.build(tree, 0, behaviour[1])
+    assert float(exact.reward[calls]) == pytest.approx(-2)
+
+
+def test_more_than_can_be_counted_is_refused():
+    tree = spiel_cr.compile_game("kuhn_poker")
+    other = _behaviour(tree, None)[1]
+    with pytest.raises(ValueError, match="simulations=10000000 .*float32 counts to"):
+        ismcts_br.search_response(tree, 0, other, SearchConfig(10_000_000))
+
+
+def test_learning_with_wrong_beliefs_is_refused():
+    with pytest.raises(ValueError, match="learn=3 with posterior='uniform'"):
+        SearchConfig(learn=3, posterior="uniform")

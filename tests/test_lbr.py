@@ -9,7 +9,7 @@ import pytest
 import reference
 from open_spiel.python import policy as policy_lib
 
-from spiel_cr import best_response, lbr, opponents
+from spiel_cr import best_response, lbr, opponent_strings, opponents
 from spiel_cr import policy as arrays
 
 OPPONENTS = ("uniform", "skewed", *opponents.CHUMPS)
@@ -33,7 +33,7 @@ def opponent_of(name, kind):
     game = games.compiled(name).game
     if kind == "skewed":
         return skewed(game)
-    return opponents.load_opponent(kind, game)
+    return opponent_strings.load_opponent(kind, game)
 
 
 def behaviour_of(name, kind):

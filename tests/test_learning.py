@@ -21,7 +21,7 @@ from spiel_cr import (  # noqa: E402
     ismcts_br,
     learning,
     network,
-    opponents,
+    opponent_strings,
     posterior,
     storage,
 )
@@ -60,7 +60,7 @@ def small(kuhn):
 
 
 def behaviour(tree, name, player):
-    opponent = opponents.load_opponent(name, tree)
+    opponent = opponent_strings.load_opponent(name, tree)
     return policy_lib.behaviour_from_policy(tree, opponent)[player]
 
 

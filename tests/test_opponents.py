@@ -8,7 +8,7 @@ import reference
 from open_spiel.python import policy as policy_lib
 from open_spiel.python.algorithms import expected_game_score
 
-from spiel_cr import opponents, parse_any, solve
+from spiel_cr import opponent_strings, opponents, parse_any, solve
 
 HOLDEM = (
     "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=2 1,firstPlayer=2 1,"
@@ -100,14 +100,14 @@ def test_chumps_need_poker():
 
 def test_an_algorithm_stopped_early():
     tree = games.compiled("leduc")
-    given = opponents.load_opponent("cfr+(iterations=10)", tree)
+    given = opponent_strings.load_opponent("cfr+(iterations=10)", tree)
     # The same figure as ten iterations of OpenSpiel's CFRPlusSolver give.
     assert nash_conv(tree.game, given) == pytest.approx(1.22088, abs=1e-5)
 
 
 def test_the_exact_algorithm():
     tree = games.compiled("kuhn")
-    given = opponents.load_opponent("lp", tree)
+    given = opponent_strings.load_opponent("lp", tree)
     assert nash_conv(tree.game, given) == pytest.approx(0, abs=1e-9)
 
 
@@ -128,25 +128,25 @@ def test_parameters_of_algorithms_are_passed_on(text, algorithm, monkeypatch):
             return "the policy"
 
     def solve(game, name, iterations, *, seed):
-        asked.append((game, parse_any(name), iterations, seed))
+        asked.append((str(game.game), parse_any(name), iterations, seed))
         return Solution()
 
     monkeypatch.setattr(opponents.solving, "solve", solve)
-    assert opponents.load_opponent(text, "kuhn_poker", seed=5) == "the policy"
-    assert asked == [("kuhn_poker", parse_any(algorithm), 4, 5)]
+    assert opponent_strings.load_opponent(text, "kuhn_poker", seed=5) == "the policy"
+    assert asked == [("kuhn_poker()", parse_any(algorithm), 4, 5)]
 
 
 def test_a_file(tmp_path):
     tree = games.compiled("kuhn")
     solution = solve(tree, "cfr+", 5)
     solution.save(tmp_path / "kuhn.npz")
-    given = opponents.load_opponent(str(tmp_path / "kuhn.npz"), tree)
+    given = opponent_strings.load_opponent(str(tmp_path / "kuhn.npz"), tree)
     assert_same(given, solution.average_policy(), 0)
 
 
 def test_a_bot_is_asked_at_each_information_state():
     tree = games.compiled("kuhn")
-    given = opponents.load_opponent("solved(iterations=5)", tree)
+    given = opponent_strings.load_opponent("solved(iterations=5)", tree)
     asked = given.to_tabular()
     assert_same(asked, solve(tree, "cfr+", 5).average_policy(), 1e-12)
     # Once for each of Kuhn poker's information states, however often they come.
@@ -156,7 +156,7 @@ def test_a_bot_is_asked_at_each_information_state():
 
 
 def test_uniform():
-    given = opponents.load_opponent("uniform", "kuhn_poker")
+    given = opponent_strings.load_opponent("uniform", "kuhn_poker")
     assert type(given) is policy_lib.UniformRandomPolicy
 
 
@@ -173,7 +173,7 @@ def test_uniform():
 )
 def test_bad_strings(text, message):
     with pytest.raises(ValueError, match=message):
-        opponents.load_opponent(text, games.compiled("kuhn"))
+        opponent_strings.load_opponent(text, games.compiled("kuhn"))
 
 
 class SilentBot(pyspiel.Bot):

@@ -555,3 +555,9 @@ def test_nonsense_is_refused(given, words):
         assert word in str(caught.value)
     with pytest.raises((ValueError, pyspiel.SpielError)):
         pyspiel.load_game("python_scotland_yard", given)
+
+
+@pytest.mark.parametrize("team", [[2], [3], [2, 4]])
+def test_a_fugitive_caught_before_the_first_move_is_refused(load_map, team):
+    with pytest.raises(ValueError, match=r"fugitive=\[\d\] is caught before"):
+        load_map(2, team, fugitive=[3] if 2 not in team or 4 in team else [1])

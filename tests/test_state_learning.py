@@ -12,7 +12,7 @@ pytest.importorskip("optax")
 import jax  # noqa: E402
 
 from eval import approximate  # noqa: E402
-from spiel_cr import opponents, state_learning, storage  # noqa: E402
+from spiel_cr import opponent_strings, state_learning, storage  # noqa: E402
 from spiel_cr import tree as tree_lib  # noqa: E402
 from spiel_cr.learning_config import LearningConfig  # noqa: E402
 from spiel_cr.search_config import SearchConfig  # noqa: E402
@@ -32,8 +32,8 @@ QUICK = LearningConfig(
 def run(rounds, path=None, seed=5, **changes):
     game = pyspiel.load_game("kuhn_poker")
     stages = [
-        StateStage("uniform", opponents.load_opponent("uniform", game), 1),
-        StateStage("call", opponents.load_opponent("always_call", game), rounds),
+        StateStage("uniform", opponent_strings.load_opponent("uniform", game), 1),
+        StateStage("call", opponent_strings.load_opponent("always_call", game), rounds),
     ]
     config = dataclasses.replace(QUICK, **changes)
     return state_learning.learn_on_states(
@@ -92,7 +92,7 @@ def test_a_resumed_run_has_the_same_bits(tmp_path):
 
 def test_bad_arguments():
     game = pyspiel.load_game("kuhn_poker")
-    stage = StateStage("uniform", opponents.load_opponent("uniform", game), 1)
+    stage = StateStage("uniform", opponent_strings.load_opponent("uniform", game), 1)
     with pytest.raises(ValueError, match="opponents is empty"):
         state_learning.learn_on_states(game, 0, [])
     with pytest.raises(ValueError, match="player=2"):
@@ -109,7 +109,7 @@ def test_bad_arguments():
 def test_the_network_helps_a_short_search_on_leduc():
     """Beside exact values, which the compiled game has."""
     game = pyspiel.load_game("leduc_poker")
-    policy = opponents.load_opponent("always_raise", game)
+    policy = opponent_strings.load_opponent("always_raise", game)
     config = LearningConfig(search=SearchConfig(simulations=50), episodes=64, steps=200)
     learned = state_learning.learn_on_states(
         game, 0, [StateStage("raise", policy, 6)], config, seed=1, matches=500

@@ -338,6 +338,33 @@ def test_noise_and_temperature():
     assert shares[0.0].tolist() == (visits == visits.max()).tolist()
 
 
+def test_matches_draw_anew_with_a_temperature():
+    game = pyspiel.load_game("leduc_poker")
+    opponent = policy_lib.UniformRandomPolicy(game)
+    state, config = at(game, (0, 2, 2)), SearchConfig(simulations=70)
+    bot = ISMCTSBRBot(game, 1, opponent, config, temperature=1.0)
+    drawn = []
+    for _ in range(200):
+        bot.restart()
+        drawn.append(bot.step(state))
+    expected = np.array([share for _, share in bot.get_policy(state)])
+    counts = np.bincount(drawn, minlength=3)
+    # Five standard errors of 200 draws at most.
+    assert counts / 200 == pytest.approx(expected, abs=5 * 0.5 / np.sqrt(200))
+    assert (counts > 0).sum() > 1
+
+
+def test_noise_does_not_pile_up():
+    game = pyspiel.load_game("leduc_poker")
+    opponent = policy_lib.UniformRandomPolicy(game)
+    state, config = at(game, (0, 2, 2)), SearchConfig(simulations=5)
+    bot = ISMCTSBRBot(game, 1, opponent, config, noise=0.5)
+    for _ in range(3):
+        bot.search(state)
+        root = bot._nodes[state.information_state_string(1)]
+        assert root.prior == [1 / 3] * 3
+
+
 @pytest.mark.parametrize("string", ["kuhn_poker", "python_ii_goofspiel(num_cards=3)"])
 def test_matches_by_openspiels_referee(string):
     game = pyspiel.load_game(string)
