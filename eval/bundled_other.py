@@ -328,10 +328,10 @@ ENTRIES: tuple[Entry, ...] = (
         "openspiel-lp",
         "OpenSpiel sequence-form LP (Python)",
         False,
-        "Exact equilibrium by dense linear programs.",
+        "Exact equilibrium by dense linear programs (ECOS, through cvxpy).",
         lambda arena, seed: _LinearProgram(arena),
         way="once",
-        modules=("cvxpy",),
+        modules=("cvxpy", "ecos"),
     ),
     Entry(
         "openspiel-ismcts",

@@ -92,8 +92,8 @@ def add_commands(commands: Commands) -> None:
         "--patience",
         type=float,
         metavar="SECONDS",
-        help="give a cell up after this wall-clock time, everything included (default: "
-        "ten minutes and thirty times --seconds)",
+        help="give a cell up after this wall-clock time, everything included; not with "
+        "--workers 0 or --ray (default: ten minutes and thirty times --seconds)",
     )
     parser.add_argument(
         "--retry", action="store_true", help="run cells again that failed"

@@ -10,6 +10,7 @@ from eval.command import Commands, add_command
 from eval.page import plain
 from spiel_cr import policy as policy_lib
 from spiel_cr import solving, storage
+from spiel_cr import tree as tree_lib
 
 __all__ = ["add_commands"]
 
@@ -24,7 +25,8 @@ _EPILOG = """columns:
 examples:
   spiel-cr solve --game kuhn_poker --save out/kuhn.npz
   spiel-cr show --policy out/kuhn.npz --game kuhn_poker
-  spiel-cr show --policy out/kuhn.npz --game kuhn_poker --html out/kuhn.html"""
+  spiel-cr show --policy out/kuhn.npz --game kuhn_poker --html out/kuhn.html \\
+    --gadgets 'resolving(solver=cfr+,iterations=100)'"""
 
 _SORTS = ("game", "reach", "gain")
 
@@ -57,12 +59,20 @@ def add_commands(commands: Commands) -> None:
     parser.add_argument(
         "--html", metavar="FILE", help="write the tree as a page to walk through"
     )
+    parser.add_argument(
+        "--gadgets",
+        metavar="BOT",
+        help="show in the page what the gadgets of this resolving player were worth, "
+        "which is asked everywhere: 'resolving(solver=cfr+,iterations=100)'",
+    )
 
 
 def _show(arguments: argparse.Namespace) -> dict[str, object]:
     solving.check_iterations(arguments.limit, name="limit")
     if arguments.html:
         storage.check_writable(arguments.html)
+    elif arguments.gadgets:
+        raise ValueError("gadgets: are shown in a page; give --html FILE, too")
     tree = solving.as_compiled(arguments.game, observed=True)
     policy = spiel_cr.load_policy(arguments.policy, tree)
     strategy = policy_lib.behaviour_from_policy(tree, policy)
@@ -81,6 +91,7 @@ def _show(arguments: argparse.Namespace) -> dict[str, object]:
     if arguments.html:
         target = pathlib.Path(arguments.html)
         target.parent.mkdir(parents=True, exist_ok=True)
+        players = _players(tree, arguments.gadgets) if arguments.gadgets else ()
         page = tree_page.tree_page(
             tree,
             strategy,
@@ -88,11 +99,29 @@ def _show(arguments: argparse.Namespace) -> dict[str, object]:
             title=f"A policy for {tree.game}",
             lead=f"{arguments.policy}: {len(tree.histories):,} histories, "
             f"{len(views[0]):,} and {len(views[1]):,} information states",
+            players=players,
+            playing=arguments.gadgets or "",
         )
         storage.write_text(target, page)
         print(f"page: {target}")
         report["html"] = str(target)
     return report
+
+
+def _players(
+    tree: tree_lib.CompiledGame, text: str
+) -> tuple[spiel_cr.ResolvingBot, spiel_cr.ResolvingBot]:
+    """A resolving player in each seat."""
+    first, second = (
+        spiel_cr.load_bot(text, tree, seat, seed=seat) for seat in range(2)
+    )
+    if not isinstance(first, spiel_cr.ResolvingBot):
+        raise ValueError(
+            f"gadgets={text!r}: only a resolving player has gadgets; write "
+            f"'resolving(solver=cfr+,iterations=100)'"
+        )
+    assert isinstance(second, spiel_cr.ResolvingBot)
+    return first, second
 
 
 def _choose(

@@ -56,8 +56,9 @@ def compare(
       seeds: algorithms that sample run with seeds 0 .. seeds - 1.
       workers: processes at a time; 0: in this process.
       ray: as tasks on Ray instead.
-      patience: seconds of wall-clock time after which a cell in a process is given up;
-        None: ten minutes and thirty times the budget's seconds.
+      patience: seconds of wall-clock time after which a cell in a worker process is
+        given up; None: ten minutes and thirty times the budget's seconds. Without
+        workers, and on Ray, nothing is given up.
       retry: run cells again that failed.
       progress: show a bar on stderr.
 
@@ -66,6 +67,7 @@ def compare(
       ValueError: a bad argument, a game that does not fit, or another run's folder.
     """
     _check(games, algorithms, budget, seeds, workers)
+    _check_patience(patience, workers, ray)
     if ray:
         pool.check_ray()
     cells = plan(games, algorithms, budget, seeds)
@@ -131,6 +133,19 @@ def _check(
         raise ValueError(f"workers={workers} must lie in 0 .. 1024")
     for game in games:
         loading.load_game(game)
+
+
+def _check_patience(patience: float | None, workers: int, ray: bool) -> None:
+    if patience is None:
+        return
+    if ray or not workers:
+        where = "on Ray" if ray else "without worker processes"
+        raise ValueError(
+            f"patience={patience:g}: cells {where} cannot be given up; leave it out, "
+            f"or use --workers 1 or more"
+        )
+    if not 0 < patience < float("inf"):
+        raise ValueError(f"patience={patience:g} must be positive and finite")
 
 
 def _settings(

@@ -10,7 +10,7 @@ from spiel_cr import storage
 
 __all__ = ["cpu_model", "machine", "optional_versions", "versions"]
 
-_OPTIONAL = ("jaxlib", "flax", "optax", "cvxpy", "ray")
+_OPTIONAL = ("jaxlib", "flax", "optax", "chex", "cvxpy", "ecos", "ray")
 
 
 @functools.cache

@@ -11,6 +11,9 @@ from eval.summary import CurveBand, GameSummary, Range, Row
 
 __all__ = ["report_html", "series_of"]
 
+# As in `svg.Series`.
+_Point = tuple[float, float, float, float]
+
 # (class, width, height): one picture for desks, one for phones.
 _SIZES = (("large", 620, 430), ("small", 372, 400))
 
@@ -54,8 +57,19 @@ def series_of(rows: Sequence[Row], *, against: str) -> list[svg.Series]:
             if _place(point, against) > 0
         ]
         joined = row.way != "once"
+        if row.way == "restarts":
+            points = _ahead(points)
         found.append(svg.Series(place, row.title, points, row.ours, joined))
     return found
+
+
+def _ahead(points: list[_Point]) -> list[_Point]:
+    """Points of runs of their own: a longer one that took less time stands for both."""
+    kept: list[_Point] = []
+    for point in reversed(points):
+        if not kept or point[0] < kept[-1][0]:
+            kept.append(point)
+    return kept[::-1]
 
 
 def _place(point: CurveBand, against: str) -> float:
@@ -127,30 +141,35 @@ def _table(summary: GameSummary) -> str:
     # Where OpenSpiel judged everything, the text says so once.
     mixed = any(row.judges != (OPENSPIEL,) for row in summary.rows)
     judge = "<th>judge</th>" if mixed else ""
+    # One seed has no range.
+    several = any(row.seeds > 1 for row in summary.rows)
+    spread = "<th>range over seeds</th><th>seeds</th>" if several else ""
     head = (
-        "<th>algorithm</th><th>NashConv</th><th>range over seeds</th><th>seeds</th>"
-        "<th>seconds</th><th>iterations</th><th>game value</th><th>set-up s</th>"
+        f"<th>algorithm</th><th>NashConv</th>{spread}<th>seconds</th>"
+        "<th>iterations</th><th>game value</th><th>set-up s</th>"
         f"<th>compiling s</th>{judge}<th class=words>note</th>"
     )
     body = []
     for row in summary.rows:
         ours = ' class="ours"' if row.ours else ""
         judged = f"<td>{text(', '.join(row.judges))}</td>" if mixed else ""
+        spread = f'<td class="range">{_range(row.nash_conv)}</td><td>{row.seeds}</td>'
         body.append(
             f'<tr{ours}><th scope="row">{breakable(row.title)}</th>'
             f"<td>{number(row.nash_conv.median)}</td>"
-            f'<td class="range">{_range(row.nash_conv)}</td><td>{row.seeds}</td>'
+            f"{spread if several else ''}"
             f"<td>{number(row.seconds.median)}</td><td>{whole(row.iterations)}</td>"
             f"<td>{number(row.game_value.median, 6)}</td>"
             f"<td>{number(row.setup_seconds.median, 2)}</td>"
             f"<td>{number(row.compile_seconds.median, 2)}</td>"
             f'{judged}<td class="words">{text(row.note)}</td></tr>'
         )
+    over = ": medians over seeds, with the least and the greatest" if several else ""
     return (
         '<div class="scroll" tabindex="0" role="region" aria-label="Final values">'
         "<table>"
-        "<caption>Final values, lowest NashConv first: medians over seeds, with the "
-        "least and the greatest. Shaded: this project's.</caption>"
+        f"<caption>Final values, lowest NashConv first{over}. Shaded: this project's."
+        "</caption>"
         f"<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
     )
 

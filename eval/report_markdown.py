@@ -70,17 +70,17 @@ def _code(value: str) -> str:
 
 
 def _table(summary: GameSummary) -> list[str]:
+    several = any(row.seeds > 1 for row in summary.rows)
     lines = [
-        "| algorithm | NashConv | range over seeds | seeds | seconds | iterations | "
-        "game value | judge |",
-        "|---|---:|---:|---:|---:|---:|---:|---|",
+        f"| algorithm | NashConv |{' range over seeds | seeds |' if several else ''} "
+        "seconds | iterations | game value | judge |",
+        f"|---|---:|{'---:|---:|' if several else ''}---:|---:|---:|---|",
     ]
     for row in summary.rows:
         cells = [
             _cell(row.title),
             number(row.nash_conv.median),
-            _range(row.nash_conv),
-            str(row.seeds),
+            *((_range(row.nash_conv), str(row.seeds)) if several else ()),
             number(row.seconds.median),
             whole(row.iterations),
             number(row.game_value.median, 6),

@@ -13,6 +13,8 @@ from eval.summary import GameSummary, Row
 
 __all__ = ["Words", "command", "words_of"]
 
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
 
 class Words(NamedTuple):
     """Sentences and facts about a run.
@@ -128,8 +130,9 @@ def _ratio(best: Row, other: Row) -> str:
         return ""
     factor = high / low
     shown = f"{factor:.1f}" if factor < 10 else f"{float(f'{factor:.2g}'):,.0f}"
-    if factor >= 1e6:
-        shown = f"10^{math.log10(factor):.0f}"
+    if factor >= 1e9:
+        power = str(math.floor(math.log10(factor))).translate(_RAISED)
+        return f", more than 10{power} times as much"
     return f", {shown} times as much"
 
 
@@ -158,7 +161,9 @@ def _method(
         f"Each algorithm works for {budget.text()}. The clock stands still while it is "
         f"made (set-up: for ours with the walk over the game), while JAX programs are "
         f"compiled (where that can be told apart), and while NashConv is computed on "
-        f"the way. What one iteration is differs from algorithm to algorithm. "
+        f"the way. Where every point is a run from the beginning, those that took "
+        f"longer than one of more iterations are not drawn against seconds. What one "
+        f"iteration is differs from algorithm to algorithm. "
         f"Algorithms marked by single points (linear programs, players that think in a "
         f"match) take as long as their parameters say, whatever the budget. Marks on a "
         f"picture's lower edge are there or below: zeros and rounding errors.",

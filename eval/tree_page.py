@@ -4,22 +4,22 @@ The page holds the tree as JSON and builds what is opened. It opens from disk.
 """
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from eval.page import page, text
 from eval.show import InfosetView, action_names
-from spiel_cr import best_response, subgame
+from eval.tree_subgames import Strategy, subgames_of
+from spiel_cr import best_response, bots
 from spiel_cr import policy as policy_lib
 from spiel_cr import tree as tree_lib
 
-__all__ = ["MOST_HISTORIES", "subgames_of", "tree_page"]
+__all__ = ["MOST_HISTORIES", "tree_page"]
 
 # A page of this many histories has about ten megabytes.
 MOST_HISTORIES = 100_000
-
-Strategy = tuple[np.ndarray, np.ndarray]
 
 
 def tree_page(
@@ -29,6 +29,8 @@ def tree_page(
     *,
     title: str,
     lead: str,
+    players: Sequence[bots.ResolvingBot] = (),
+    playing: str = "",
 ) -> str:
     """The page.
 
@@ -38,6 +40,9 @@ def tree_page(
       views: from `show.look`.
       title: of the page.
       lead: a sentence under it.
+      players: of both seats, whose gadgets are shown; empty: none. They are asked at
+        every infoset.
+      playing: what these are called.
 
     Raises:
       ValueError: the game is too large for a page.
@@ -51,7 +56,11 @@ def tree_page(
     data = {
         "nodes": _nodes(tree, strategy),
         "infosets": [[_infoset(view) for view in own] for own in views],
-        "roles": [subgames_of(tree, strategy, player) for player in range(2)],
+        "roles": [
+            subgames_of(tree, strategy, seat, players[seat] if players else None)
+            for seat in range(2)
+        ],
+        "playing": playing,
     }
     # "</script>" in a string would end the script.
     content = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
@@ -61,52 +70,6 @@ def tree_page(
     )
     style = f"<style>{_STYLE}</style>"
     return page(title, style + body, _SCRIPT)
-
-
-def subgames_of(
-    tree: tree_lib.CompiledGame, strategy: Strategy, player: int
-) -> dict[str, Any]:
-    """The subgames that a continually resolving player would meet.
-
-    Args:
-      tree: the compiled game.
-      strategy: of both players.
-      player: i, who resolves.
-
-    Returns:
-      `layers`: for each layer its subgames, each with `infosets` of i that open it, and
-      `gates` into it: [number of histories, the opponent's counterfactual value under
-      the strategy (own perspective, the game's units, weighted by the reach of i and
-      chance), an example history]. Or `refused`: why the game cannot be resolved.
-    """
-    try:
-        cut = subgame.decompose(tree, player)
-    except ValueError as error:
-        return {"refused": str(error)}
-    histories, other = tree.histories, 1 - player
-    reach = best_response.reach_of(tree.form, strategy)[player]
-    worth = policy_lib.history_values(tree, strategy) * (1 - 2 * other)
-    roots, gates = cut.roots, cut.root_gate
-    weight = histories.chance[roots] * reach[histories.sequence[player][roots]]
-    values = np.bincount(gates, weight * worth[roots], minlength=len(cut.gate_layer))
-    sizes = np.bincount(gates, minlength=len(cut.gate_layer))
-    example = np.zeros(len(cut.gate_layer), np.int64)
-    example[gates[::-1]] = roots[::-1]
-    layers: list[list[dict[str, Any]]] = []
-    for layer in range(1, int(cut.own_layer.max(initial=0)) + 1):
-        found: dict[int, dict[str, Any]] = {}
-        for infoset in np.flatnonzero((cut.own_layer == layer) & cut.opens):
-            number = int(cut.own_subgame[infoset])
-            piece = found.setdefault(number, {"infosets": [], "gates": []})
-            piece["infosets"].append(int(infoset))
-        for gate in np.flatnonzero(cut.gate_layer == layer):
-            number = int(cut.gate_subgame[gate])
-            piece = found.setdefault(number, {"infosets": [], "gates": []})
-            piece["gates"].append(
-                [int(sizes[gate]), _short(values[gate]), int(example[gate])]
-            )
-        layers.append([found[number] for number in sorted(found)])
-    return {"layers": layers}
 
 
 def _nodes(tree: tree_lib.CompiledGame, strategy: Strategy) -> list[list[Any]]:
@@ -191,9 +154,11 @@ placeholder="search information states" aria-label="search information states">
 <div class=panes><section><h2>Tree</h2><ul id=tree class=tree></ul></section>
 <section><h2>Selected</h2><div id=side><p class=lead>Click a node or a search
 result.</p></div><h2>Subgames of a resolving player</h2><p class=lead>Where continual
-resolving cuts the game, layer by layer. Gate values are what the opponent gets behind
-each gate under this policy, weighted by the reach of the resolving player and chance.
-</p><p class=tools><select id=role aria-label="resolving player"><option
+resolving cuts the game, layer by layer. Gates are what the opponent may know when the
+player comes to a subgame. Resolving puts a gadget in front: at each gate the opponent
+terminates, for a fixed value, or follows into the subgame. Values are the opponent's,
+weighted by the reach of the resolving player and chance. <span id=playing></span></p>
+<p class=tools><select id=role aria-label="resolving player"><option
 value=0>player 0 resolves</option><option value=1>player 1 resolves</option></select>
 <button id=back type=button>previous</button><button id=next type=button>next</button>
 </p><div id=step></div></section></div></main>
@@ -370,9 +335,14 @@ function showStep() {
   for (const number of piece.infosets.slice(0, 50)) list.append(link(player, number));
   box.append(make("h3", "", piece.infosets.length + " own infosets"), list);
   const gates = make("ul");
-  for (const [size, value, example] of piece.gates.slice(0, 200)) {
-    const item = make("li"), go = make("button", "", "value " + short(value) + ", "
-      + size + (size === 1 ? " history" : " histories"));
+  for (const [size, value, best, fixed, knows, example] of piece.gates.slice(0, 200)) {
+    const item = make("li"), go = make("button", "", knows);
+    const lines = ["this policy gives it " + short(value)
+      + ", a best response to this policy " + short(best)];
+    if (fixed !== null) lines.push("the gadget's value, for terminating: "
+      + short(fixed));
+    lines.push(size + (size === 1 ? " history" : " histories"));
+    go.append(make("span", "soft", "\n" + lines.join("\n")));
     go.type = "button";
     go.addEventListener("click", () => reveal(example));
     item.append(go);
@@ -382,6 +352,11 @@ function showStep() {
   gates.style.listStyle = "none";
   box.append(make("h3", "", piece.gates.length + " gates"), gates);
 }
+$("playing").textContent = data.playing
+  ? "The gadgets' values are those that " + data.playing + " had when it was asked "
+    + "everywhere; its strategy, by whose reach they are weighted, may differ from the "
+    + "policy shown."
+  : "A player carries its own values from solve to solve; --gadgets shows them.";
 $("tree").setAttribute("role", "tree");
 $("tree").append(build(0));
 places.get(0).open(true);

@@ -124,6 +124,7 @@ def test_deep_adapters(name):
 @pytest.mark.slow
 def test_the_bundled_linear_program():
     pytest.importorskip("cvxpy")
+    pytest.importorskip("ecos")
     record = run_cell("openspiel-lp", 1)
     assert record["nash_conv"] == pytest.approx(0, abs=1e-6)
     assert record["game_value"] == pytest.approx(-1 / 18, abs=1e-6)

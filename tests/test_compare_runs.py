@@ -38,8 +38,10 @@ def go(out, algorithms=NO_JAX, iterations=10, **options):
 
 
 def lines(out):
+    """What is on the disk; half a line, just being written, is not."""
     text = (out / run_folder.RESULTS).read_text("utf-8")
-    return [json.loads(line) for line in text.splitlines()]
+    whole = text[: text.rfind("\n") + 1]
+    return [json.loads(line) for line in whole.splitlines()]
 
 
 def test_a_failing_cell_is_recorded_and_the_others_go_on(tmp_path, monkeypatch):
@@ -137,8 +139,9 @@ def test_workers_give_the_same_numbers(tmp_path):
 @pytest.mark.slow
 def test_ray_gives_the_same_numbers(tmp_path):
     pytest.importorskip("ray")
-    serial = go(tmp_path / "serial")
-    spread = go(tmp_path / "ray", ray=True)
+    names = "cfr+;openspiel-cfr;openspiel-os-mccfr;lp"
+    serial = go(tmp_path / "serial", names)
+    spread = go(tmp_path / "ray", names, ray=True)
     for one, two in zip(serial.records, spread.records, strict=True):
         for name in ("algorithm", "iterations", "nash_conv", "game_value"):
             assert one[name] == two[name]
@@ -168,6 +171,21 @@ def test_patience_has_an_end():
     assert not multiprocessing.active_children()
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"workers": 0}, "without worker processes cannot be given up"),
+        ({"workers": 2, "ray": True}, "on Ray cannot be given up"),
+        ({"workers": 1, "seconds": 0.0}, "must be positive"),
+    ],
+)
+def test_patience_needs_processes(tmp_path, options, message):
+    seconds = options.pop("seconds", 5.0)
+    with pytest.raises(ValueError, match=f"patience={seconds:g}.* {message}"):
+        go(tmp_path / "new", patience=seconds, **options)
+    assert not (tmp_path / "new").exists()
+
+
 def test_kill_9_loses_nothing_and_repeats_nothing(tmp_path, monkeypatch):
     """Killed in its second cell, of ten minutes; workers end, and the rest is left."""
     words = [
@@ -178,11 +196,8 @@ def test_kill_9_loses_nothing_and_repeats_nothing(tmp_path, monkeypatch):
         "lp;openspiel-cfr;openspiel-cfr+",
     ]
     words += ["--seconds", "600", "--out", str(tmp_path)]
-    code = f"from eval import cli; cli._run(cli._parse(['spiel-cr', *{words!r}]))"
     file = tmp_path / run_folder.RESULTS
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
+    process = start(words)
     deadline = time.monotonic() + 120
     while not (file.exists() and file.read_bytes().count(b"\n") >= 1):
         assert process.poll() is None and time.monotonic() < deadline
@@ -209,6 +224,48 @@ def test_kill_9_loses_nothing_and_repeats_nothing(tmp_path, monkeypatch):
     after = lines(tmp_path)
     assert after[:1] == before and len(after) == 3
     assert (tmp_path / "report.html").exists()
+
+
+@pytest.mark.slow
+def test_kills_at_any_time(tmp_path):
+    """Two workers, killed three times while lines are being written."""
+    names = "lp;uniform;cfr+;openspiel-cfr;openspiel-cfr+;openspiel-os-mccfr;"
+    names += "openspiel-es-mccfr;openspiel-es-mccfr-python;openspiel-mmd;openspiel-xfp"
+    games = [KUHN, "leduc_poker"]
+    words = ["compare", "--algorithms", names, "--iterations", "20", "--seeds", "3"]
+    words += ["--workers", "2", "--out", str(tmp_path)]
+    for game in games:
+        words += ["--game", game]
+    before, file = [], tmp_path / run_folder.RESULTS
+    for kill in range(3):
+        process = start(words)
+        deadline = time.monotonic() + 120
+        while not file.exists() or len(lines(tmp_path)) < len(before) + 3 + kill:
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.01)
+        process.kill()
+        process.wait()
+        process.stderr.close()
+        now = lines(tmp_path)
+        assert now[: len(before)] == before
+        before = now
+    process = start(words)
+    process.communicate(timeout=300)
+    assert process.returncode == 0
+    after = lines(tmp_path)
+    assert after[: len(before)] == before
+    planned = compare.plan(games, names.split(";"), cell.Budget(None, 20), 3)
+    ran = [(r["game"], r["algorithm"], r["seed"]) for r in after]
+    assert sorted(ran) == sorted(tuple(c.key) for c in planned) and len(ran) == 32
+    assert all(record["error"] is None for record in after)
+
+
+def start(words):
+    """The command in a process of its own."""
+    code = f"from eval import cli; cli._run(cli._parse(['spiel-cr', *{words!r}]))"
+    return subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
 
 
 def alive(pid):

@@ -10,7 +10,7 @@ import xml.etree.ElementTree as ElementTree
 import browser
 import pytest
 
-from eval import catalogue, cli, page, report, summary, svg
+from eval import catalogue, cli, page, report, report_html, summary, svg
 
 GAMES = ["kuhn_poker", "leduc_poker"]
 ALGORITHMS = [
@@ -277,6 +277,49 @@ def test_pictures_of_the_markdown_stand_alone(folder):
         root = ElementTree.fromstring(picture)
         assert root.get("viewBox") and "--c0:" in picture
         assert "OpenSpiel CFR+ (C++)" in picture
+
+
+def test_one_seed_has_no_range(tmp_path):
+    lines = [record for record in records() if record["seed"] == 0]
+    report.write(tmp_path, {**SETTINGS, "seeds": 1}, lines)
+    text, checker = read(tmp_path / "report.html")
+    markdown = (tmp_path / "report.md").read_text("utf-8")
+    assert "range over seeds" not in text and "range over seeds" not in markdown
+    rows = [line for line in markdown.splitlines() if line.startswith("|")]
+    assert {line.count("|") for line in rows} == {7}
+
+
+def test_runs_that_a_longer_one_overtook_are_not_drawn():
+    def curve(way):
+        points = [(0.02, 1, 0.9), (0.06, 2, 0.5), (0.03, 4, 0.1), (0.5, 8, 0.05)]
+        bands = tuple(
+            summary.CurveBand(seconds, count, summary.Range(value, value, value))
+            for seconds, count, value in points
+        )
+        (row,) = summary.summarise(
+            {"games": ["kuhn_poker"], "algorithms": ["cfr+"], "seeds": 1},
+            [record("kuhn_poker", "cfr+", 0, 1e-5)],
+        )[0].rows
+        (series,) = report_html.series_of(
+            [row._replace(way=way, curve=bands)], against="seconds"
+        )
+        return [seconds for seconds, *_ in series.points]
+
+    assert curve("restarts") == [0.02, 0.03, 0.5]
+    assert curve("iterates") == [0.02, 0.06, 0.03, 0.5]
+
+
+def test_ratios_are_words(tmp_path):
+    """Tens, millions, and what has no name."""
+    for level, words in (
+        (1e-5, ", 100 times as much"),
+        (2.4e-11, ", 42,000,000 times as much"),
+        (1e-15, ", more than 10¹² times as much"),
+    ):
+        lines = [record("kuhn_poker", "cfr+", 0, level)]
+        lines.append(record("kuhn_poker", "openspiel-cfr+", 0, 1e-3))
+        report.write(tmp_path, {**SETTINGS, "games": ["kuhn_poker"]}, lines)
+        assert words in (tmp_path / "report.md").read_text("utf-8")
 
 
 def test_numbers_are_short():

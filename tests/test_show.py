@@ -1,5 +1,6 @@
 """Looking inside a strategy: numbers against a slow walk, the command, the page."""
 
+import dataclasses
 import json
 import re
 
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 
 import spiel_cr
-from eval import cli, show, tree_page
+from eval import cli, show, tree_page, tree_subgames
+from spiel_cr import best_response
 from spiel_cr import policy as policy_lib
 
 
@@ -138,11 +140,18 @@ def test_filters(saved, capsys):
         (("--policy", "nowhere.npz", "--game", "kuhn_poker"), "nowhere.npz"),
         (("--policy", "SAVED", "--game", "leduc_poker"), "holds a policy for"),
         (("--policy", "SAVED", "--game", "kuhn_poker", "--limit", "0"), "limit=0"),
+        (("--policy", "SAVED", "--game", "kuhn_poker", "--gadgets", "oos"), "--html"),
+        (
+            ("--policy", "SAVED", "--game", "kuhn_poker")
+            + ("--html", "PAGE", "--gadgets", "uniform"),
+            "only a resolving player has gadgets",
+        ),
     ],
 )
-def test_refusals(saved, capsys, words, message):
+def test_refusals(saved, tmp_path, capsys, words, message):
+    files = {"SAVED": saved, "PAGE": tmp_path / "page.html"}
     with pytest.raises(SystemExit) as stopped:
-        run(*(saved if word == "SAVED" else word for word in words))
+        run(*(files.get(word, word) for word in words))
     assert stopped.value.code == 2
     assert message in capsys.readouterr().err
 
@@ -186,11 +195,22 @@ def test_the_page_holds_the_whole_tree(leduc_page):
     assert not re.search(r"https?://|src=|url\(", text)
 
 
+def test_the_command_shows_a_players_gadgets(saved, tmp_path):
+    page, bot = tmp_path / "new" / "kuhn.html", "resolving(solver=cfr+,iterations=20)"
+    run("--policy", saved, "--game", "kuhn_poker", "--html", page, "--gadgets", bot)
+    data = data_of(page.read_text("utf-8"))
+    assert data["playing"] == bot
+    first, second = data["roles"][0]["layers"]
+    assert {gate[3] for piece in first for gate in piece["gates"]} == {None}
+    values = [gate[3] for piece in second for gate in piece["gates"]]
+    assert len(values) == 3 and all(isinstance(value, float) for value in values)
+
+
 def test_gates_of_a_layer_hold_what_the_opponent_gets():
     """All of the opponent's value passes through the gates of the first layer."""
     tree = games.compiled("leduc7")
     strategy = random_strategy(tree, 5)
-    found = tree_page.subgames_of(tree, strategy, 0)
+    found = tree_subgames.subgames_of(tree, strategy, 0)
     value = float(policy_lib.history_values(tree, strategy)[0])
     reach = policy_lib.reach_from_behaviour(
         tree.infosets[1].decisions, np.ones(tree.infosets[1].decisions.num_sequences)
@@ -199,6 +219,13 @@ def test_gates_of_a_layer_hold_what_the_opponent_gets():
     first = found["layers"][0]
     total = sum(gate[1] for piece in first for gate in piece["gates"])
     assert total == pytest.approx(-value, abs=1e-5)
+    # By best responses, all that the opponent can get.
+    best = sum(gate[2] for piece in first for gate in piece["gates"])
+    reach = best_response.reach_of(tree.form, strategy)[0]
+    most = best_response.best_response_value(tree.form, 1, reach)
+    assert best == pytest.approx(most, abs=1e-5) and best > total + 0.1
+    gates = [g for layer in found["layers"] for p in layer for g in p["gates"]]
+    assert all(g[2] >= g[1] - 1e-6 and g[3] is None for g in gates)
     opened = [
         i for layer in found["layers"] for piece in layer for i in piece["infosets"]
     ]
@@ -206,13 +233,48 @@ def test_gates_of_a_layer_hold_what_the_opponent_gets():
     assert len(found["layers"]) >= 2
 
 
+def test_gadgets_are_those_of_the_player():
+    """The first solve of a player that carries best-response values, solved apart.
+
+    It is the whole game by CFR+; so behind it the gadget gives the opponent what a best
+    response to that solution gets.
+    """
+    tree = games.compiled("kuhn")
+    config = spiel_cr.ResolvingConfig(
+        solver="cfr+", iterations=60, values="best_response"
+    )
+    bot = spiel_cr.ResolvingBot(tree, 0, config, seed=0)
+    solved = spiel_cr.solve(tree, "cfr+", 60)
+    first, second, *_ = tree_subgames.subgames_of(tree, solved.average, 0, bot)[
+        "layers"
+    ]
+    assert {gate[3] for piece in first for gate in piece["gates"]} == {None}
+    gates = [gate for piece in second for gate in piece["gates"]]
+    assert max(abs(gate[3]) for gate in gates) > 0.01
+    for gate in gates:
+        assert gate[3] == pytest.approx(gate[2], abs=1e-6)
+    # The opponent knows its card and what both did.
+    assert sorted(gate[4] for gate in gates) == ["0pb", "1pb", "2pb"]
+
+
+def test_what_the_opponent_knows_without_being_told():
+    """Its last decision and action, where strings of those who wait are left out."""
+    tree = games.compiled("kuhn")
+    blind = dataclasses.replace(
+        tree, histories=dataclasses.replace(tree.histories, observed=None)
+    )
+    _, second = tree_subgames.subgames_of(blind, random_strategy(tree, 0), 0)["layers"]
+    known = {gate[4] for piece in second for gate in piece["gates"]}
+    assert known == {"0p: Bet", "1p: Bet", "2p: Bet"}
+
+
 def test_games_that_cannot_be_resolved_say_why(monkeypatch):
     def refuse(tree, player):
         raise ValueError("turns are hidden")
 
-    monkeypatch.setattr(tree_page.subgame, "decompose", refuse)
+    monkeypatch.setattr(tree_subgames.subgame, "decompose", refuse)
     tree = games.compiled("kuhn")
-    found = tree_page.subgames_of(tree, random_strategy(tree, 0), 0)
+    found = tree_subgames.subgames_of(tree, random_strategy(tree, 0), 0)
     assert found == {"refused": "turns are hidden"}
 
 

@@ -77,7 +77,7 @@ def test_sampling_counts_iterations_and_trajectories(monkeypatch, helps):
     monkeypatch.setattr(sampling, "_GAME", "kuhn_poker")
     better = 0.1 if helps else 0.9
     pretend(monkeypatch, lambda c: 0.5 if c.baseline == "none" else better)
-    *worth, plain, fast = sampling.STUDY.run(1e-3)
+    *worth, plain, fast = sampling.STUDY.run(2e-3)
     said = "40: NashConv 1.00e-01 after 25, without 5.00e-01 after 1,000"
     if not helps:
         said = "less than 1: NashConv 9.00e-01 after 1,000, without"
@@ -86,8 +86,8 @@ def test_sampling_counts_iterations_and_trajectories(monkeypatch, helps):
     assert [line.agrees for line in worth] == [helps, False, False]
     assert (plain.agrees, fast.agrees) == (None, helps)
     # An eighth of the time is the second of sixteen points, 1024 trajectories a player.
-    assert plain.ours.startswith("4.00e+00 after 0.00125 s, 4,096 trajectories; ")
-    assert plain.ours.endswith("5.00e-01 after 0.01 s, 32,768 trajectories")
+    assert plain.ours.startswith("4.00e+00 after 0.0025 s, 4,096 trajectories; ")
+    assert plain.ours.endswith("5.00e-01 after 0.02 s, 32,768 trajectories")
 
 
 def test_sweeps_hold_settings_against_claims(monkeypatch):

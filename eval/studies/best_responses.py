@@ -25,13 +25,17 @@ _POLICIES = {
     "its figures are drawn, not printed)",
 }
 _SIMULATIONS = 10_000
+# From every information state beforehand.
+_LEARN = 2_000
 _MATCHES = 1_000
 
 
 def _run(share: float) -> list[Line]:
     """Values of responses and best responses are exact; both seats together."""
-    simulations, matches = (max(2, int(share * n)) for n in (_SIMULATIONS, _MATCHES))
-    config = SearchConfig(simulations=simulations)
+    simulations, learn, matches = (
+        max(2, int(share * n)) for n in (_SIMULATIONS, _LEARN, _MATCHES)
+    )
+    config = SearchConfig(simulations=simulations, learn=learn)
     lines = []
     for game, title in _GAMES:
         tree = spiel_cr.compile_game(game)
