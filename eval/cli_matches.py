@@ -206,16 +206,17 @@ def play(
         )
     if seed < 0:
         raise ValueError(f"--seed={seed} must be 0 or more")
-    tree = solving.as_compiled(game, observed=True)
+    arena = bot_strings.prepare(game, bots)
+    named = arena.game if isinstance(arena, spiel_cr.CompiledGame) else arena
     entropy = np.random.SeedSequence(seed)
     own = [int(word >> 1) for word in entropy.generate_state(2)]
     players = [
         _Person(seat, source, out)
         if bot == _HUMAN
-        else spiel_cr.load_bot(bot, tree, seat, seed=own[seat])
+        else spiel_cr.load_bot(bot, arena, seat, seed=own[seat])
         for seat, bot in enumerate(bots)
     ]
-    print(f"{tree.game}, seed {seed}", file=out)
+    print(f"{named}, seed {seed}", file=out)
 
     def show(state: pyspiel.State, player: int, action: int) -> None:
         who = "chance" if player < 0 else f"player {player}, {bots[player]}"
@@ -226,7 +227,7 @@ def play(
     observers = [] if _HUMAN in bots else [show]
     try:
         match = matches.play_match(
-            tree, players, np.random.default_rng(entropy), observers=observers
+            arena, players, np.random.default_rng(entropy), observers=observers
         )
     except _LeaveError:
         print("\nyou left the match", file=out)

@@ -1,27 +1,61 @@
 """Fourth stage: bots from strings, in OpenSpiel's parameter syntax."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyspiel
 
 from spiel_cr import resolver, result, solving
+from spiel_cr import tree as tree_lib
 from spiel_cr.bots import OOSBot, PolicyBot, ResolvingBot, uniform_bot
+from spiel_cr.growing_bot import GrowingOOSBot, GrowingResolvingBot
+from spiel_cr.growing_config import GrowingConfig
 
-__all__ = ["BOTS", "describe_bots", "load_bot"]
+__all__ = ["BOTS", "describe_bots", "load_bot", "prepare"]
 
 
 def _resolving(
     game: solving.Game, player: int, seed: int, given: dict[str, Any]
-) -> ResolvingBot:
+) -> pyspiel.Bot:
+    growing = _growing(given)
     if not {"iterations", "move_ms"} & set(given):
-        given["move_ms"] = 100.0
+        given["move_ms"] = 100.0 if growing is None else 1000.0
+    if growing is not None:
+        config = resolver.ResolvingConfig(**given)
+        whole = _not_compiled(game)
+        return GrowingResolvingBot(whole, player, config, growing=growing, seed=seed)
     config = resolver.ResolvingConfig(**given)
     return ResolvingBot(game, player, config, seed=seed)
 
 
-def _oos(game: solving.Game, player: int, seed: int, given: dict[str, Any]) -> OOSBot:
+def _growing(given: dict[str, Any]) -> GrowingConfig | None:
+    """Takes the settings of a growing part out, if it is to be one."""
+    mine = {name: given.pop(name) for name in _PART if name in given}
+    if not mine:
+        return None
+    if "max_histories" not in mine:
+        raise ValueError(
+            f"{', '.join(mine)}: only for parts of games; give max_histories, too"
+        )
+    return GrowingConfig(**mine)
+
+
+def _not_compiled(game: solving.Game) -> str | pyspiel.Game:
+    """The game itself, whose parts the bot compiles."""
+    return game.game if isinstance(game, tree_lib.CompiledGame) else game
+
+
+def _oos(
+    game: solving.Game, player: int, seed: int, given: dict[str, Any]
+) -> pyspiel.Bot:
+    growing = _growing(given)
+    if growing is not None:
+        wrong = sorted(set(given) - {"solver", "iterations"})
+        if wrong:
+            raise ValueError(f"{', '.join(wrong)}: not with max_histories in oos")
+        whole = _not_compiled(game)
+        return GrowingOOSBot(whole, player, growing=growing, seed=seed, **given)
     if "iterations" in given and "move_ms" not in given:
         given["move_ms"] = None
     return OOSBot(game, player, seed=seed, **given)
@@ -60,6 +94,17 @@ class _Kind:
     text: str
 
 
+# Settings of players that compile a part of the game, see `growing_config.py`.
+_PART: dict[str, type] = {
+    "max_histories": int,
+    "edge": str,
+    "roots": float,
+    "again": float,
+    "beliefs": int,
+    "mix": float,
+    "growing": float,
+    "warmup": int,
+}
 _BUDGET: dict[str, type] = {"iterations": int, "move_ms": float, "init_ms": float}
 
 BOTS: dict[str, _Kind] = {
@@ -74,12 +119,13 @@ BOTS: dict[str, _Kind] = {
             "depth": int,
             "leaf": str,
             "target": bool,
+            **_PART,
         },
         "continual resolving",
     ),
     "oos": _Kind(
         _oos,
-        {"solver": str, **_BUDGET, "target": str, "emphasis": float},
+        {"solver": str, **_BUDGET, "target": str, "emphasis": float, **_PART},
         "online outcome sampling",
     ),
     "solved": _Kind(
@@ -98,6 +144,20 @@ def describe_bots() -> str:
         f"  {name}({', '.join(kind.parameters)}): {kind.text}"
         for name, kind in BOTS.items()
     )
+
+
+def prepare(game: solving.Game, bots: Sequence[str]) -> solving.Game:
+    """Compiles a game for bots that share it, unless none of them needs it whole.
+
+    Args:
+      game: OpenSpiel game string, game, or compiled game.
+      bots: strings for `load_bot`; other ones need no game.
+    """
+    kinds = [bot for bot in bots if bot.partition("(")[0] in BOTS]
+    growing = [bot for bot in kinds if "max_histories=" in bot]
+    if growing and not set(kinds) - set(growing) - {"uniform"}:
+        return game
+    return solving.as_compiled(game, observed=True)
 
 
 def load_bot(

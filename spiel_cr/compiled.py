@@ -18,7 +18,7 @@ import pyspiel
 
 from spiel_cr import expansion, information, numbering, replay, sequence_form
 
-__all__ = ["CompiledGame", "Histories", "Infosets", "assemble"]
+__all__ = ["CompiledGame", "Histories", "Infosets", "assemble", "histories_of"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,12 +116,16 @@ class CompiledGame:
       histories: all N histories.
       infosets: each player's infosets.
       form: the same game in sequence form, which is all that full-width solvers need.
+      edge: bool [N], the histories at which a game that was compiled in part ends
+        though the game itself goes on: TERMINAL here, with a leaf value as utility
+        (see `growing.py`); None: all of the game is there.
     """
 
     game: pyspiel.Game
     histories: Histories
     infosets: tuple[Infosets, Infosets]
     form: sequence_form.SequenceForm
+    edge: np.ndarray | None = None
 
     @property
     def num_terminals(self) -> int:
@@ -145,6 +149,7 @@ class CompiledGame:
             self.form.payoffs,
             *map(vars, self.form.layouts),
             self.form.arrays,
+            self.edge,
         ]
         owners = {}
         for leaf in jax.tree.leaves(parts):
@@ -155,6 +160,25 @@ class CompiledGame:
             else:
                 owners[id(leaf)] = getattr(leaf, "nbytes", 0)
         return sum(owners.values())
+
+
+def histories_of(walked: numbering.Walked, numbered: numbering.Numbered) -> Histories:
+    """The histories as they stay: numbered, and no wider than needed."""
+    chance = walked.chance
+    if chance is None or (chance == 1.0).all():
+        chance = np.broadcast_to(1.0, len(walked.parent))
+    actions = numbering.smallest_dtype(int(walked.action.max()))
+    return Histories(
+        parent=walked.parent,
+        action=walked.action.astype(actions, copy=False),
+        player=walked.player,
+        infoset=numbered.infoset,
+        observed=numbered.observed,
+        sequence=numbered.sequence,
+        chance=chance,
+        utility=walked.utility,
+        level_start=walked.level_start,
+    )
 
 
 def assemble(

@@ -19,7 +19,7 @@ import pyspiel
 
 from spiel_cr import numbering, ranking
 
-__all__ = ["Expansion", "Visit", "expand", "of_game", "visits"]
+__all__ = ["Expansion", "Visit", "below", "expand", "of_game", "visits"]
 
 # States taken at once: few enough that their children stay in a processor's cache.
 _CHUNK = 1 << 14
@@ -262,6 +262,32 @@ def visits(
                 if len(live.number):
                     following.append(live)
         level = following
+
+
+def below(
+    game: pyspiel.Game,
+    rules: Expansion,
+    states: np.ndarray,
+    player: np.ndarray,
+    *,
+    observed: bool = False,
+) -> tuple[np.ndarray, Visit]:
+    """The children of some states that go on, those of each in the order of actions.
+
+    Args:
+      game: for messages.
+      rules: its expansion.
+      states: some.
+      player: int8 [n], who acts at them.
+      observed: also ask what the player who does not act is told.
+
+    Returns:
+      The children, and what is to be known of them: `parent` is the index in `states`,
+      `chance` the probability of the move, if chance made any.
+    """
+    live = _Live(states, np.arange(len(states)), player, None)
+    children = _children(game, rules, live, slice(None))
+    return children.states, _visit(game, rules, children, 0, 0, observed)[0]
 
 
 def _children(

@@ -65,15 +65,22 @@ class SolveResult:
         return self.iterations * self.solves / self.seconds if self.seconds else 0.0
 
     def average_policy(self) -> openspiel_policy.TabularPolicy:
-        """The average strategy over every infoset of the game."""
+        """The average strategy over every infoset of the game.
+
+        Raises:
+          ValueError: the game was compiled in part.
+        """
+        self._check_whole()
         return policy_lib.tabular_policy(self.tree, self.average)
 
     def current_policy(self) -> openspiel_policy.TabularPolicy:
         """The last iterate over every infoset of the game.
 
         Raises:
-          ValueError: the result has no last iterate.
+          ValueError: the result has no last iterate, or the game was compiled in
+            part.
         """
+        self._check_whole()
         if self.current is None:
             raise ValueError(
                 "this result has an average policy only; use average_policy()"
@@ -83,18 +90,45 @@ class SolveResult:
     def nash_conv(self) -> float:
         """NashConv of the average strategy by our own exact best response.
 
+        Where the game was compiled in part, this is NashConv in the game that ends at
+        the part's edge; it says nothing of the game itself.
+
         Results that people see should come from OpenSpiel's tools; this is for loops
         and for games that are too large for those.
         """
+        low, high = self.value_bounds()
+        return high - low
+
+    def value_bounds(self) -> tuple[float, float]:
+        """Between which utilities of player 0 the value of the game lies.
+
+        Player 0's average strategy wins at least the first against anybody, and against
+        player 1's nobody wins more than the second. NashConv is the difference.
+        """
         form = self.tree.form
-        return best_response.nash_conv(form, best_response.reach_of(form, self.average))
+        reach = best_response.reach_of(form, self.average)
+        low = -best_response.best_response_value(form, 1, reach[0])
+        return low, best_response.best_response_value(form, 0, reach[1])
+
+    def _check_whole(self) -> None:
+        """Raises ValueError for a part: no judge of the game can take its strategy."""
+        if self.tree.edge is not None:
+            raise ValueError(
+                f"{self.tree.game} was compiled in part (edge=...), so there is no "
+                f"strategy for all of it; compile it whole, or play it with "
+                f"resolving(max_histories=...)"
+            )
 
     def save(self, path: storage.Path) -> None:
         """Writes the average strategy to an `.npz` file, atomically.
 
         The file's metadata (JSON) hold game string, versions, algorithm, iterations and
         NashConv; `load_policy` reads it.
+
+        Raises:
+          ValueError: the game was compiled in part.
         """
+        self._check_whole()
         metadata = {
             "kind": "policy",
             "game": str(self.tree.game),

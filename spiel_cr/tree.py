@@ -6,13 +6,14 @@ What these arrays are is said in `compiled.py`.
 import os
 from typing import Any
 
-import numpy as np
 import pyspiel
 
 from spiel_cr import (
     compile_cache,
     compiled,
     expansion,
+    growing,
+    growing_source,
     information,
     loading,
     numbering,
@@ -44,6 +45,7 @@ def compile_game(
     max_histories: int | None = None,
     vectorised: bool = True,
     cache: str | os.PathLike[str] | None = None,
+    edge: str | growing_source.EdgeValue | None = None,
 ) -> CompiledGame:
     """Walks a game once and lays it out as arrays.
 
@@ -52,12 +54,20 @@ def compile_game(
         Simultaneous moves are converted to turns.
       observed: also record what the player who does not act is told, which makes the
         subgames of continual resolving smaller. Costs one more string a decision.
-      max_histories: refuse games with more histories than this.
+      max_histories: refuse games with more histories than this, or, with `edge`,
+        compile so many of them.
       vectorised: play by the game's own rules on arrays, if it has them (see
         `expansion.py`); else, and with False, walk over OpenSpiel's states. The result
         is the same.
       cache: a folder in which compiled games are kept, so that the same game need not
         be compiled again (see `compile_cache.py`).
+      edge: compile a game with more than `max_histories` histories in part: whole
+        levels as long as they fit, and of the next one whole infosets, those first
+        that chance and uniform play lead to. The other histories there are terminals
+        of the compiled game, worth "rollout", "rollout(n=4,seed=0)" (the mean of random
+        playouts), or what a function says, from an array of states (`pyspiel.State`s,
+        or those of the game's expansion) to float64 [n], player 0's utilities.
+        `CompiledGame.edge` tells which ones. `growing.py` has trees that grow.
 
     Returns:
       The compiled game.
@@ -65,17 +75,45 @@ def compile_game(
     Raises:
       pyspiel.SpielError: OpenSpiel does not know the game.
       ValueError: the game is not two-player zero-sum, or a player forgets something
-        (imperfect recall).
-      TooManyHistoriesError: there are more than `max_histories` histories.
+        (imperfect recall); or `edge` without `max_histories`, with a `cache` (which
+        holds whole games), or with room for nothing but the root.
+      TooManyHistoriesError: there are more than `max_histories` histories, and no
+        `edge`.
     """
     if max_histories is not None and max_histories < 1:
         raise ValueError(f"max_histories={max_histories} must be at least 1")
+    if edge is not None:
+        return _part(
+            game, max_histories, edge, cache, observed=observed, vectorised=vectorised
+        )
     game = loading.load_game(game)
     rules = expansion.of_game(game) if vectorised else None
     options: dict = {"observed": observed, "max_histories": max_histories}
     if cache is None:
         return _compile(game, rules, **options)
     return compile_cache.through(game, rules, cache, _compile, **options)
+
+
+def _part(
+    game: str | pyspiel.Game,
+    max_histories: int | None,
+    edge: str | growing_source.EdgeValue,
+    cache: str | os.PathLike[str] | None,
+    **options: bool,
+) -> CompiledGame:
+    """Compiles as much of a game as there is room for."""
+    if max_histories is None:
+        raise ValueError("edge needs max_histories, the most histories to compile")
+    if cache is not None:
+        raise ValueError("cache holds whole games; leave it out with edge")
+    part = growing.GrowingTree(game, max_histories, edge=edge, **options)
+    part.grow()
+    if len(part) == 1 and not part.is_whole:
+        raise ValueError(
+            f"max_histories={max_histories} has no room for the first moves of "
+            f"{part.game}; raise it"
+        )
+    return part.compile().tree
 
 
 def _compile(
@@ -88,7 +126,7 @@ def _compile(
     else:
         walked = expansion.expand(game, rules, **options)
     numbered = numbering.number(walked, game)
-    histories = _histories(walked, numbered)
+    histories = compiled.histories_of(walked, numbered)
     del walked
     players = numbered.players
     del numbered
@@ -100,22 +138,3 @@ def _compile(
     )
     del told
     return compiled.assemble(game, histories, players, strings=(first, second))
-
-
-def _histories(walked: numbering.Walked, numbered: numbering.Numbered) -> Histories:
-    """The histories as they stay: numbered, and no wider than needed."""
-    chance = walked.chance
-    if chance is None or (chance == 1.0).all():
-        chance = np.broadcast_to(1.0, len(walked.parent))
-    actions = numbering.smallest_dtype(int(walked.action.max()))
-    return Histories(
-        parent=walked.parent,
-        action=walked.action.astype(actions, copy=False),
-        player=walked.player,
-        infoset=numbered.infoset,
-        observed=numbered.observed,
-        sequence=numbered.sequence,
-        chance=chance,
-        utility=walked.utility,
-        level_start=walked.level_start,
-    )

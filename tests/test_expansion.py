@@ -100,7 +100,12 @@ def test_node_for_node_without_what_others_observe(string):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "string",
-    [KEEP, "python_ii_goofspiel(num_cards=5,points_order=descending)", SCOTLAND_YARD],
+    [
+        KEEP,
+        "python_ii_goofspiel(num_cards=5,points_order=descending)",
+        "python_ii_goofspiel(num_cards=6)",
+        SCOTLAND_YARD,
+    ],
 )
 def test_node_for_node_large(string):
     same(*both_ways(string))

@@ -1,0 +1,252 @@
+"""Fourth stage: players of games that are never whole, as OpenSpiel bots.
+
+Bots are handed the true state of the game. These look at their own information state
+strings and their own actions only.
+"""
+
+import numpy as np
+import pyspiel
+
+from spiel_cr import algorithm as algorithm_lib
+from spiel_cr import clock, mccfr, solving, state_posterior
+from spiel_cr.growing import GrowingTree
+from spiel_cr.growing_config import GrowingConfig
+from spiel_cr.growing_match import GrowingMatch
+from spiel_cr.growing_resolver import GrowingResolver, GrowingStatistics
+from spiel_cr.growing_situation import Situation
+from spiel_cr.resolver_config import ResolvingConfig
+
+__all__ = ["GrowingOOSBot", "GrowingResolvingBot"]
+
+
+class GrowingResolvingBot(pyspiel.Bot):
+    """Plays by continual resolving in a part of the game that grows with the match.
+
+    Attributes:
+      resolver: its mind, see `growing_resolver.py`.
+    """
+
+    def __init__(
+        self,
+        game: str | pyspiel.Game,
+        player: int,
+        config: ResolvingConfig | None = None,
+        *,
+        growing: GrowingConfig,
+        seed: int = 0,
+    ) -> None:
+        """Warms up: solves the beginning of the game, compiles all programs.
+
+        Args:
+          game: OpenSpiel game string or game.
+          player: the seat, 0 or 1.
+          config: how it thinks; None: CFR+ for 1000 ms a move.
+          growing: how the part grows.
+          seed: of all that it draws.
+
+        Raises:
+          pyspiel.SpielError, ValueError: as `GrowingResolver`.
+        """
+        pyspiel.Bot.__init__(self)
+        if player not in (0, 1):
+            raise ValueError(f"player={player!r} must be 0 or 1")
+        self._player = player
+        config = config or ResolvingConfig(move_ms=1000)
+        self.resolver = GrowingResolver(game, player, config, growing, seed=seed)
+        self._random = np.random.default_rng(seed)
+        self._match = self.resolver.match()
+
+    @property
+    def statistics(self) -> clock.Statistics:
+        """What it did since it was made."""
+        return self.resolver.statistics
+
+    @property
+    def counts(self) -> GrowingStatistics:
+        """How it came to its answers since it was made."""
+        return self.resolver.counts
+
+    def player_id(self) -> int:
+        return self._player
+
+    def provides_policy(self) -> bool:
+        return True
+
+    def restart(self) -> None:
+        """A new match."""
+        self._match = self.resolver.match()
+
+    def restart_at(self, state: pyspiel.State) -> None:
+        """A match that begins in the middle: what came before is resolved when due."""
+        self.restart()
+
+    def inform_action(self, state: pyspiel.State, player: int, action: int) -> None:
+        """Nothing to do: all information is in the next information state."""
+
+    def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
+        seen = state_posterior.observations(state, self._player, between=False)
+        answer = self.resolver.strategy(self._match, seen)
+        if answer is None:
+            legal = state.legal_actions()
+            return [(action, 1 / len(legal)) for action in legal]
+        return list(zip(answer[0], answer[1].tolist(), strict=True))
+
+    def step_with_policy(
+        self, state: pyspiel.State
+    ) -> tuple[list[tuple[int, float]], int]:
+        policy = self.get_policy(state)
+        odds = np.array([probability for _, probability in policy])
+        chosen = self._random.choice(len(policy), p=odds / odds.sum())
+        return policy, policy[chosen][0]
+
+    def step(self, state: pyspiel.State) -> int:
+        return self.step_with_policy(state)[1]
+
+
+class GrowingOOSBot(pyspiel.Bot):
+    """Online outcome sampling in a part of the game that is focused on the match.
+
+    At each decision the part gives up what does not lead to the player's infoset (what
+    it drops is worth what the last solve said), grows below it, and is solved by
+    sampling, aimed there. Where the part does not have the infoset, the histories that
+    the player thinks possible begin a new part. A part has a program of its own, which
+    is compiled in the match.
+
+    Attributes:
+      statistics: what it did since it was made; `iterations` are batches.
+    """
+
+    def __init__(
+        self,
+        game: str | pyspiel.Game,
+        player: int,
+        *,
+        growing: GrowingConfig,
+        solver: str = "os-mccfr(epsilon=0.4,exploration=0.01,batch=256)",
+        iterations: int = 100,
+        seed: int = 0,
+    ) -> None:
+        """Solves the beginning of the game.
+
+        Args:
+          game: OpenSpiel game string or game.
+          player: the seat, 0 or 1.
+          growing: how the part grows; times are not used.
+          solver: sampled algorithm; its `delta` is the share of aimed trajectories.
+          iterations: batches a move.
+          seed: of all that it draws.
+
+        Raises:
+          pyspiel.SpielError, ValueError: a full-width solver, or as `GrowingTree`.
+        """
+        pyspiel.Bot.__init__(self)
+        if player not in (0, 1):
+            raise ValueError(f"player={player!r} must be 0 or 1")
+        config = algorithm_lib.parse_any(solver)
+        if not isinstance(config, algorithm_lib.MCCFRConfig):
+            raise ValueError(
+                f"solver={solver!r} does not sample; choose one of "
+                f"{', '.join(algorithm_lib.SAMPLED_PRESETS)}"
+            )
+        self._player, self._config, self._growing = player, config, growing
+        self._iterations = solving.check_iterations(iterations)
+        self._random = np.random.default_rng(seed)
+        self.statistics = clock.Statistics()
+        tree = GrowingTree(game, growing.max_histories, edge=growing.edge)
+        tree.grow()
+        self._start = Situation.of(tree, player)
+        self._marks = [len(labels) for labels in tree.source.labels]
+        self._solve(self._start, None)
+        self.restart()
+        self.statistics = clock.Statistics()
+
+    def player_id(self) -> int:
+        return self._player
+
+    def provides_policy(self) -> bool:
+        return True
+
+    def restart(self) -> None:
+        """A new match."""
+        labels = self._start.growing.source.labels
+        for mine, mark in zip(labels, self._marks, strict=True):
+            mine.forget(mark)
+        self._match = GrowingMatch(self._start, [])
+
+    def restart_at(self, state: pyspiel.State) -> None:
+        """A match that begins in the middle."""
+        self.restart()
+
+    def inform_action(self, state: pyspiel.State, player: int, action: int) -> None:
+        """Nothing to do: all information is in the next information state."""
+
+    def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
+        seen = state_posterior.observations(state, self._player, between=False)
+        programs = mccfr.programs()
+        if not self._match.leads_to(seen):
+            self.restart()
+        match = self._match
+        for number in range(len(match.stages), len(seen)):
+            self._take_in(match, seen, number)
+        match.stages = seen
+        self.statistics.moves += 1
+        self.statistics.programs_compiled += mccfr.programs() - programs
+        infoset = match.situation.find(seen[-1].seen[-1])
+        if infoset < 0:
+            legal = state.legal_actions()
+            return [(action, 1 / len(legal)) for action in legal]
+        actions, odds = match.situation.strategy(infoset)
+        return list(zip(actions, odds.tolist(), strict=True))
+
+    def _take_in(
+        self, match: GrowingMatch, seen: list[state_posterior.Stage], number: int
+    ) -> None:
+        """One decision of the match: moves the part there and solves it."""
+        here, key = match.situation, seen[number].seen[-1]
+        infoset = here.find(key)
+        if infoset >= 0:
+            match.belief = None
+            tree = here.focus_on(infoset)
+        else:
+            match.belief = match.believe(seen, number, self._growing, self._random)
+            if match.belief is None:
+                return
+            tree = here.growing.rooted(*match.belief)
+        tree.grow()
+        try:
+            after = Situation.of(tree, self._player, here)
+        except (ValueError, pyspiel.SpielError):
+            return
+        self._solve(after, key)
+        match.situation = after
+
+    def _solve(self, here: Situation, key: str | None) -> None:
+        """Samples, aimed at an infoset."""
+        tree = here.part.tree
+        target = None
+        infoset = -1 if key is None else here.find(key)
+        if infoset >= 0:
+            histories = tree.histories
+            target = (histories.player == self._player) & (histories.infoset == infoset)
+        solver, _ = mccfr.make_targeted_solver(
+            tree,
+            config=self._config,
+            seed=int(self._random.integers(2**31)),
+            target=target,
+        )
+        solver.run(self._iterations)
+        for p in range(2):
+            here.behaviour[p][:] = solver.average_behaviour(p)
+        self.statistics.solves += 1
+        self.statistics.iterations += self._iterations
+
+    def step_with_policy(
+        self, state: pyspiel.State
+    ) -> tuple[list[tuple[int, float]], int]:
+        policy = self.get_policy(state)
+        odds = np.array([probability for _, probability in policy])
+        chosen = self._random.choice(len(policy), p=odds / odds.sum())
+        return policy, policy[chosen][0]
+
+    def step(self, state: pyspiel.State) -> int:
+        return self.step_with_policy(state)[1]

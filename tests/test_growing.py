@@ -1,0 +1,437 @@
+"""Growing trees: parts are parts of the whole game, and grow into it."""
+
+import dataclasses
+import functools
+
+import numpy as np
+import pyspiel
+import pytest
+
+import game_defs  # noqa: F401  registers the games
+from spiel_cr import growing, growing_source, policy, solving
+from spiel_cr import tree as tree_lib
+from spiel_cr.growing_states import StateSource
+
+GAMES = (
+    "kuhn_poker",
+    "liars_dice(numdice=1,dice_sides=2)",
+    "python_leduc_poker",
+    "python_ii_goofspiel(num_cards=3)",
+    "python_princess_and_monster(horizon=3)",
+    "python_rock_paper_scissors(num_actions=3)",
+)
+LEDUC = "python_leduc_poker"
+BOTH_WAYS = pytest.mark.parametrize("vectorised", [True, False])
+
+
+@functools.cache
+def whole(name, vectorised=True):
+    return tree_lib.compile_game(name, observed=True, vectorised=vectorised)
+
+
+def assert_same(one, other):
+    """Every array, every string, bit for bit."""
+    for field in dataclasses.fields(one.histories):
+        a, b = getattr(one.histories, field.name), getattr(other.histories, field.name)
+        assert (a is None) == (b is None)
+        if a is not None:
+            assert a.dtype == b.dtype
+            np.testing.assert_array_equal(a, b, err_msg=field.name)
+    for p in range(2):
+        mine, theirs = one.infosets[p], other.infosets[p]
+        assert list(mine.keys) == list(theirs.keys)
+        np.testing.assert_array_equal(mine.actions, theirs.actions)
+        np.testing.assert_array_equal(mine.history, theirs.history)
+        np.testing.assert_array_equal(mine.decisions.parent, theirs.decisions.parent)
+    for a, b in zip(one.form.payoffs, other.form.payoffs, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert one.edge is None and other.edge is None
+
+
+def paths(tree):
+    """{path of actions: (player, utility, edge, key)}."""
+    found = {}
+    for h in range(len(tree.histories)):
+        player = int(tree.histories.player[h])
+        key = None
+        if player >= 0:
+            key = tree.infosets[player].keys[tree.histories.infoset[h]]
+        edge = tree.edge is not None and bool(tree.edge[h])
+        path = tuple(tree.histories.actions_to(h))
+        found[path] = player, float(tree.histories.utility[h]), edge, key
+    return found
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize("name", GAMES)
+def test_enough_room_gives_the_whole_game(name, vectorised):
+    tree = whole(name, vectorised)
+    options = {"observed": True, "vectorised": vectorised, "edge": "rollout"}
+    for room in (len(tree.histories), 2 * len(tree.histories)):
+        part = tree_lib.compile_game(name, max_histories=room, **options)
+        assert_same(part, tree)
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize("name", GAMES[:4])
+def test_growing_to_the_end_gives_the_whole_game(name, vectorised):
+    """In steps, by levels and best-first in turns; N is never exceeded on the way."""
+    tree = whole(name, vectorised)
+    size = len(tree.histories)
+    grown = growing.GrowingTree(name, size, vectorised=vectorised)
+    for number, most in enumerate(range(2, size, max(1, size // 9))):
+        grown.grow(most, best_first=number % 2 == 0)
+        assert len(grown) <= most or len(grown) == 1
+        assert not grown.is_whole
+        assert len(grown.compile().tree.histories) == len(grown)
+    assert grown.grow()
+    assert grown.is_whole and not grown.can_grow
+    assert_same(grown.compile().tree, tree)
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize("room", [30, 100, 400, 894])
+def test_a_part_is_a_part(room, vectorised):
+    """What is there is what the whole game has there; the edge goes on in that."""
+    part = tree_lib.compile_game(
+        LEDUC, observed=True, max_histories=room, edge="rollout", vectorised=vectorised
+    )
+    assert len(part.histories) <= room
+    complete = paths(whole(LEDUC))
+    for path, (player, utility, edge, key) in paths(part).items():
+        if edge:
+            assert player == tree_lib.TERMINAL
+            assert complete[path][0] != tree_lib.TERMINAL
+            assert abs(utility) <= 7
+        else:
+            assert complete[path] == (player, utility, False, key)
+    assert part.edge.sum() > 0
+
+
+def test_levels_are_whole_and_then_infosets():
+    """No room is left for an infoset of the last level that was left out."""
+    room = 300
+    part = tree_lib.compile_game(LEDUC, max_histories=room, edge="rollout")
+    tree, depth = whole(LEDUC), {}
+    children = np.bincount(tree.histories.parent[1:], minlength=len(tree.histories))
+    histories = {
+        tuple(tree.histories.actions_to(h)): h for h in range(len(tree.histories))
+    }
+    expanded, left_out = {}, {}
+    for path, (_, _, edge, _) in paths(part).items():
+        h = histories[path]
+        if children[h]:
+            player = int(tree.histories.player[h])
+            # Nothing but an infoset is to be whole; chance nodes stand alone.
+            owner = int(tree.histories.infoset[h]) if player >= 0 else -h
+            group = left_out if edge else expanded
+            group.setdefault((len(path), player, owner), []).append(h)
+            depth.setdefault(edge, []).append(len(path))
+    assert not expanded.keys() & left_out.keys()
+    assert max(depth[False]) <= min(depth[True])
+    last = min(depth[True])
+    for (level, _, _), members in left_out.items():
+        if level == last:
+            assert len(part.histories) + children[members].sum() > room
+
+
+def exact(tree, behaviour=None):
+    """An edge value: player 0's utility if both follow strategies; by states."""
+    values = policy.history_values(tree, behaviour)
+    known = {
+        tuple(tree.histories.actions_to(h)): v for h, v in enumerate(values.tolist())
+    }
+    return lambda states: np.array([known[tuple(s.history())] for s in states])
+
+
+@pytest.mark.parametrize("name", [LEDUC, "liars_dice(numdice=1,dice_sides=2)"])
+def test_exact_values_at_the_edge_give_the_value_of_the_whole_game(name):
+    """For any strategies: here optimal ones."""
+    tree = whole(name)
+    solved = solving.solve(tree, "lp")
+    edge = exact(tree, solved.average)
+    expected = policy.history_values(tree, solved.average)[0]
+    for room in (len(tree.histories) // 8, len(tree.histories) // 2):
+        part = tree_lib.compile_game(
+            name, max_histories=room, edge=edge, vectorised=False
+        )
+        mine = [
+            _carried(tree, part, p, behaviour)
+            for p, behaviour in enumerate(solved.average)
+        ]
+        assert part.edge.sum() > 5
+        found = policy.history_values(part, mine)[0]
+        assert found == pytest.approx(expected, abs=1e-12)
+
+
+def _carried(tree, part, player, behaviour):
+    numbers = {key: i for i, key in enumerate(tree.infosets[player].keys)}
+    first = tree.infosets[player].decisions.first_sequence
+    result = [1.0]
+    counts = part.infosets[player].decisions.num_actions
+    for key, count in zip(part.infosets[player].keys, counts, strict=True):
+        begin = first[numbers[key]]
+        result += behaviour[begin : begin + count].tolist()
+    return np.array(result)
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize("name", [LEDUC, "python_ii_goofspiel(num_cards=3)"])
+def test_rollouts_are_unbiased(name, vectorised):
+    """The root's value under uniform play: four standard errors (false alarm 6e-5).
+
+    Of a mean of n playouts at each edge history the variance is at most 1/n of that of
+    the utility, which is at most its largest square.
+    """
+    tree = whole(name)
+    expected = policy.history_values(tree)[0]
+    number = 200
+    part = tree_lib.compile_game(
+        *(name,),
+        max_histories=len(tree.histories) // 4,
+        edge=f"rollout(n={number},seed=3)",
+        vectorised=vectorised,
+    )
+    utility = np.abs(tree.histories.utility).max()
+    odds = policy.move_probabilities(
+        part, [policy.uniform_behaviour(i.decisions) for i in part.infosets]
+    )
+    reach = np.ones(len(part.histories))
+    for h in range(1, len(reach)):
+        reach[h] = reach[part.histories.parent[h]] * odds[h - 1]
+    deviation = utility * np.sqrt((reach[part.edge] ** 2).sum() / number)
+    found = policy.history_values(part)[0]
+    assert part.edge.sum() > 10
+    assert abs(found - expected) < 4 * deviation
+
+
+def test_rollouts_in_games_of_cpp_are_unbiased():
+    """As above; these playouts are OpenSpiel's own."""
+    name = "liars_dice(numdice=1,dice_sides=3)"
+    expected = policy.history_values(tree_lib.compile_game(name))[0]
+    part = tree_lib.compile_game(name, max_histories=100, edge="rollout(n=400)")
+    found = policy.history_values(part)[0]
+    # A playout's deviation is at most 1, and no edge history is likelier than 1 in 9.
+    assert part.edge.sum() > 30
+    assert abs(found - expected) < 4 / np.sqrt(9 * 400)
+
+
+@BOTH_WAYS
+def test_the_same_seed_gives_the_same_values(vectorised):
+    def utilities(seed):
+        part = tree_lib.compile_game(
+            *(LEDUC,),
+            max_histories=200,
+            edge=f"rollout(n=2,seed={seed})",
+            vectorised=vectorised,
+        )
+        return part.histories.utility.tolist()
+
+    assert utilities(1) == utilities(1) != utilities(2)
+
+
+def test_what_solvers_do_with_a_part():
+    """Solved as any game: the linear program's value, and NashConv in the part."""
+    part = tree_lib.compile_game(LEDUC, max_histories=300, edge="rollout(n=4)")
+    exactly = solving.solve(part, "lp")
+    found = solving.solve(part, "cfr+", 2000)
+    assert found.nash_conv() < 1e-2
+    values = [policy.history_values(part, r.average)[0] for r in (exactly, found)]
+    assert values[0] == pytest.approx(values[1], abs=1e-2)
+
+
+# Growing best-first and focusing.
+
+
+def test_best_first_expands_what_is_reached_most():
+    """A priority for one of the root's children: player 0 goes on there alone."""
+    grown = growing.GrowingTree("python_ii_goofspiel(num_cards=4)", 200)
+    grown.grow(5)
+    reach = np.zeros(5)
+    reach[2] = 1.0
+    grown.grow(reach=reach, best_first=True)
+    part = grown.compile()
+    # The infosets of player 1 hold histories below every child of the root.
+    decided = [path[0] for path in paths(part.tree) if len(path) == 3]
+    assert len(decided) > 10 and set(decided) == {1}
+    assert any(len(path) > 3 for path in paths(part.tree))
+
+
+def test_ids_last_while_the_tree_grows():
+    grown = growing.GrowingTree(LEDUC, 895)
+    grown.grow(100)
+    early = grown.compile()
+    names = dict(zip(early.ids.tolist(), paths(early.tree), strict=True))
+    labels = [
+        dict(zip(early.labels[p].tolist(), early.tree.infosets[p].keys, strict=True))
+        for p in range(2)
+    ]
+    grown.grow()
+    late = grown.compile()
+    later = dict(zip(late.ids.tolist(), paths(late.tree), strict=True))
+    assert len(set(later)) == 895
+    assert all(later[number] == path for number, path in names.items())
+    for p in range(2):
+        keys = late.tree.infosets[p].keys
+        lasting = dict(zip(late.labels[p].tolist(), keys, strict=True))
+        assert labels[p].items() <= lasting.items()
+
+
+@pytest.mark.parametrize("bare", [False, True])
+def test_focus_keeps_what_leads_there_and_what_comes_after(bare):
+    grown = growing.GrowingTree(LEDUC, 895)
+    grown.grow()
+    part = grown.compile()
+    histories = part.tree.histories
+    infoset = int(np.flatnonzero(histories.player == 1)[40])
+    members = np.flatnonzero(
+        (histories.player == 1) & (histories.infoset == histories.infoset[infoset])
+    )
+    targets = [tuple(histories.actions_to(h)) for h in members]
+    assert len(targets) > 1
+    focused = grown.focus(part.ids[members], bare=bare)
+    assert len(focused) < len(grown) / 2
+    small = focused.compile()
+    complete = paths(part.tree)
+    deepest = 0
+    for path, (player, utility, edge, key) in paths(small.tree).items():
+        related = [t for t in targets if t[: len(path)] == path or path[: len(t)] == t]
+        if edge and not bare:
+            # A stub: next to the way, worth nothing.
+            assert not related and utility == 0
+            assert any(t[: len(path) - 1] == path[:-1] for t in targets)
+        elif not edge:
+            assert complete[path] == (player, utility, False, key)
+        deepest = max(deepest, *(len(path) - len(t) for t in related), 0)
+    assert deepest == 0 if bare else deepest > 0
+    # Growing again brings back what came after, with the same infosets.
+    focused.grow()
+    again = paths(focused.compile().tree)
+    for path, row in complete.items():
+        if any(path[: len(t)] == t for t in targets):
+            assert again[path] == row
+
+
+def test_stubs_may_be_worth_something():
+    grown = growing.GrowingTree(LEDUC, 895)
+    grown.grow()
+    part = grown.compile()
+    worth = np.arange(895.0)
+    deep = int(np.flatnonzero(part.tree.histories.player == 0)[-1])
+    focused = grown.focus(part.ids[[deep]], worth=worth).compile()
+    stubs = focused.tree.edge
+    rows = grown.rows(focused.ids)
+    assert stubs.sum() > 3
+    np.testing.assert_array_equal(
+        focused.tree.histories.utility[stubs], rows[stubs].astype(float)
+    )
+
+
+def test_a_tree_of_several_roots():
+    """Chance draws one of them by the weights; what is below is the game's."""
+    grown = growing.GrowingTree("kuhn_poker", 58)
+    grown.grow()
+    part = grown.compile()
+    histories = part.tree.histories
+    members = np.flatnonzero((histories.player == 0) & (histories.infoset == 0))
+    nodes = grown.nodes(part.ids[members])
+    tree = grown.rooted(nodes, np.array([3.0, 1.0]))
+    tree.grow()
+    small = tree.compile().tree
+    assert small.edge is None
+    assert small.histories.player[0] == tree_lib.CHANCE
+    np.testing.assert_array_equal(small.histories.chance[1:3], [0.75, 0.25])
+    assert set(small.infosets[0].keys) <= set(part.tree.infosets[0].keys)
+    # The first root's card loses to one card and beats the other.
+    values = policy.history_values(small)
+    whole_values = policy.history_values(part.tree)
+    np.testing.assert_allclose(values[1:3], whole_values[members], atol=1e-15)
+    assert values[0] == pytest.approx(whole_values[members] @ [0.75, 0.25])
+
+
+def test_the_last_expansions_are_taken_back():
+    grown = growing.GrowingTree(LEDUC, 895)
+    grown.grow(200)
+    before = grown.compile()
+    grown.grow(800)
+    grown.truncate(len(before.ids))
+    after = grown.compile()
+    np.testing.assert_array_equal(after.ids, before.ids)
+    np.testing.assert_array_equal(
+        after.tree.histories.player, before.tree.histories.player
+    )
+    grown.grow()
+    assert_same(grown.compile().tree, whole(LEDUC))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["phantom_ttt", "python_ii_goofspiel(num_cards=7)"])
+def test_games_that_are_never_whole(name):
+    room = 5000
+    part = tree_lib.compile_game(name, max_histories=room, edge="rollout(n=1)")
+    assert 0.9 * room < len(part.histories) <= room
+    assert part.edge.sum() > room / 2
+    assert solving.solve(part, "cfr+", 50).nash_conv() < 1
+
+
+# Refusals.
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"edge": "rollout"}, "max_histories"),
+        ({"edge": "rollout", "max_histories": 2}, "no room"),
+        ({"edge": "rollout", "max_histories": 0}, "max_histories=0"),
+        ({"edge": "best", "max_histories": 50}, "edge='best'"),
+        ({"edge": "rollout(n=0)", "max_histories": 50}, "rollout"),
+        ({"edge": "rollout(n=1.5)", "max_histories": 50}, "rollout"),
+        ({"edge": "rollout(m=1)", "max_histories": 50}, "rollout"),
+        ({"edge": "rollout", "max_histories": 50, "cache": "here"}, "cache"),
+        ({"edge": lambda s: np.ones(3), "max_histories": 50}, "shape"),
+        ({"edge": lambda s: np.full(len(s), np.nan), "max_histories": 50}, "finite"),
+    ],
+)
+def test_bad_parts_are_refused(options, words):
+    with pytest.raises(ValueError, match=words.replace("(", r"\(")):
+        tree_lib.compile_game("leduc_poker", **options)
+
+
+def test_without_an_edge_larger_games_are_refused_as_before():
+    with pytest.raises(tree_lib.TooManyHistoriesError):
+        tree_lib.compile_game("kuhn_poker", max_histories=57)
+
+
+def test_a_part_is_not_judged_as_the_game():
+    part = tree_lib.compile_game(LEDUC, max_histories=300, edge="rollout")
+    result = solving.solve(part, "lp")
+    with pytest.raises(ValueError, match="part"):
+        result.average_policy()
+
+
+def test_dropped_histories_are_asked_for():
+    grown = growing.GrowingTree("kuhn_poker", 58)
+    grown.grow()
+    ids = grown.compile().ids
+    focused = grown.focus(ids[-1:])
+    with pytest.raises(KeyError, match="dropped"):
+        focused.rows(ids)
+
+
+def test_weights_are_odds():
+    grown = growing.GrowingTree("kuhn_poker", 58)
+    nodes = grown.nodes(np.zeros(1, np.int64))
+    for weights in (np.zeros(1), np.array([-1.0]), np.ones(2)):
+        with pytest.raises(ValueError, match="weights"):
+            grown.rooted(nodes, weights)
+
+
+def test_playouts_end_where_chance_acts_too():
+    """Values of chance nodes and of decisions, by states and by arrays."""
+    game = pyspiel.load_game("kuhn_poker")
+    rollouts = growing_source.Rollouts(400, 1)
+    source = StateSource(game, rollouts, observed=False)
+    root = source.root()
+    found = source.values(root.handles, root.player)[0]
+    # Uniform play is worth 1/8 to player 0; a payoff's deviation is below 2.
+    assert found == pytest.approx(1 / 8, abs=4 * 2 / np.sqrt(400))
