@@ -151,7 +151,7 @@ def _parser() -> argparse.ArgumentParser:
         help="of each information state searched (default 500)",
     )
     parser.add_argument(
-        "--exploration", type=float, default=0.5, help="c of PUCT (default 0.5)"
+        "--exploration", type=float, default=2.0, help="c of PUCT (default 2)"
     )
     parser.add_argument(
         "--out",

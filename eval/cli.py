@@ -133,6 +133,14 @@ def _add_solver_arguments(parser: argparse.ArgumentParser, *, algorithm: str) ->
         "--save", metavar="PATH", help="write the policy to this .npz file"
     )
     parser.add_argument(
+        "--judge",
+        choices=judge.JUDGES,
+        default="auto",
+        help="who computes exact NashConv at the end: OpenSpiel's Python tool, or our "
+        "own best response, for games where that tool would take minutes to days "
+        "(default auto: OpenSpiel up to half a million histories)",
+    )
+    parser.add_argument(
         "--seed",
         type=int,
         default=0,
@@ -245,7 +253,7 @@ def _solve(arguments: argparse.Namespace) -> dict[str, object]:
         checkpoint_every=arguments.checkpoint_every,
         progress=True,
     )
-    report = _report(arguments.game, result, arguments.save)
+    report = _report(arguments.game, result, arguments)
     if result.curve:
         report["curve"] = [point._asdict() for point in result.curve]
     if arguments.plot:
@@ -269,19 +277,20 @@ def _resolve(arguments: argparse.Namespace) -> dict[str, object]:
         cache=arguments.cache,
         progress=True,
     )
-    report = _report(game, result, arguments.save)
+    report = _report(game, result, arguments)
     if compare:
         report["baselines"] = _compare(result, report, arguments.seed)
     return report
 
 
 def _report(
-    game: str, result: spiel_cr.SolveResult, save: str | None
+    game: str, result: spiel_cr.SolveResult, arguments: argparse.Namespace
 ) -> dict[str, object]:
     """Saves and judges a result, prints it for people, returns it for programs."""
+    save = arguments.save
     if save:
         result.save(save)
-    verdict = judge.judge(result.tree.game, result.average_policy())
+    verdict = judge.judge_result(result, arguments.judge)
     report: dict[str, object] = {
         "game": game,
         "algorithm": result.algorithm,
@@ -289,17 +298,24 @@ def _report(
         "trajectories": result.trajectories,
         "nash_conv": verdict.nash_conv,
         "game_value": verdict.game_value,
+        "judge": verdict.by,
         "seconds": result.seconds,
         "compile_seconds": result.compile_seconds,
         "iterations_per_second": result.iterations_per_second,
         "peak_memory_bytes": memory.peak_bytes(),
     }
+    if verdict.bounds is not None:
+        report["value_bounds"] = verdict.bounds
     print(f"{game}, {result.algorithm}, {result.iterations} iterations", end="")
     if result.trajectories:
         print(f", {result.trajectories:,} trajectories", end="")
     print(f" in each of {result.solves} solves" if result.solves > 1 else "")
-    print(f"  NashConv    {verdict.nash_conv:.3e}  (OpenSpiel, exact)")
+    tool = "OpenSpiel" if verdict.by == "openspiel" else "spiel_cr"
+    print(f"  NashConv    {verdict.nash_conv:.3e}  ({tool}, exact)")
     print(f"  game value  {verdict.game_value:+.6f}  (player 0, under this policy)")
+    if verdict.bounds is not None:
+        low, high = verdict.bounds
+        print(f"              in [{low:+.6f}, {high:+.6f}] for the game itself")
     print(
         f"  solving     {result.seconds:.2f} s, "
         f"{result.iterations_per_second:,.0f} iterations/s; "

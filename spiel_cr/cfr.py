@@ -15,12 +15,21 @@ import numpy as np
 from spiel_cr import algorithm as algorithm_lib
 from spiel_cr import buckets as buckets_lib
 from spiel_cr import driver, regret, sequence_form, treeplex
+from spiel_cr import sharing as sharing_lib
 
-__all__ = ["CFRState", "init", "make_solver", "programs", "step", "update_block"]
+__all__ = [
+    "CFRState",
+    "Sharings",
+    "init",
+    "make_solver",
+    "programs",
+    "step",
+    "update_block",
+]
 
 Trees = tuple[treeplex.Treeplex, treeplex.Treeplex]
 # How the players' infosets share regrets; None where they do not.
-Sharings = tuple[buckets_lib.Sharing | None, buckets_lib.Sharing | None]
+Sharings = tuple[sharing_lib.Sharing | None, sharing_lib.Sharing | None]
 
 _ALONE: Sharings = (None, None)
 
@@ -64,7 +73,7 @@ def init(
         if sharing is None:
             regrets = jax.tree.map(namespace.zeros_like, uniform)
         else:
-            regrets = buckets_lib.initial_regrets(sharing)
+            regrets = sharing_lib.initial_regrets(sharing)
         players.append(
             driver.PlayerState(
                 strategy=uniform,
@@ -114,7 +123,7 @@ def step(
 def _update(
     rule: regret.Rule,
     tree: treeplex.Treeplex,
-    sharing: buckets_lib.Sharing | None,
+    sharing: sharing_lib.Sharing | None,
     player: driver.PlayerState,
     other_reach: jax.Array,
     *,
@@ -137,7 +146,7 @@ def _update(
     if sharing is None:
         swept = _sweep(rule, tree, *before, leaves, iteration)
     else:
-        swept = buckets_lib.sweep(rule, tree, sharing, *before, leaves, iteration)
+        swept = sharing_lib.sweep(rule, tree, sharing, *before, leaves, iteration)
     values, new_regrets, new_strategy = swept
     means = player.values
     if means is not None and values:
@@ -275,7 +284,7 @@ def make_solver(
     # State and trees are in the order of updates, so that a program does not depend on
     # who is first.
     order = (first, 1 - first)
-    shared = [buckets_lib.lay_out(form, p, buckets[p]) for p in order]
+    shared = [sharing_lib.lay_out(form, p, buckets[p]) for p in order]
     host = driver.cast((form.arrays[first], form.arrays[1 - first]), dtype)
     host_sharings: Sharings = driver.cast((shared[0], shared[1]), dtype)
     with driver.precision(dtype):

@@ -82,6 +82,10 @@ class Strings(Sequence[str]):
             self._pack()
         return (self[i] for i in range(self._length))
 
+    def once(self) -> Iterator[str]:
+        """All strings in order; those that are not there yet are not kept."""
+        return iter(self._every()) if self._text is None else iter(self)
+
     @property
     def nbytes(self) -> int:
         """Bytes held now; none as long as strings are made one by one."""

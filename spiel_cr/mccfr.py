@@ -31,9 +31,11 @@ from spiel_cr import (
     sampled_update,
     sampling,
     sequence_form,
+    sharing,
     trajectories,
     treeplex,
 )
+from spiel_cr import buckets as buckets_lib
 from spiel_cr import tree as tree_lib
 
 __all__ = [
@@ -59,12 +61,14 @@ class Problem(NamedTuple):
         randomly shifted copy; None where draws are independent.
       emphasis: float scalar, weight of each iteration's regrets and averages on top of
         what the algorithm gives it.
+      sharings: the players' buckets, None where infosets are alone.
     """
 
     trees: tuple[treeplex.Treeplex, treeplex.Treeplex]
     samples: sampling.SampleTree
     points: jax.Array | None
     emphasis: jax.Array
+    sharings: cfr.Sharings = (None, None)
 
 
 class MCCFRState(NamedTuple):
@@ -103,7 +107,7 @@ def init(
       config: algorithm.
       seed: of all random numbers.
     """
-    full = cfr.init(problem.trees)
+    full = cfr.init(problem.trees, sharings=problem.sharings)
     width = sampling.max_width(plan)
     dtype = np.dtype(full.weight.dtype)
     known = None
@@ -182,6 +186,7 @@ def step(
             iteration=t,
             weight=weight,
             emphasis=emphasis,
+            sharing=problem.sharings[p],
         )
     return MCCFRState(
         players=(players[0], players[1]),
@@ -220,6 +225,7 @@ def make_solver(
     seed: int = 0,
     target: np.ndarray | None = None,
     branch: np.ndarray | None = None,
+    buckets: buckets_lib.Labels = (None, None),
 ) -> driver.Solver:
     """Puts a game on the device and compiles the program.
 
@@ -232,11 +238,13 @@ def make_solver(
         led to, see `sampling.build`.
       branch: bool [N], histories at which every trajectory follows all actions, such as
         the opponent's choices to terminate or follow in a gadget game.
+      buckets: for each player int32 [I], the bucket of each logical infoset (see
+        `buckets.labels_of`), or None.
 
     Raises:
       ValueError: another dtype, or arrays that do not fit the game.
     """
-    return _make(tree, config, dtype, seed, target, branch)[0]
+    return _make(tree, config, dtype, seed, target, branch, buckets)[0]
 
 
 def make_targeted_solver(
@@ -277,9 +285,12 @@ def _make(
     seed: int,
     target: np.ndarray | None,
     branch: np.ndarray | None,
+    buckets: buckets_lib.Labels = (None, None),
 ) -> tuple[driver.Solver, Callable[..., None]]:
     samples, plan = sampling.build(tree, target=target, branch=branch)
-    holder = [make_problem(tree.form, samples, plan, config, dtype=dtype)]
+    holder = [
+        make_problem(tree.form, samples, plan, config, dtype=dtype, buckets=buckets)
+    ]
     everywhere = np.ones(len(tree.histories), bool)
 
     def aim(target: np.ndarray | None, emphasis: float = 1.0) -> None:
@@ -296,7 +307,13 @@ def _make(
             )
 
     solver = solver_of(
-        tree.form, lambda: holder[0], plan, config=config, dtype=dtype, seed=seed
+        tree.form,
+        lambda: holder[0],
+        plan,
+        config=config,
+        dtype=dtype,
+        seed=seed,
+        buckets=buckets,
     )
     return solver, aim
 
@@ -308,6 +325,7 @@ def make_problem(
     config: algorithm_lib.MCCFRConfig,
     *,
     dtype: np.typing.DTypeLike,
+    buckets: buckets_lib.Labels = (None, None),
 ) -> Problem:
     """Puts a game on the device.
 
@@ -317,12 +335,14 @@ def make_problem(
       plan: from `sampling.build`.
       config: the algorithm.
       dtype: float32 or float64.
+      buckets: as for `make_solver`.
     """
     dtype = algorithm_lib.check_dtype(dtype)
     points = None
     if config.draws == "lattice":
         points = draws.spread(len(plan), config.batch)
-    host = driver.cast((form.arrays, samples, points, np.ones(())), dtype)
+    shared = tuple(sharing.lay_out(form, p, buckets[p]) for p in range(2))
+    host = driver.cast((form.arrays, samples, points, np.ones(()), shared), dtype)
     with driver.precision(dtype):
         return Problem(*jax.device_put(host))
 
@@ -335,6 +355,7 @@ def solver_of(
     config: algorithm_lib.MCCFRConfig,
     dtype: np.typing.DTypeLike,
     seed: int,
+    buckets: buckets_lib.Labels = (None, None),
 ) -> driver.Solver:
     """A solver for a problem that may be exchanged for another of equal shapes.
 
@@ -345,6 +366,7 @@ def solver_of(
       config: the algorithm.
       dtype: of the problem's arrays.
       seed: of all random numbers.
+      buckets: those of the problem.
     """
     dtype = algorithm_lib.check_dtype(dtype)
 
@@ -360,4 +382,5 @@ def solver_of(
         config=config,
         dtype=dtype,
         weighs_reach=config.averaging == "exact",
+        buckets=buckets,
     )

@@ -1,10 +1,13 @@
 """Third stage: from sampled values to regrets, strategies and averages, and back."""
 
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
 
 from spiel_cr import algorithm as algorithm_lib
 from spiel_cr import cfr, driver, regret, sampling, trajectories, treeplex
+from spiel_cr import sharing as sharing_lib
 
 __all__ = ["cumulative_table", "strategy_table", "update_player"]
 
@@ -70,6 +73,7 @@ def update_player(
     iteration: jax.Array,
     weight: jax.Array,
     emphasis: jax.Array,
+    sharing: sharing_lib.Sharing | None = None,
 ) -> driver.PlayerState:
     """Regrets, next strategy and averages from sampled values.
 
@@ -83,40 +87,59 @@ def update_player(
       iteration: float scalar, from 1.
       weight: float scalar, sum of averaging weights, this iteration's included.
       emphasis: float scalar, this iteration's.
+      sharing: the player's buckets.
     """
     share = emphasis / weight
     entries = samples.entries[player]
     values = sample.values[entries]
-    strategy, regrets = [], []
+    actions = []
     begin = 1
-    levels = zip(tree.levels, state.strategy, state.regrets, strict=True)
-    for level, old_strategy, old_regrets in levels:
-        new_strategy, new_regrets = [], []
-        blocks = zip(
-            old_strategy, old_regrets, level.uniform, level.tolerance, strict=True
-        )
-        for old, cumulative, uniform, tolerance in blocks:
-            actions = values[begin : begin + uniform.size].reshape(uniform.shape)
-            begin += uniform.size
-            _, block_regrets, block = cfr.update_block(
-                rule, actions, old, cumulative, uniform, tolerance, iteration
-            )
-            new_regrets.append(block_regrets)
-            new_strategy.append(block)
-        strategy.append(tuple(new_strategy))
-        regrets.append(tuple(new_regrets))
+    for level in tree.levels:
+        here = []
+        for uniform in level.uniform:
+            end = begin + uniform.size
+            here.append(values[begin:end].reshape(uniform.shape))
+            begin = end
+        actions.append(here)
+    before = state.strategy, state.regrets, actions
+    if sharing is None:
+        regrets, strategy = _alone(rule, tree, *before, iteration)
+    else:
+        regrets, strategy = sharing_lib.update(rule, tree, sharing, *before, iteration)
     added = state.reach
     if sample.visits is not None:
         rows = jnp.append(samples.row_of, len(samples.row_of))
         # The visits are weighted by the emphasis already.
         added = sample.visits[rows[entries]] * _by_position(state) / emphasis
     return driver.PlayerState(
-        strategy=tuple(strategy),
-        regrets=tuple(regrets),
-        reach=treeplex.reach(tree, tuple(strategy)),
+        strategy=strategy,
+        regrets=regrets,
+        reach=treeplex.reach(tree, strategy),
         average=state.average + share * (added - state.average),
         values=None,
     )
+
+
+def _alone(
+    rule: regret.Rule,
+    tree: treeplex.Treeplex,
+    strategy: treeplex.Blocks,
+    regrets: treeplex.Blocks,
+    actions: Sequence[Sequence[jax.Array]],
+    iteration: jax.Array,
+) -> tuple[treeplex.Blocks, treeplex.Blocks]:
+    """New regrets and strategy where every infoset keeps its own regrets."""
+    new_regrets, new_strategy = [], []
+    for level, *blocks in zip(tree.levels, strategy, regrets, actions, strict=True):
+        updated = [
+            cfr.update_block(rule, a, s, r, uniform, tolerance, iteration)
+            for s, r, a, uniform, tolerance in zip(
+                *blocks, level.uniform, level.tolerance, strict=True
+            )
+        ]
+        new_regrets.append(tuple(u[1] for u in updated))
+        new_strategy.append(tuple(u[2] for u in updated))
+    return tuple(new_regrets), tuple(new_strategy)
 
 
 def _by_position(state: driver.PlayerState) -> jax.Array:

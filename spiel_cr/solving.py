@@ -156,7 +156,7 @@ def solve(
       buckets: for each player which infosets are to share one row of regrets and play
         alike: None, numbers [I] by logical infoset, or a mapping from
         information-state strings to anything hashable (strings that are left out stay
-        alone). For full-width algorithms. The result is a strategy of the whole game,
+        alone). Not for "lp". The result is a strategy of the whole game,
         where its NashConv is taken, too.
       imperfect_recall: let players forget what the game's `bucket_key` leaves out;
         instead of `buckets`.
@@ -188,11 +188,10 @@ def solve(
     else:
         config = algorithm_lib.parse_any(algorithm)
         algorithm_lib.check_dtype(np.float64 if dtype is None else dtype)
-    shares = imperfect_recall or buckets is not None
-    if shares and (exact or isinstance(config, algorithm_lib.MCCFRConfig)):
+    if exact and (imperfect_recall or buckets is not None):
         raise ValueError(
-            f"algorithm={algorithm!r} does not share regrets in buckets; choose a "
-            f"full-width one such as 'cfr+', or leave out buckets and imperfect_recall"
+            "algorithm='lp' has no regrets that infosets could share; choose another "
+            "one such as 'cfr+', or leave out buckets and imperfect_recall"
         )
     started = time.perf_counter()
     tree = as_compiled(game, memory_limit=memory_limit, cache=cache)
@@ -204,7 +203,11 @@ def solve(
     if isinstance(config, algorithm_lib.MCCFRConfig):
         batch = config.batch
         solver = mccfr.make_solver(
-            tree, config=config, dtype=dtype or np.float32, seed=seed
+            tree,
+            config=config,
+            dtype=dtype or np.float32,
+            seed=seed,
+            buckets=labels,
         )
     else:
         solver = cfr.make_solver(
@@ -264,9 +267,7 @@ def _run(
         if goal.until is None and goal.eval_every is None:
             return False
         if not curve or curve[-1].iterations < solver.iterations:
-            nash_conv = best_response.nash_conv(
-                solver.form, (solver.average(0), solver.average(1))
-            )
+            nash_conv = best_response.nash_conv(solver.form, _averages(solver))
             curve.append(CurvePoint(solver.iterations, solver.seconds, nash_conv))
         nash_conv = curve[-1].nash_conv
         bar.set_postfix(nash_conv=f"{nash_conv:.2e}")
@@ -286,6 +287,16 @@ def _run(
         if keeper is not None:
             keeper.write()
     return tuple(curve)
+
+
+def _averages(solver: driver.Solver) -> tuple[np.ndarray, np.ndarray]:
+    """Both players' average strategies in sequence form, float64 [S]."""
+    if solver.dtype == np.float64:
+        return solver.average(0), solver.average(1)
+    # Sums of float32 are no sequence form to the last digit, and NashConv would be off
+    # by as much; probabilities are, once they are normalised.
+    behaviour = solver.average_behaviour(0), solver.average_behaviour(1)
+    return best_response.reach_of(solver.form, behaviour)
 
 
 def _refuse_with_lp(*given: object) -> None:

@@ -2,18 +2,19 @@
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import pathlib
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata as importlib_metadata
 from typing import IO, Any
 
 import numpy as np
 
-from spiel_cr import compiled, sequence_form
+from spiel_cr import compiled, information, sequence_form
 
 __all__ = [
     "Path",
@@ -31,6 +32,12 @@ Path = str | os.PathLike[str]
 # The member of the archive that holds the JSON text, as UTF-8 bytes.
 _METADATA = "metadata"
 
+# Strings of a game in a hash: held at a time; the most of which all are made (a few
+# microseconds each); and how many are, evenly spaced, of more.
+_STRINGS_AT_ONCE = 1 << 14
+_MOST_STRINGS = 1 << 20
+_SOME_STRINGS = 1 << 12
+
 
 def versions() -> dict[str, str]:
     """Versions of everything that can change a result."""
@@ -39,7 +46,10 @@ def versions() -> dict[str, str]:
 
 
 def fingerprint(game: compiled.CompiledGame | sequence_form.SequenceForm) -> str:
-    """A hash that tells games apart: trees, payoffs, and keys where there are any."""
+    """A hash that tells games apart: trees, payoffs, and keys where there are any.
+
+    Of a player with more than a million infosets, some thousand keys are looked at.
+    """
     form = game.form if isinstance(game, compiled.CompiledGame) else game
     digest = hashlib.sha256()
     for decisions in form.decisions:
@@ -49,8 +59,20 @@ def fingerprint(game: compiled.CompiledGame | sequence_form.SequenceForm) -> str
         digest.update(array.tobytes())
     if isinstance(game, compiled.CompiledGame):
         for infosets in game.infosets:
-            digest.update("\0".join(infosets.keys).encode())
+            _digest_strings(digest, infosets.keys)
     return digest.hexdigest()
+
+
+def _digest_strings(digest: Any, keys: Sequence[str]) -> None:
+    """Feeds strings to a hash, zeros between them; they are not kept in memory."""
+    strings = keys.once() if isinstance(keys, information.Strings) else iter(keys)
+    if len(keys) > _MOST_STRINGS:
+        strings = iter(keys[:: len(keys) // _SOME_STRINGS])
+    between = b""
+    while some := list(itertools.islice(strings, _STRINGS_AT_ONCE)):
+        digest.update(between)
+        digest.update("\0".join(some).encode("utf-8", "surrogatepass"))
+        between = b"\0"
 
 
 def check_writable(path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from open_spiel.python.algorithms import exploitability
 
 import spiel_cr
-from eval import cli
+from eval import cli, judge
 
 SCRIPT = pathlib.Path(sys.executable).parent / "spiel-cr"
 needs_script = pytest.mark.skipif(not SCRIPT.exists(), reason="not installed")
@@ -32,6 +32,7 @@ SOLVE_KEYS = {
     "iterations",
     "nash_conv",
     "game_value",
+    "judge",
     "seconds",
     "compile_seconds",
     "iterations_per_second",
@@ -124,6 +125,28 @@ def test_solve_says_to_people_what_it_says_to_programs(capsys):
     lines = capsys.readouterr().out.splitlines()
     found = json.loads(lines[-1])
     assert any(f"{found['nash_conv']:.3e}" in line for line in lines[:-1])
+
+
+@pytest.mark.parametrize("command", ("solve", "resolve"))
+def test_both_judges_agree(capsys, command):
+    words = (command, *KUHN, "--iterations", 20, "--judge")
+    theirs, ours = (report(capsys, *words, by) for by in ("openspiel", "spiel_cr"))
+    assert (theirs["judge"], ours["judge"]) == ("openspiel", "spiel_cr")
+    # Both are exact: rounding of double precision.
+    for key in ("nash_conv", "game_value"):
+        assert ours[key] == pytest.approx(theirs[key], abs=1e-9)
+    low, high = ours["value_bounds"]
+    assert low <= -1 / 18 <= high
+    assert high - low == pytest.approx(ours["nash_conv"], abs=1e-12)
+    assert "value_bounds" not in theirs
+
+
+def test_large_games_are_not_given_to_openspiel(capsys, monkeypatch):
+    words = ("solve", *KUHN, "--iterations", 10)
+    assert report(capsys, *words)["judge"] == "openspiel"
+    monkeypatch.setattr(judge, "_MOST_HISTORIES", 57)
+    assert report(capsys, *words)["judge"] == "spiel_cr"
+    assert report(capsys, *words, "--judge", "openspiel")["judge"] == "openspiel"
 
 
 def test_curve(capsys):

@@ -1,5 +1,7 @@
 """Policies in files: there and back, and everything that is refused."""
 
+import dataclasses
+import hashlib
 import io
 import zipfile
 
@@ -50,6 +52,40 @@ def test_other_game_refused(kuhn, tmp_path, other):
     game = games.compiled("leduc7") if other == "compiled" else other
     with pytest.raises(ValueError, match="policy for kuhn_poker"):
         spiel_cr.load_policy(tmp_path / "policy", game)
+
+
+@pytest.mark.parametrize("at_once", [1, 5, 1 << 14])
+def test_fingerprint_is_of_all_strings_at_once(at_once, monkeypatch):
+    compiled = games.compiled("leduc7")
+    digest = hashlib.sha256()
+    for decisions in compiled.form.decisions:
+        digest.update(decisions.parent.tobytes() + decisions.num_actions.tobytes())
+    for array in compiled.form.payoffs:
+        digest.update(array.tobytes())
+    for infosets in compiled.infosets:
+        digest.update("\0".join(infosets.keys).encode())
+    monkeypatch.setattr(storage, "_STRINGS_AT_ONCE", at_once)
+    assert storage.fingerprint(compiled) == digest.hexdigest()
+
+
+@pytest.mark.parametrize("most", [0, 1 << 20])
+def test_fingerprint_keeps_no_strings(most, monkeypatch):
+    """Of many infosets few strings are made, and they still tell games apart."""
+    monkeypatch.setattr(storage, "_MOST_STRINGS", most)
+    monkeypatch.setattr(storage, "_SOME_STRINGS", 7)
+    game = "python_leduc_poker"
+    compiled = spiel_cr.compile_game(game)
+    before = compiled.nbytes
+    found = storage.fingerprint(compiled)
+    assert compiled.nbytes == before
+    # Walked: strings that are there already.
+    walked = spiel_cr.compile_game(game, vectorised=False)
+    assert storage.fingerprint(walked) == found
+    renamed = dataclasses.replace(
+        walked.infosets[1], keys=[f"{key}!" for key in walked.infosets[1].keys]
+    )
+    other = dataclasses.replace(walked, infosets=(walked.infosets[0], renamed))
+    assert storage.fingerprint(other) != found
 
 
 def test_no_file(tmp_path):

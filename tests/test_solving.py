@@ -61,6 +61,16 @@ def test_curve(every, expected):
         np.testing.assert_array_equal(result.average[player], alone.average[player])
 
 
+def test_single_precision_is_judged_in_double():
+    """Points on the way are those of the policy that comes out, rounding included."""
+    compiled = games.compiled("kuhn")
+    options = {"eval_every": 200, "dtype": "float32"}
+    result = spiel_cr.solve(compiled, "pcfr+", 200, **options)
+    assert result.curve[-1].nash_conv == pytest.approx(
+        openspiel_nash_conv(result), abs=1e-11
+    )
+
+
 def test_no_curve_unless_asked():
     assert spiel_cr.solve(games.compiled("kuhn"), "cfr+", 25).curve == ()
 
