@@ -299,6 +299,8 @@ def _opponent(
         uniform = openspiel_policy.UniformRandomPolicy(game)
         return bots.PolicyBot(0, uniform, seed=seed), None
     state = game.new_initial_state()
+    while state.is_chance_node():
+        state.apply_action(state.chance_outcomes()[0][0])
     simulations, seconds = 50, 0.0
     # As many as take the time of a move; the first ones fill caches.
     while seconds < move_ms / 2000:
