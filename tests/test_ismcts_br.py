@@ -262,6 +262,7 @@ def test_one_simulation_at_a_time_is_puct(number):
     np.testing.assert_array_equal(np.asarray(table.visits)[first : first + 2], visits)
 
 
+@pytest.mark.slow
 def test_a_guide_with_true_values_helps():
     tree = spiel_cr.compile_game("python_ii_goofspiel(num_cards=4)")
     behaviour = _behaviour(tree, None)
