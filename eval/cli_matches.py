@@ -84,6 +84,12 @@ def _describe(parser: argparse.ArgumentParser, text: str) -> None:
     parser.epilog = text
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--game", required=True, help="OpenSpiel game string")
+    parser.add_argument(
+        "--memory-limit",
+        metavar="SIZE",
+        default=bot_strings.MEMORY_LIMIT,
+        help="refuse bots that need the whole of a larger game (default %(default)s)",
+    )
 
 
 def _split(bots: str) -> list[str]:
@@ -118,6 +124,7 @@ def _tournament(arguments: argparse.Namespace) -> dict[str, object]:
             arguments.out,
             seed=arguments.seed,
             progress=True,
+            memory_limit=arguments.memory_limit,
         )
     except KeyboardInterrupt:
         print(
@@ -163,7 +170,7 @@ def _play(arguments: argparse.Namespace) -> dict[str, object]:
     seed = arguments.seed
     if seed is None:
         seed = int(np.random.SeedSequence().generate_state(1)[0] >> 1)
-    match = play(arguments.game, bots, seed=seed)
+    match = play(arguments.game, bots, seed=seed, memory_limit=arguments.memory_limit)
     return {
         "game": arguments.game,
         "bots": bots,
@@ -180,6 +187,7 @@ def play(
     seed: int,
     source: TextIO | None = None,
     out: TextIO | None = None,
+    memory_limit: int | str | None = bot_strings.MEMORY_LIMIT,
 ) -> matches.Match | None:
     """Plays a match that a person watches or takes part in.
 
@@ -189,12 +197,15 @@ def play(
       seed: of chance and of all that bots draw.
       source: where the person's answers are read, a line each; None: stdin.
       out: where the match is shown; None: stdout.
+      memory_limit: bytes, or a size like "3GB"; refuse bots that need the whole of a
+        larger game.
 
     Returns:
       The match, or None if the person left it.
 
     Raises:
-      ValueError: not two bots, two persons, a bad bot, or a bad seed.
+      ValueError: not two bots, two persons, a bad bot, a game too large for it, or a
+        bad seed.
     """
     source, out = source or sys.stdin, out or sys.stdout
     if len(bots) != 2:
@@ -206,7 +217,7 @@ def play(
         )
     if seed < 0:
         raise ValueError(f"--seed={seed} must be 0 or more")
-    arena = bot_strings.prepare(game, bots)
+    arena = bot_strings.prepare(game, bots, memory_limit=memory_limit)
     named = arena.game if isinstance(arena, spiel_cr.CompiledGame) else arena
     entropy = np.random.SeedSequence(seed)
     own = [int(word >> 1) for word in entropy.generate_state(2)]

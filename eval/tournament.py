@@ -16,7 +16,7 @@ import json
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyspiel
@@ -25,7 +25,7 @@ from tqdm import tqdm
 
 import spiel_cr
 from eval.matches import Observer, count_programs, late_moves, play_match
-from spiel_cr import solving, storage
+from spiel_cr import bot_strings, solving, storage
 
 __all__ = ["Effort", "Tournament", "mean_and_half_width", "play_tournament"]
 
@@ -35,6 +35,8 @@ _BY_SEAT = ("returns", "seconds", "late_moves", "programs_compiled")
 _CONFIDENCE = 0.95
 
 _Number = float | None
+# Where it is played: compiled where a bot needs that.
+_Arena: TypeAlias = spiel_cr.CompiledGame | pyspiel.Game
 
 
 class Effort(NamedTuple):
@@ -102,6 +104,7 @@ def play_tournament(
     seed: int = 0,
     progress: bool = False,
     observers: Sequence[Observer] = (),
+    memory_limit: int | str | None = bot_strings.MEMORY_LIMIT,
 ) -> Tournament:
     """Plays what is not in the folder yet, and writes the tables.
 
@@ -118,27 +121,29 @@ def play_tournament(
       seed: of chance and of all that bots draw.
       progress: show bars on stderr.
       observers: see `play_match`.
+      memory_limit: bytes, or a size like "3GB"; refuse bots that need the whole of a
+        larger game. It is compiled for such bots only.
 
     Raises:
-      ValueError: a bad argument, a folder with another tournament in it, or a bot that
-        chose what it may not.
+      ValueError: a bad argument, a game too large for a bot, a folder with another
+        tournament in it, or a bot that chose what it may not.
       pyspiel.SpielError: OpenSpiel does not know the game.
     """
     _check(bots, matches, seed)
     folder = _check_folder(out)
-    tree = solving.as_compiled(game, observed=True)
-    settings = _settings(folder, tree, bots, seed)
+    arena = bot_strings.prepare(game, bots, memory_limit=memory_limit)
+    settings = _settings(folder, arena, bots, seed)
     plan = _plan(len(bots), matches)
     log = _read_log(folder / _LOG)
     if any(slot not in log for slot in plan):
-        made = _make_bots(tree, bots, seed, progress)
+        made = _make_bots(arena, bots, seed, progress)
         # Not earlier: a misspelt bot must not keep the folder for itself.
         if not (folder / _SETTINGS).exists():
             folder.mkdir(parents=True, exist_ok=True)
             storage.write_text(folder / _SETTINGS, json.dumps(settings, indent=1))
         with (folder / _LOG).open("a", encoding="utf-8") as file:
             for slot in _missing(plan, log, progress):
-                log[slot] = _play(tree, bots, made, slot, seed, observers)
+                log[slot] = _play(arena, bots, made, slot, seed, observers)
                 file.write(json.dumps(log[slot]) + "\n")
                 file.flush()
     # A folder may hold more matches than were asked for now.
@@ -187,14 +192,15 @@ def _check_folder(out: storage.Path) -> pathlib.Path:
 
 
 def _settings(
-    folder: pathlib.Path, tree: spiel_cr.CompiledGame, bots: Sequence[str], seed: int
+    folder: pathlib.Path, arena: _Arena, bots: Sequence[str], seed: int
 ) -> dict[str, Any]:
     """This tournament's; raises ValueError if the folder is another one's."""
+    tree = arena if isinstance(arena, spiel_cr.CompiledGame) else None
     settings = {
-        "game": str(tree.game),
+        "game": str(arena if tree is None else tree.game),
         "bots": list(bots),
         "seed": seed,
-        "fingerprint": storage.fingerprint(tree),
+        "fingerprint": None if tree is None else storage.fingerprint(tree),
     }
     path = folder / _SETTINGS
     new = {**settings, "versions": storage.versions()}
@@ -208,8 +214,10 @@ def _settings(
         different = {key: found[key] for key in settings if found[key] != settings[key]}
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is damaged ({error!r}); {remedy}") from error
-    # The same game can be written in several ways; its tree is what counts.
-    if "fingerprint" not in different:
+    # The same game can be written in several ways; its tree is what counts, if known.
+    if None in (settings["fingerprint"], found["fingerprint"]):
+        different.pop("fingerprint", None)
+    elif "fingerprint" not in different:
         different.pop("game", None)
     elif "game" not in different:
         different["game"] = f"another version of {settings['game']}"
@@ -272,7 +280,7 @@ def _read_log(path: pathlib.Path) -> _Log:
 
 
 def _make_bots(
-    tree: spiel_cr.CompiledGame, bots: Sequence[str], seed: int, progress: bool
+    arena: _Arena, bots: Sequence[str], seed: int, progress: bool
 ) -> dict[tuple[int, int], pyspiel.Bot]:
     """Bots by (number, seat)."""
     places = list(itertools.product(range(len(bots)), (0, 1)))
@@ -281,12 +289,12 @@ def _make_bots(
         entropy = np.random.SeedSequence(seed, spawn_key=(number, seat))
         # JAX without 64 bits takes 31.
         own = int(entropy.generate_state(1)[0] >> 1)
-        made[number, seat] = spiel_cr.load_bot(bots[number], tree, seat, seed=own)
+        made[number, seat] = spiel_cr.load_bot(bots[number], arena, seat, seed=own)
     return made
 
 
 def _play(
-    tree: spiel_cr.CompiledGame,
+    arena: _Arena,
     bots: Sequence[str],
     made: Mapping[tuple[int, int], pyspiel.Bot],
     slot: _Slot,
@@ -305,7 +313,7 @@ def _play(
     with count_programs() as (programs, count):
         try:
             match = play_match(
-                tree, players, draws, chance=chance, observers=(count, *observers)
+                arena, players, draws, chance=chance, observers=(count, *observers)
             )
         except ValueError as error:
             raise ValueError(

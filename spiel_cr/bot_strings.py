@@ -6,13 +6,16 @@ from typing import Any
 
 import pyspiel
 
-from spiel_cr import resolver, result, solving
+from spiel_cr import loading, memory, resolver, result, solving
 from spiel_cr import tree as tree_lib
 from spiel_cr.bots import OOSBot, PolicyBot, ResolvingBot, uniform_bot
 from spiel_cr.growing_bot import GrowingOOSBot, GrowingResolvingBot
 from spiel_cr.growing_config import GrowingConfig
 
-__all__ = ["BOTS", "describe_bots", "load_bot", "prepare"]
+__all__ = ["BOTS", "MEMORY_LIMIT", "describe_bots", "load_bot", "prepare"]
+
+# What a game that bots share may take by default, as text for people.
+MEMORY_LIMIT = "4GB"
 
 
 def _resolving(
@@ -146,18 +149,51 @@ def describe_bots() -> str:
     )
 
 
-def prepare(game: solving.Game, bots: Sequence[str]) -> solving.Game:
+def prepare(
+    game: solving.Game,
+    bots: Sequence[str],
+    *,
+    memory_limit: int | str | None = MEMORY_LIMIT,
+) -> tree_lib.CompiledGame | pyspiel.Game:
     """Compiles a game for bots that share it, unless none of them needs it whole.
 
     Args:
-      game: OpenSpiel game string, game, or compiled game.
-      bots: strings for `load_bot`; other ones need no game.
+      game: OpenSpiel game string, game, or compiled game (with `observed=True`).
+      bots: strings for `load_bot`; other ones need no compiled game.
+      memory_limit: bytes, or a size like "3GB"; refuse to compile larger games.
+
+    Raises:
+      ValueError: a bot needs the whole game, and that is larger than the limit; or the
+        game is not for us.
+      pyspiel.SpielError: OpenSpiel does not know the game.
     """
-    kinds = [bot for bot in bots if bot.partition("(")[0] in BOTS]
-    growing = [bot for bot in kinds if "max_histories=" in bot]
-    if growing and not set(kinds) - set(growing) - {"uniform"}:
+    if isinstance(game, tree_lib.CompiledGame):
         return game
-    return solving.as_compiled(game, observed=True)
+    loaded = loading.load_game(game)
+    # A bad size is refused though nothing is compiled.
+    limit = None if memory_limit is None else memory.parse_size(memory_limit)
+    whole = [bot for bot in bots if _needs_whole(bot)]
+    if not whole:
+        return loaded
+    try:
+        return solving.as_compiled(loaded, observed=True, memory_limit=limit)
+    except ValueError as error:
+        text = str(error)
+        if not ("memory_limit" in text and "histories" in text):
+            raise
+        name = whole[0].partition("(")[0].strip()
+        part = ""
+        if "max_histories" in BOTS[name].parameters:
+            part = f", or let the bot play on a part of it: {name}(max_histories=N,...)"
+        raise ValueError(
+            f"bot={whole[0]!r} needs the whole game, and {text}{part}"
+        ) from error
+
+
+def _needs_whole(bot: str) -> bool:
+    """Whether a bot plays on the compiled game; a misspelt one does not play."""
+    name = bot.partition("(")[0].strip()
+    return name in BOTS and name != "uniform" and "max_histories=" not in bot
 
 
 def load_bot(

@@ -249,6 +249,24 @@ def test_two_bots_are_shown_move_by_move():
     assert len(list(lines)) == 2
 
 
+@pytest.mark.parametrize("bots", (["uniform", "uniform"], ["human", "uniform"]))
+def test_players_that_need_no_tree_get_none(monkeypatch, bots):
+    def refuse(*arguments, **options):
+        pytest.fail("the game was compiled")
+
+    monkeypatch.setattr("spiel_cr.tree.compile_game", refuse)
+    match, text = at_terminal(
+        bots, "4\n0\n8\n2\n6\n1\n3\n5\n7\n" * 9, game="phantom_ttt"
+    )
+    assert match is not None and text.startswith("phantom_ttt(), seed 0")
+
+
+def test_a_game_too_large_for_a_bot_is_refused_at_once():
+    message = r"bot='resolving' needs the whole game.*resolving\(max_histories=N"
+    with pytest.raises(ValueError, match=message):
+        at_terminal(["human", "resolving"], "", game="phantom_ttt")
+
+
 def run(*words):
     cli._run(cli._parse(["spiel-cr", "play", "--game", KUHN, *map(str, words)]))
 

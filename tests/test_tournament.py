@@ -465,3 +465,64 @@ def test_help(capsys):
     out = capsys.readouterr().out
     for word in ("--bots", "--matches", "--out", "--seed", "resolving(", "swapped"):
         assert word in out
+
+
+def never_compile(monkeypatch):
+    def refuse(*arguments, **options):
+        pytest.fail("the game was compiled")
+
+    monkeypatch.setattr("spiel_cr.tree.compile_game", refuse)
+
+
+def test_a_game_that_nobody_needs_whole_is_not_compiled(tmp_path, monkeypatch):
+    never_compile(monkeypatch)
+    bots = ["uniform", "uniform"]
+    # Ten thousand million million histories.
+    found = play(tmp_path, bots=bots, matches=2, game="phantom_ttt")
+    assert found.matches[0][1] == 2
+    settings = json.loads((tmp_path / "settings.json").read_text("utf-8"))
+    assert settings["game"] == "phantom_ttt()" and settings["fingerprint"] is None
+    assert play(tmp_path, bots=bots, matches=2, game="phantom_ttt()") == found
+    with pytest.raises(ValueError, match=r"game='phantom_ttt\(\)', not 'kuhn_poker"):
+        play(tmp_path, bots=bots, matches=2, game=KUHN)
+
+
+def test_folder_written_with_a_compiled_game_goes_on_without(tmp_path):
+    bots = ["uniform", "uniform"]
+    tree = spiel_cr.compile_game(KUHN, observed=True)
+    first = play(tmp_path, bots=bots, matches=2, game=tree)
+    settings = json.loads((tmp_path / "settings.json").read_text("utf-8"))
+    assert settings["fingerprint"]
+    assert play(tmp_path, bots=bots, matches=2) == first
+
+
+@pytest.mark.parametrize("bot", [RESOLVING, SOLVED, "oos(iterations=2)"])
+def test_a_game_too_large_for_a_bot_is_refused_at_once(tmp_path, capsys, bot):
+    out = tmp_path / "out"
+    with pytest.raises(SystemExit) as stopped:
+        run("--game", "phantom_ttt", "--bots", f"uniform;{bot}", "--out", out)
+    assert stopped.value.code == 2
+    error = capsys.readouterr().err
+    assert f"bot={bot!r} needs the whole game" in error and "memory_limit" in error
+    remedy = f"{bot.partition('(')[0]}(max_histories=N"
+    assert (remedy in error) == (bot != SOLVED)
+    assert not out.exists()
+
+
+def test_memory_limit_is_passed_on(tmp_path):
+    with pytest.raises(ValueError, match="memory_limit='much' is no size"):
+        play(tmp_path, memory_limit="much")
+    with pytest.raises(ValueError, match="bot='resolving.*memory_limit is 0.41 GB"):
+        play(
+            tmp_path,
+            bots=["uniform", RESOLVING],
+            game="liars_dice",
+            memory_limit="410MB",
+        )
+
+
+@pytest.mark.slow
+def test_a_growing_player_in_a_game_that_cannot_be_compiled(tmp_path):
+    bot = "resolving(max_histories=500,iterations=1,warmup=0)"
+    found = play(tmp_path, bots=[bot, "uniform"], matches=2, game="phantom_ttt")
+    assert found.matches[0][1] == 2 and found.efforts[0].moves >= 6
