@@ -1,7 +1,9 @@
 """The command `compare`; brings `show` and `study` with it."""
 
 import argparse
+import re
 import sys
+import zlib
 from typing import Any
 
 from eval import catalogue, cli_show, cli_study, compare
@@ -13,6 +15,9 @@ from eval.summary import GameSummary, summarise
 __all__ = ["add_commands"]
 
 _SECONDS = 10.0
+_OUT = "out/compare"
+# Letters of a folder's name.
+_LONGEST = 100
 
 _EPILOG = f"""algorithms, with semicolons between them:
   default: all of ours and all of OpenSpiel's below (the default)
@@ -32,7 +37,7 @@ command again runs only what is missing there; more games, algorithms or seeds a
 it. Results of `spiel-cr tournament --out DIR/NAME` are shown in the report, too.
 
 examples:
-  spiel-cr compare --game leduc_poker --out out/leduc
+  spiel-cr compare --game leduc_poker
   spiel-cr compare --game kuhn_poker --game 'liars_dice(numdice=1,dice_sides=4)' \\
     --algorithms 'cfr+;vr-mccfr;openspiel-cfr+;openspiel-os-mccfr' --seconds 2 \\
     --seeds 5 --workers 2 --out out/two
@@ -75,7 +80,10 @@ def add_commands(commands: Commands) -> None:
         help="algorithms that sample run K times (default %(default)s)",
     )
     parser.add_argument(
-        "--out", required=True, metavar="DIR", help="folder of results and report"
+        "--out",
+        metavar="DIR",
+        help=f"folder of results and report (default {_OUT}/GAME, and so games have "
+        f"folders of their own)",
     )
     parser.add_argument(
         "--workers",
@@ -104,6 +112,7 @@ def add_commands(commands: Commands) -> None:
 
 def _compare(arguments: argparse.Namespace) -> dict[str, object]:
     seconds = arguments.seconds
+    out = _folder(arguments.game) if arguments.out is None else arguments.out
     if seconds is None and arguments.iterations is None:
         seconds = _SECONDS
     try:
@@ -111,7 +120,7 @@ def _compare(arguments: argparse.Namespace) -> dict[str, object]:
             arguments.game,
             catalogue.expand(arguments.algorithms),
             Budget(seconds, arguments.iterations),
-            arguments.out,
+            out,
             seeds=arguments.seeds,
             workers=arguments.workers,
             ray=arguments.ray,
@@ -121,7 +130,7 @@ def _compare(arguments: argparse.Namespace) -> dict[str, object]:
         )
     except KeyboardInterrupt:
         print(
-            f"finished cells are kept in {arguments.out}, with a report on them; the "
+            f"finished cells are kept in {out}, with a report on them; the "
             f"same command runs the rest",
             file=sys.stderr,
         )
@@ -136,6 +145,16 @@ def _compare(arguments: argparse.Namespace) -> dict[str, object]:
         "cells": len(result.records),
         "games": [_as_json(summary) for summary in summaries],
     }
+
+
+def _folder(games: list[str]) -> str:
+    """A folder for these games, with a name that any file system takes."""
+    name = "+".join(
+        re.sub(r"[^A-Za-z0-9_.=-]+", "-", game).strip("-.") for game in games
+    )
+    if len(name) > _LONGEST:
+        name = f"{name[:_LONGEST]}-{zlib.crc32(name.encode()):08x}"
+    return f"{_OUT}/{name}"
 
 
 def _print_game(summary: GameSummary) -> None:
