@@ -57,7 +57,12 @@ def judge_result(result: spiel_cr.SolveResult, by: str = "auto") -> Verdict:
       by: "openspiel", or "spiel_cr" for our own best response on the compiled game,
         which is exact, too, and holds no object a history; "auto" asks OpenSpiel on
         games of up to half a million histories.
+
+    Raises:
+      ValueError: there is no such judge.
     """
+    if by not in JUDGES:
+        raise ValueError(f"judge={by!r} must be one of {', '.join(JUDGES)}")
     if by == "auto":
         large = len(result.tree.histories) > _MOST_HISTORIES
         by = "spiel_cr" if large else "openspiel"
