@@ -48,8 +48,8 @@ def compare(
     """Runs what is not in the folder yet, and writes the report.
 
     Args:
-      games: OpenSpiel game strings.
-      algorithms: names, see `catalogue.find`.
+      games: OpenSpiel game strings; a game in other words is the same game.
+      algorithms: names, see `catalogue.find`; each counts once.
       budget: of each cell; what works "once" takes what it takes.
       out: folder: `settings.json`, `results.jsonl`, `report.html`, `report.md`, and the
         Markdown's pictures.
@@ -70,11 +70,11 @@ def compare(
     _check_patience(patience, workers, ray)
     if ray:
         pool.check_ray()
-    cells = plan(games, algorithms, budget, seeds)
     folder = run_folder.RunFolder(
         pathlib.Path(out), _settings(games, algorithms, budget, seeds, workers, ray)
     )
     try:
+        cells = plan(folder.games(games), algorithms, budget, seeds)
         left = [cell for cell in cells if not _finished(folder, cell.key, retry)]
         if patience is None:
             patience = 600.0 + 30.0 * (budget.seconds or 0.0)
@@ -101,9 +101,9 @@ def plan(
     """All cells, seed by seed, so that a run which was stopped has met all alike."""
     return [
         Cell(game, name, seed, *budget)
-        for game in dict.fromkeys(games)
+        for game in run_folder.distinct_games(games).values()
         for seed in range(seeds)
-        for name in algorithms
+        for name in dict.fromkeys(algorithms)
         if seed == 0 or catalogue.find(name).samples
     ]
 
@@ -157,8 +157,8 @@ def _settings(
     ray: bool,
 ) -> dict[str, Any]:
     return {
-        "games": list(dict.fromkeys(games)),
-        "algorithms": list(algorithms),
+        "games": list(run_folder.distinct_games(games).values()),
+        "algorithms": list(dict.fromkeys(algorithms)),
         "budget": budget._asdict(),
         "seeds": seeds,
         "workers": "ray" if ray else workers,

@@ -9,12 +9,15 @@ import contextlib
 import json
 import os
 import pathlib
+from collections.abc import Iterable
 from typing import IO, Any
 
-from eval.cell import CellKey
-from spiel_cr import storage
+import pyspiel
 
-__all__ = ["RESULTS", "SETTINGS", "RunFolder", "read_records"]
+from eval.cell import CellKey
+from spiel_cr import loading, storage
+
+__all__ = ["RESULTS", "SETTINGS", "RunFolder", "distinct_games", "read_records"]
 
 RESULTS = "results.jsonl"
 SETTINGS = "settings.json"
@@ -46,6 +49,19 @@ def read_records(path: pathlib.Path) -> dict[CellKey, _Record]:
             ) from error
         records[key] = record
     return records
+
+
+def distinct_games(games: Iterable[str]) -> dict[str, str]:
+    """The first words for each game, by what it is: kuhn_poker is kuhn_poker()."""
+    found: dict[str, str] = {}
+    for game in games:
+        try:
+            key = str(loading.load_game(game))
+        except pyspiel.SpielError:
+            # A folder's; today's games are checked elsewhere.
+            key = game
+        found.setdefault(key, game)
+    return found
 
 
 class RunFolder:
@@ -83,6 +99,11 @@ class RunFolder:
             raise
         storage.write_text(path / SETTINGS, json.dumps(self.settings, indent=1) + "\n")
 
+    def games(self, given: Iterable[str]) -> list[str]:
+        """The same games in the folder's words, which tell its cells apart."""
+        known = distinct_games(self.settings["games"])
+        return [known.get(key, game) for key, game in distinct_games(given).items()]
+
     def add(self, record: _Record) -> None:
         """Writes a line; it is on the disk when this returns."""
         key = CellKey(*(record[name] for name in CellKey._fields))
@@ -114,10 +135,9 @@ class RunFolder:
                         f"out={self.path} holds a run with {name}={found[name]}, not "
                         f"{settings[name]}; {remedy}"
                     )
-            grown = {
-                name: list(dict.fromkeys([*found[name], *settings[name]]))
-                for name in ("games", "algorithms")
-            }
+            games = distinct_games([*found["games"], *settings["games"]])
+            names = dict.fromkeys([*found["algorithms"], *settings["algorithms"]])
+            grown: _Record = {"games": list(games.values()), "algorithms": list(names)}
             grown["seeds"] = max(found["seeds"], settings["seeds"])
         except _OtherRunError as error:
             raise ValueError(str(error)) from None

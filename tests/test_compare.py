@@ -7,8 +7,18 @@ import numpy as np
 import pytest
 from open_spiel.python.algorithms import exploitability
 
-from eval import baselines, catalogue, cell, cli, compare, contestants, judge
+from eval import (
+    baselines,
+    catalogue,
+    cell,
+    cli,
+    cli_compare,
+    compare,
+    contestants,
+    judge,
+)
 from spiel_cr import policy as policy_lib
+from spiel_cr import solve
 
 KUHN = "kuhn_poker"
 # Deep networks take half a minute; they are run by hand and where the extra is there.
@@ -271,3 +281,40 @@ def test_the_command(tmp_path, capsys):
     assert best["game_value"] == pytest.approx(-1 / 18, abs=1e-9)
     assert game["results"][-1]["nash_conv"] == pytest.approx(11 / 12, abs=1e-9)
     assert any("OpenSpiel CFR (C++)" in line for line in out)
+
+
+@pytest.mark.parametrize(
+    ("given", "folder"),
+    [
+        ([KUHN], "kuhn_poker"),
+        (["kuhn_poker()"], "kuhn_poker"),
+        (["kuhn_poker(players=2)", KUHN], "kuhn_poker-players=2+kuhn_poker"),
+    ],
+)
+def test_results_have_a_folder_by_default(tmp_path, monkeypatch, capsys, given, folder):
+    monkeypatch.chdir(tmp_path)
+    words = [word for game in given for word in ("--game", game)]
+    words += ["--algorithms", "uniform", "--iterations", "1", "--workers", "0"]
+    cli._run(cli._parse(["spiel-cr", "compare", *words, "--json"]))
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert found["out"] == f"out/compare/{folder}"
+    assert (tmp_path / found["report"]).exists()
+
+
+def test_long_names_of_folders_are_cut_and_differ():
+    first, second = (
+        cli_compare._folder([KUHN] * 30 + [last]) for last in ("a", "../b /")
+    )
+    assert first != second
+    assert all(len(name) < 130 and name.count("/") == 2 for name in (first, second))
+    assert cli_compare._folder(["../b /"]) == "out/compare/b"
+
+
+def test_there_is_no_other_judge():
+    result = solve(KUHN, "cfr+", 2)
+    with pytest.raises(ValueError, match="judge='nonsense' must be one of auto, open"):
+        judge.judge_result(result, "nonsense")
+    assert {judge.judge_result(result, by).by for by in judge.JUDGES} == {
+        "openspiel",
+        "spiel_cr",
+    }

@@ -102,6 +102,29 @@ def test_finished_cells_are_kept_and_not_run_again(tmp_path, monkeypatch):
     assert result.settings["algorithms"][0] == "openspiel-cfr"
 
 
+def test_nothing_runs_twice_under_two_names(tmp_path, monkeypatch):
+    ran = []
+    monkeypatch.setattr(
+        pool, "run_cell", lambda c: ran.append(c.key) or cell.run_cell(c)
+    )
+    budget = cell.Budget(None, 5)
+
+    def run(games, algorithms):
+        return compare.compare(games, algorithms, budget, tmp_path, workers=0)
+
+    result = run([KUHN, "kuhn_poker()"], ["openspiel-cfr"] * 2)
+    assert ran == [(KUHN, "openspiel-cfr", 0)]
+    assert result.settings["games"] == [KUHN]
+    assert result.settings["algorithms"] == ["openspiel-cfr"]
+    assert len(result.records) == 1
+    # The folder's words are those of its cells.
+    result = run(["kuhn_poker()"], ["openspiel-cfr", "uniform"])
+    assert ran[1:] == [(KUHN, "uniform", 0)]
+    assert result.settings["games"] == [KUHN] and len(result.records) == 2
+    keys = [c.key for c in compare.plan([KUHN, "kuhn_poker()"], ["lp"] * 2, budget, 1)]
+    assert keys == [(KUHN, "lp", 0)]
+
+
 def test_another_runs_folder_is_refused(tmp_path):
     go(tmp_path, "openspiel-cfr")
     with pytest.raises(ValueError, match="holds a run with budget"):
