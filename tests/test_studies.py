@@ -123,11 +123,13 @@ def test_players_beside_each_other(monkeypatch):
     monkeypatch.setattr(resolving_oos, "_OOS", "uniform")
     monkeypatch.setattr(resolving_oos, "_RESOLVING", "resolving(iterations=50)")
     cfr_plus, resolving, oos, met = resolving_oos.STUDY.run(0.2)
-    assert "200 iterations" in cfr_plus.what and cfr_plus.agrees
+    assert "200 iterations" in cfr_plus.what
+    # Better than a faulty program is no agreement.
+    assert cfr_plus.agrees is None and resolving.agrees is None
     # OpenSpiel's NashConv of uniform play; a resolving player is far below.
     assert resolving.ours.endswith("online outcome sampling 9.17e-01")
     assert float(resolving.ours.partition(";")[0]) < 0.05
-    assert resolving.agrees and "10 ms a move" in resolving.what
+    assert "10 ms a move" in resolving.what
     assert oos.agrees is False
     assert met.agrees is None and met.ours.endswith("in 2 matches")
 

@@ -14,7 +14,7 @@ class Line(NamedTuple):
       published: the figure as it was published, and by whom; or a claim.
       ours: the figure computed now.
       agrees: whether the two agree within what the study states; None: the publication
-        says nothing that could be held against ours.
+        says nothing that ours could be held against: no figure, or a faulty program's.
     """
 
     what: str
