@@ -63,7 +63,8 @@ def add_commands(commands: Commands) -> None:
         "--gadgets",
         metavar="BOT",
         help="show in the page what the gadgets of this resolving player were worth, "
-        "which is asked everywhere: 'resolving(solver=cfr+,iterations=100)'",
+        "which is asked everywhere: 'resolving(solver=cfr+,iterations=100)'; with the "
+        "gadget cfrd and without target",
     )
 
 

@@ -37,6 +37,9 @@ def subgames_of(
       opponent knows; an example history]. Values are the opponent's, in the game's
       units, weighted by the reach of i and chance. Or `refused`: why the game cannot
       be resolved.
+
+    Raises:
+      ValueError: as `gadget_values`.
     """
     if bot is not None:
         cut, fixed = bot.resolver.decomposition, gadget_values(bot)
@@ -83,11 +86,28 @@ def gadget_values(bot: bots.ResolvingBot) -> np.ndarray:
 
     The bot resolves every subgame once, in the order of the game.
 
+    Args:
+      bot: with the gadget cfrd, the only one in which the opponent can terminate, and
+        without `target`, by which it would resolve anew for each infoset.
+
+    Raises:
+      ValueError: another bot.
+
     Returns:
       float64 [G], the opponent's perspective, weighted by the reach of the bot's own
       strategy and chance; zeros in the first layer, which has no gadget.
     """
     mind = bot.resolver
+    if mind.config.gadget != "cfrd":
+        raise ValueError(
+            f"gadget={mind.config.gadget!r}: what terminating is worth is shown, and "
+            f"in this gadget nobody terminates; use gadget=cfrd"
+        )
+    if mind.config.target:
+        raise ValueError(
+            "target=true: each infoset's solve of a subgame leaves other values at the "
+            "next gates; leave it out to show gadgets"
+        )
     match, cut = mind.match(), mind.decomposition
     opening = np.flatnonzero(cut.opens)
     for infoset in opening[np.argsort(cut.own_layer[opening], kind="stable")]:

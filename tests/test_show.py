@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+import types
 
 import browser
 import games
@@ -146,6 +147,17 @@ def test_filters(saved, capsys):
             + ("--html", "PAGE", "--gadgets", "uniform"),
             "only a resolving player has gadgets",
         ),
+        *(
+            (
+                ("--policy", "SAVED", "--game", "kuhn_poker")
+                + ("--html", "PAGE", "--gadgets", f"resolving(iterations=2,{given})"),
+                message,
+            )
+            for given, message in (
+                ("gadget=unsafe", "gadget='unsafe': what terminating is worth"),
+                ("gadget=maxmargin", "in this gadget nobody terminates; use gadget=cf"),
+            )
+        ),
     ],
 )
 def test_refusals(saved, tmp_path, capsys, words, message):
@@ -255,6 +267,16 @@ def test_gadgets_are_those_of_the_player():
         assert gate[3] == pytest.approx(gate[2], abs=1e-6)
     # The opponent knows its card and what both did.
     assert sorted(gate[4] for gate in gates) == ["0pb", "1pb", "2pb"]
+
+
+def test_a_player_with_several_values_at_a_gate_is_refused():
+    config = spiel_cr.ResolvingConfig(
+        solver="os-mccfr(delta=0.5)", iterations=1, target=True
+    )
+    # Making one takes seconds.
+    bot = types.SimpleNamespace(resolver=types.SimpleNamespace(config=config))
+    with pytest.raises(ValueError, match="target=true: each infoset's solve"):
+        tree_subgames.gadget_values(bot)
 
 
 def test_what_the_opponent_knows_without_being_told():
