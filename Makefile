@@ -6,7 +6,8 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: help demo test test-slow lint format bench bench-players bench-sampling \
-	bench-best-response bench-large clean
+	bench-best-response bench-learning-curves bench-holdem bench-large bench-growing \
+	bench-resolving clean
 
 help:
 	@echo "make demo       resolve a game and print NashConv beside bundled baselines"
@@ -16,7 +17,11 @@ help:
 	@echo "make bench-players   the players: NashConv, late answers, matches (half an hour)"
 	@echo "make bench-sampling  the sampled solvers beside OpenSpiel's (half an hour)"
 	@echo "make bench-best-response  searched best responses beside exact ones (a quarter of an hour)"
+	@echo "make bench-learning-curves  learned best responses, round by round"
+	@echo "make bench-holdem    best responses in limit hold'em; goes on where it was stopped"
 	@echo "make bench-large     games of millions of histories"
+	@echo "make bench-growing   players of games that are too large to be compiled"
+	@echo "make bench-resolving resolved strategies: NashConv by iterations a solve"
 	@echo "make format     rewrite the code as the formatter wants it"
 	@echo "make clean      remove the virtual environment and all that was built"
 
@@ -58,8 +63,20 @@ bench-sampling: $(VENV)/.installed-test
 bench-best-response: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks.best_response
 
+bench-learning-curves: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks.learning_curves
+
+bench-holdem: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks.holdem
+
 bench-large: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks.large
+
+bench-growing: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks.growing
+
+bench-resolving: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks.resolving
 
 format: $(VENV)/.installed-test
 	$(BIN)/ruff format .
