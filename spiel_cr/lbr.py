@@ -156,6 +156,7 @@ class LBRBot(pyspiel.Bot):
         """Nothing to do: what the player sees of it is in its strings."""
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
+        loading.check_state(state)
         legal = state.legal_actions()
         if len(legal) == 1:
             return [(legal[0], 1.0)]
@@ -177,7 +178,12 @@ class LBRBot(pyspiel.Bot):
 
         Args:
           state: the player is to act; what it does not know is not looked at.
+
+        Raises:
+          ValueError: a state of the unconverted simultaneous game, or the belief has
+            too many histories.
         """
+        loading.check_state(state)
         self.belief.update(state)
         legal = state.legal_actions()
         values = np.zeros(len(legal))

@@ -9,7 +9,7 @@ import difflib
 import pyspiel
 from absl import logging
 
-__all__ = ["load_game"]
+__all__ = ["check_state", "load_game"]
 
 _GameType = pyspiel.GameType
 
@@ -78,6 +78,20 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
             f"needs to know what a player remembers; implement it in the game"
         )
     return game
+
+
+def check_state(state: pyspiel.State) -> None:
+    """Refuses states of a game with simultaneous moves that was not converted.
+
+    Raises:
+      ValueError: it is one.
+    """
+    game = state.get_game()
+    if game.get_type().dynamics == _GameType.Dynamics.SIMULTANEOUS:
+        raise ValueError(
+            f"state: it is of {game}, whose moves are simultaneous, and players take "
+            f"turns here; pass states of spiel_cr.load_game({str(game)!r})"
+        )
 
 
 def _check_name(game: str) -> None:

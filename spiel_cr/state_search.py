@@ -216,6 +216,7 @@ class ISMCTSBRBot(pyspiel.Bot):
         """Nothing to do: what the player sees of it is in its strings."""
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
+        loading.check_state(state)
         legal = state.legal_actions()
         if len(legal) == 1:
             return [(legal[0], 1.0)]
@@ -239,8 +240,10 @@ class ISMCTSBRBot(pyspiel.Bot):
           state: the player is to act; what it does not know is not looked at.
 
         Raises:
-          ValueError: the belief has too many histories; see `StatePosterior`.
+          ValueError: the belief has too many histories, see `StatePosterior`; or a
+            state of the unconverted simultaneous game.
         """
+        loading.check_state(state)
         self.belief.update(state)
         if len(self._nodes) >= self._max_nodes:
             self._nodes.clear()

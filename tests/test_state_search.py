@@ -11,7 +11,7 @@ import reference
 from open_spiel.python import policy as policy_lib
 from open_spiel.python.algorithms import evaluate_bots
 
-from spiel_cr import opponents, search_node
+from spiel_cr import loading, opponents, search_node
 from spiel_cr.bots import PolicyBot
 from spiel_cr.search_config import SearchConfig
 from spiel_cr.state_posterior import StatePosterior
@@ -410,3 +410,17 @@ def test_bad_arguments(settings):
     given = {"player": 0, "opponent": policy_lib.UniformRandomPolicy(game), **settings}
     with pytest.raises(ValueError, match=f"{next(iter(settings))}="):
         ISMCTSBRBot(game, **given)
+
+
+def test_states_of_the_unconverted_game_are_refused():
+    string = "goofspiel(imp_info=true,num_cards=3,points_order=descending)"
+    game = loading.load_game(string)
+    uniform = policy_lib.UniformRandomPolicy(game)
+    bot = ISMCTSBRBot(string, 0, uniform, SearchConfig(simulations=2))
+    state = pyspiel.load_game(string).new_initial_state()
+    for ask in (bot.get_policy, bot.step, bot.search):
+        with pytest.raises(
+            ValueError, match=r"pass states of spiel_cr\.load_game\('goof"
+        ):
+            ask(state)
+    assert bot.step(game.new_initial_state()) in (0, 1, 2)
