@@ -477,7 +477,7 @@ def never_compile(monkeypatch):
 def test_a_game_that_nobody_needs_whole_is_not_compiled(tmp_path, monkeypatch):
     never_compile(monkeypatch)
     bots = ["uniform", "uniform"]
-    # Ten thousand million million histories.
+    # Some 2e10 histories.
     found = play(tmp_path, bots=bots, matches=2, game="phantom_ttt")
     assert found.matches[0][1] == 2
     settings = json.loads((tmp_path / "settings.json").read_text("utf-8"))
