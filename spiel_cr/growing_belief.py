@@ -12,7 +12,11 @@ import numpy as np
 from spiel_cr import numbering
 from spiel_cr.growing_source import Nodes, Source
 
-__all__ = ["Belief", "advance", "keep_some", "select"]
+__all__ = ["Belief", "advance", "keep_some", "most_roots", "select"]
+
+# A part that begins anew has room for so many histories for each of its roots, but
+# there are a few roots, however little that is.
+_ROOM_OF_A_ROOT, _LEAST_ROOTS = 64, 4
 
 # From an opponent's infosets, by label, and how many actions they have, int [n] each:
 # its probabilities, float64 [sum of the counts].
@@ -34,6 +38,18 @@ class Belief(NamedTuple):
 def select(nodes: Nodes, chosen: np.ndarray) -> Nodes:
     """Some of the histories, by index or mask."""
     return Nodes(*(column[chosen] for column in nodes))
+
+
+def most_roots(beliefs: int, room: int) -> int:
+    """How many histories a part may begin with.
+
+    Args:
+      beliefs: how many the player thinks possible at most.
+      room: histories that the part may have.
+    """
+    few = max(_LEAST_ROOTS, min(beliefs, room // _ROOM_OF_A_ROOT))
+    # The move of chance to them takes room, too.
+    return max(1, min(few, room - 1))
 
 
 def keep_some(

@@ -8,7 +8,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr import algorithm as algorithm_lib
-from spiel_cr import clock, mccfr, solving, state_posterior
+from spiel_cr import clock, growing_belief, mccfr, solving, state_posterior
 from spiel_cr.growing import GrowingTree
 from spiel_cr.growing_config import GrowingConfig
 from spiel_cr.growing_match import GrowingMatch
@@ -110,10 +110,11 @@ class GrowingOOSBot(pyspiel.Bot):
     it drops is worth what the last solve said), grows below it, and is solved by
     sampling, aimed there. Where the part does not have the infoset, the histories that
     the player thinks possible begin a new part. A part has a program of its own, which
-    is compiled in the match.
+    is compiled in the match and given up when the part is solved.
 
     Attributes:
       statistics: what it did since it was made; `iterations` are batches.
+      counts: how it came to its answers since it was made.
     """
 
     def __init__(
@@ -152,6 +153,7 @@ class GrowingOOSBot(pyspiel.Bot):
         self._iterations = solving.check_iterations(iterations)
         self._random = np.random.default_rng(seed)
         self.statistics = clock.Statistics()
+        self.counts = GrowingStatistics()
         tree = GrowingTree(game, growing.max_histories, edge=growing.edge)
         tree.grow()
         self._start = Situation.of(tree, player)
@@ -159,6 +161,7 @@ class GrowingOOSBot(pyspiel.Bot):
         self._solve(self._start, None)
         self.restart()
         self.statistics = clock.Statistics()
+        self.counts = GrowingStatistics(most_histories=len(tree))
 
     def player_id(self) -> int:
         return self._player
@@ -193,6 +196,7 @@ class GrowingOOSBot(pyspiel.Bot):
         self.statistics.programs_compiled += mccfr.programs() - programs
         infoset = match.situation.find(seen[-1].seen[-1])
         if infoset < 0:
+            self.counts.lost += 1
             legal = state.legal_actions()
             return [(action, 1 / len(legal)) for action in legal]
         actions, odds = match.situation.strategy(infoset)
@@ -211,14 +215,22 @@ class GrowingOOSBot(pyspiel.Bot):
             match.belief = match.believe(seen, number, self._growing, self._random)
             if match.belief is None:
                 return
-            tree = here.growing.rooted(*match.belief)
+            most = growing_belief.most_roots(
+                self._growing.beliefs, self._growing.max_histories
+            )
+            nodes, weights = growing_belief.keep_some(*match.belief, most, self._random)
+            tree = here.growing.rooted(nodes, weights)
         tree.grow()
+        self.counts.most_histories = max(self.counts.most_histories, len(tree))
         try:
             after = Situation.of(tree, self._player, here)
         except (ValueError, pyspiel.SpielError):
+            self.counts.stale += infoset >= 0
             return
         self._solve(after, key)
         match.situation = after
+        self.counts.inside += infoset >= 0
+        self.counts.beyond += infoset < 0
 
     def _solve(self, here: Situation, key: str | None) -> None:
         """Samples, aimed at an infoset."""
@@ -233,6 +245,7 @@ class GrowingOOSBot(pyspiel.Bot):
             config=self._config,
             seed=int(self._random.integers(2**31)),
             target=target,
+            alone=True,
         )
         solver.run(self._iterations)
         for p in range(2):

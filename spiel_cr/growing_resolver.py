@@ -38,10 +38,8 @@ __all__ = ["GrowingResolver", "GrowingStatistics"]
 # A subgame that fits no room loses this share of its histories, so many times.
 _SHRINK = 0.7
 _MOST_SHRINKS = 12
-# A part that begins anew has room for so many histories for each of its roots.
-_ROOM_OF_A_ROOT = 64
-# However little time is left, a part has so many histories and roots, if N allows.
-_LEAST, _LEAST_ROOTS = 1000, 4
+# However little time is left, a part has so many histories, if N allows.
+_LEAST = 1000
 # Programs are chosen as for moves under a clock: these run shortly.
 _SHORT_RUN = 1
 
@@ -54,6 +52,8 @@ class GrowingStatistics:
       inside: subgames resolved with a gadget.
       beyond: decisions where it began anew from what it thought possible.
       between: decisions that an earlier solve of the match, or before it, answered.
+      stale: decisions that should have been solved and could not be: answered by what
+        an older part said, if only that all actions are alike.
       lost: decisions where it had no idea and played all actions alike.
       shrunk: times that a part had to be made smaller to fit a room.
       most_histories: of any part.
@@ -62,6 +62,7 @@ class GrowingStatistics:
     inside: int = 0
     beyond: int = 0
     between: int = 0
+    stale: int = 0
     lost: int = 0
     shrunk: int = 0
     most_histories: int = 0
@@ -206,7 +207,8 @@ class GrowingResolver:
             self.counts.between += 1
             return
         match.belief = here.belief(infoset, self.growing.mix)
-        self._begin_anew(match, match.belief, deadline)
+        if not self._begin_anew(match, match.belief, deadline):
+            self.counts.stale += 1
 
     def _looked_far(
         self, here: Situation, infoset: int, deadline: float | None
@@ -238,19 +240,20 @@ class GrowingResolver:
 
     def _begin_anew(
         self, match: GrowingMatch, belief: Belief, deadline: float | None
-    ) -> None:
-        """A new part from what the player thinks possible, solved."""
+    ) -> bool:
+        """A new part from what the player thinks possible, solved; False: it cannot."""
         before = match.situation
-        # Some histories for each root.
-        most = max(_LEAST_ROOTS, self._affordable(deadline) // _ROOM_OF_A_ROOT)
-        nodes, weights = growing_belief.keep_some(
-            *belief, min(self.growing.beliefs, most), self._random
+        most = growing_belief.most_roots(
+            self.growing.beliefs, self._affordable(deadline)
         )
+        nodes, weights = growing_belief.keep_some(*belief, most, self._random)
         tree = before.growing.rooted(nodes, weights)
         after = self._settle(tree, before, deadline, None)
-        if after is not None:
-            self.counts.beyond += 1
-            match.situation = after
+        if after is None:
+            return False
+        self.counts.beyond += 1
+        match.situation = after
+        return True
 
     def _settle(
         self,

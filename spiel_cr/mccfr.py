@@ -13,9 +13,8 @@ minimization (VR-MCCFR) for extensive form games using baselines"; Lisý et al. 
 information games".
 """
 
-import functools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -198,8 +197,7 @@ def step(
     )
 
 
-@functools.partial(jax.jit, static_argnames=("plan", "config"))
-def _run(
+def _iterate(
     problem: Problem,
     state: MCCFRState,
     iterations: jax.Array,
@@ -212,9 +210,23 @@ def _run(
     )
 
 
+def _program() -> Any:
+    """A jitted function with a cache of its own; programs go when it goes."""
+
+    def run(*arguments: Any, **options: Any) -> MCCFRState:
+        return _iterate(*arguments, **options)
+
+    return jax.jit(run, static_argnames=("plan", "config"))
+
+
+_run = _program()
+# For each solver that had a program alone, how many that were.
+_alone: list[int] = []
+
+
 def programs() -> int:
     """How many programs this process has compiled for sampled solvers."""
-    return int(_run._cache_size())  # type: ignore[attr-defined]
+    return int(_run._cache_size()) + sum(_alone)
 
 
 def make_solver(
@@ -255,6 +267,7 @@ def make_targeted_solver(
     seed: int = 0,
     target: np.ndarray | None = None,
     branch: np.ndarray | None = None,
+    alone: bool = False,
 ) -> tuple[driver.Solver, Callable[..., None]]:
     """As `make_solver`, and a function that moves the target between iterations.
 
@@ -265,6 +278,8 @@ def make_targeted_solver(
 
     Args:
       tree, config, dtype, seed, branch: as for `make_solver`.
+      alone: compile a program for this solver only, which goes when the solver goes:
+        for games that are met once. Else programs stay as long as the process.
       target: the first target; None: the whole game.
 
     Returns:
@@ -275,7 +290,7 @@ def make_targeted_solver(
     """
     if target is None:
         target = np.ones(len(tree.histories), bool)
-    return _make(tree, config, dtype, seed, target, branch)
+    return _make(tree, config, dtype, seed, target, branch, alone=alone)
 
 
 def _make(
@@ -286,11 +301,11 @@ def _make(
     target: np.ndarray | None,
     branch: np.ndarray | None,
     buckets: buckets_lib.Labels = (None, None),
+    alone: bool = False,
 ) -> tuple[driver.Solver, Callable[..., None]]:
     samples, plan = sampling.build(tree, target=target, branch=branch)
-    holder = [
-        make_problem(tree.form, samples, plan, config, dtype=dtype, buckets=buckets)
-    ]
+    options: dict[str, Any] = {"config": config, "dtype": dtype, "buckets": buckets}
+    holder = [make_problem(tree.form, samples, plan, **options)]
     everywhere = np.ones(len(tree.histories), bool)
 
     def aim(target: np.ndarray | None, emphasis: float = 1.0) -> None:
@@ -306,15 +321,8 @@ def _make(
                 emphasis=jnp.asarray(emphasis, kind),
             )
 
-    solver = solver_of(
-        tree.form,
-        lambda: holder[0],
-        plan,
-        config=config,
-        dtype=dtype,
-        seed=seed,
-        buckets=buckets,
-    )
+    options.update(seed=seed, alone=alone)
+    solver = solver_of(tree.form, lambda: holder[0], plan, **options)
     return solver, aim
 
 
@@ -356,6 +364,7 @@ def solver_of(
     dtype: np.typing.DTypeLike,
     seed: int,
     buckets: buckets_lib.Labels = (None, None),
+    alone: bool = False,
 ) -> driver.Solver:
     """A solver for a problem that may be exchanged for another of equal shapes.
 
@@ -367,15 +376,17 @@ def solver_of(
       dtype: of the problem's arrays.
       seed: of all random numbers.
       buckets: those of the problem.
+      alone: as for `make_targeted_solver`.
     """
     dtype = algorithm_lib.check_dtype(dtype)
+    run = _program() if alone else _run
 
     def advance(state: MCCFRState, iterations: int) -> MCCFRState:
         count = jnp.asarray(iterations, jnp.int32)
-        return _run(problem(), state, count, plan=plan, config=config)
+        return run(problem(), state, count, plan=plan, config=config)
 
     host = jax.tree.map(np.asarray, problem())
-    return driver.Solver(
+    solver = driver.Solver(
         form,
         init(host, plan, config, seed=seed),
         advance,
@@ -384,3 +395,6 @@ def solver_of(
         weighs_reach=config.averaging == "exact",
         buckets=buckets,
     )
+    if alone:
+        _alone.append(int(run._cache_size()))
+    return solver

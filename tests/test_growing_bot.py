@@ -1,8 +1,10 @@
 """Players in games that are never whole: what they share with others, what they see."""
 
 import functools
+import gc
 
 import games
+import jax.extend.backend
 import numpy as np
 import pyspiel
 import pytest
@@ -245,6 +247,45 @@ def test_outcome_sampling_in_a_part(player):
             assert bot._match.situation.find(seen) >= 0
         state.apply_action(int(action))
     assert bot.statistics.moves == 4 and bot.statistics.solves >= 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("room", [300, 3000])
+def test_outcome_sampling_in_a_game_that_cannot_be_compiled(room):
+    """phantom_ttt, beyond the part too: it plays what it found, and forgets programs.
+
+    Where it has no idea it would play all actions alike, exactly.
+    """
+    bot = make_oos("phantom_ttt", 0, room)
+    state = pyspiel.load_game("phantom_ttt").new_initial_state()
+    rng = np.random.default_rng(0)
+    before, asked = None, 0
+    while not state.is_terminal():
+        action = rng.choice(state.legal_actions())
+        if state.current_player() == 0:
+            policy = bot.get_policy(state)
+            assert_policy(policy, state)
+            if len(policy) > 2:
+                assert len({round(odds, 6) for _, odds in policy}) > 1
+            asked += 1
+            gc.collect()
+            programs = len(jax.extend.backend.get_backend().live_executables())
+            # Each move compiles one; what moves have in common is compiled once.
+            assert before is None or programs <= before + (asked < 4)
+            before = programs
+        state.apply_action(int(action))
+    assert asked > 3 and bot.statistics.programs_compiled == asked
+    assert bot.counts.inside + bot.counts.beyond == asked
+    assert bot.counts.beyond > 0 and bot.counts.lost == 0
+    assert bot.counts.most_histories <= room
+
+
+def test_so_many_roots_that_there_is_room_below():
+    assert growing_belief.most_roots(1000, 300) == 4
+    assert growing_belief.most_roots(1000, 3000) == 46
+    assert growing_belief.most_roots(1000, 10**6) == 1000
+    assert growing_belief.most_roots(2, 10**6) == 4
+    assert [growing_belief.most_roots(1000, n) for n in (2, 3, 5)] == [1, 2, 4]
 
 
 # Beliefs.
