@@ -254,7 +254,12 @@ def save(
       tree: the compiled game.
       strings: also keep information-state strings; not needed where an expansion makes
         them.
+
+    Raises:
+      ValueError: the game was compiled in part.
     """
+    if tree.edge is not None:
+        raise ValueError(f"{tree.game} was compiled in part; files hold whole games")
     path.parent.mkdir(parents=True, exist_ok=True)
     arrays = _to_arrays(tree, strings)
     mine = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(8)}{_PART}")

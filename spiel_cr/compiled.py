@@ -119,6 +119,9 @@ class CompiledGame:
       edge: bool [N], the histories at which a game that was compiled in part ends
         though the game itself goes on: TERMINAL here, with a leaf value as utility
         (see `growing.py`); None: all of the game is there.
+      rooted: it is a part that begins with a move of chance that is not the game's own
+        (see `growing.GrowingTree.rooted`), so that paths are none of the game; `edge`
+        is not None then.
     """
 
     game: pyspiel.Game
@@ -126,6 +129,7 @@ class CompiledGame:
     infosets: tuple[Infosets, Infosets]
     form: sequence_form.SequenceForm
     edge: np.ndarray | None = None
+    rooted: bool = False
 
     @property
     def num_terminals(self) -> int:

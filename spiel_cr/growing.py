@@ -7,14 +7,20 @@ room goes to what lies below these. The compiled part is an ordinary `CompiledGa
 """
 
 import dataclasses
-import time
 from typing import NamedTuple
 
 import numpy as np
 import pyspiel
 
-from spiel_cr import compiled, expansion, information, loading, numbering
-from spiel_cr.growing_rows import Rows
+from spiel_cr import (
+    compiled,
+    expansion,
+    growing_expand,
+    information,
+    loading,
+    numbering,
+)
+from spiel_cr.growing_rows import Ids, Rows
 from spiel_cr.growing_source import ArraySource, EdgeValue, Nodes, Source, parse_edge
 from spiel_cr.growing_states import StateSource
 
@@ -27,7 +33,8 @@ class Part(NamedTuple):
     Attributes:
       tree: the part as a compiled game; `tree.edge` tells where it ends before the game
         does.
-      ids: int64 [N], the lasting number of each history.
+      ids: int64 [N], the lasting number of each history; no other history has it, in
+        any tree made of the same one.
       labels: for each player int32 [I], a number for each infoset that lasts as long as
         the growing tree and all that was made of it.
     """
@@ -41,8 +48,8 @@ class GrowingTree:
     """A part of a game tree, of at most `max_histories` histories.
 
     Histories have ids, which they keep while the tree grows, and in trees made of it by
-    `focus`. Infosets are whole as far as their histories are there: `grow` expands all
-    histories of an infoset on one level, or none of them.
+    `focus`. Infosets are whole as far as their histories are there: of those of an
+    infoset on one level `grow` and `truncate` leave all expanded, or none of them.
 
     Attributes:
       game: the sequential game.
@@ -89,15 +96,15 @@ class GrowingTree:
         self._rules = rules
         # Whether it begins with a move of chance that is not the game's own.
         self._rooted = False
-        self._rows = Rows(max_histories, 0)
+        self._rows = Rows(max_histories, Ids())
         self._rows.append(source.root(), np.full(1, -1))
-        self._least = 1
+        self._rows.marks = [1]
 
     def _with(self, rows: Rows, *, rooted: bool) -> "GrowingTree":
         """Another tree of the same game."""
         tree = object.__new__(GrowingTree)
         vars(tree).update(vars(self))
-        tree._rows, tree._rooted, tree._least = rows, rooted, rows.used
+        tree._rows, tree._rooted = rows, rooted
         return tree
 
     def __len__(self) -> int:
@@ -105,9 +112,10 @@ class GrowingTree:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is left to expand, and nothing was dropped."""
+        """Whether all of the game is there: none is left to expand, or dropped."""
         return (
-            not len(self._rows.frontier())
+            not self._rooted
+            and not len(self._rows.frontier())
             and not self._rows.stub[: self._rows.used].any()
         )
 
@@ -154,8 +162,11 @@ class GrowingTree:
     ) -> bool:
         """Expands histories, all those of an infoset on one level or none.
 
+        With `best_first`, histories of an infoset that are found late are expanded at
+        once where earlier ones were; what there is no room for in that way is left.
+
         Args:
-          most: histories to have at most; None: `max_histories`.
+          most: histories to have at most, at least 1; None: `max_histories`.
           best_first: always expand what is reached most; else whole levels as long as
             they fit, and of the next one what is reached most.
           reach: float64 [len(self)], priorities of the histories in the order of ids;
@@ -166,27 +177,22 @@ class GrowingTree:
 
         Returns:
           Whether there is nothing left to expand.
+
+        Raises:
+          ValueError: a bad number of histories.
         """
-        limit = min(most or self.max_histories, self.max_histories)
+        if most is None:
+            most = self.max_histories
+        if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+            raise ValueError(f"most={most!r} must be a whole number from 1 up, or None")
+        limit = min(most, self.max_histories)
         if reach is not None:
             self._rows.reach[: self._rows.used] = reach
-        begun = False
-        while len(frontier := self._rows.frontier()):
-            if not best_first:
-                depth = self._rows.depth[frontier]
-                frontier = frontier[depth == depth.min()]
-            room = limit - self._rows.used
-            chosen = self._rows.choose(frontier, room, best_first=best_first)
-            for rows in chosen:
-                late = deadline is not None and time.perf_counter() > deadline
-                if begun and late:
-                    return False
-                self._expand(rows)
-                begun = True
-            done = sum(map(len, chosen))
-            if not done or (not best_first and done < len(frontier)):
-                return False
-        return True
+        return growing_expand.expand(
+            *(self._rows, self.source, limit),
+            best_first=best_first,
+            deadline=deadline,
+        )
 
     def focus(
         self, ids: np.ndarray, *, bare: bool = False, worth: np.ndarray | None = None
@@ -199,12 +205,14 @@ class GrowingTree:
 
         Args:
           ids: int64 [n], histories.
-          bare: also give up what comes after them, to be expanded anew.
+          bare: also give up what comes after them, to be expanded anew; then none of
+            them may come after another.
           worth: float64 [len(self)], player 0's utility of each history, in the order
             of ids, for what stubs are worth instead.
 
         Raises:
           KeyError: a history that is not in this tree.
+          ValueError: with `bare`, one of them comes after another.
         """
         rows, used = self.rows(ids), self._rows.used
         parent, depth = self._rows.parent[:used], self._rows.depth[:used]
@@ -218,6 +226,11 @@ class GrowingTree:
                 inside[level] |= inside[parent[level]]
         for level in reversed(levels):
             above[parent[level[inside[level] | above[level]]]] = True
+        if bare and (above & inside).any():
+            raise ValueError(
+                "ids: with bare=True no history may come after another one, which "
+                "gives up what comes after it; leave it out"
+            )
         above &= ~inside
         siblings = np.append(False, above[parent[1:]])
         kept = np.flatnonzero(inside | above | siblings)
@@ -236,7 +249,7 @@ class GrowingTree:
 
         What a tree made by `focus` or `rooted` began with stays.
         """
-        self._rows.truncate(max(most, self._least))
+        self._rows.truncate(most)
 
     def rooted(self, nodes: Nodes, weights: np.ndarray) -> "GrowingTree":
         """A tree that begins with a move of chance to one of some histories.
@@ -256,7 +269,7 @@ class GrowingTree:
             )
         if weights.shape != (count,) or not (weights >= 0).all() or not weights.sum():
             raise ValueError("weights must be numbers from 0 up, one for each history")
-        rows = Rows(self.max_histories, self._rows.next_id)
+        rows = Rows(self.max_histories, self._rows.ids)
         chance = nodes._replace(
             handles=nodes.handles[:1],
             action=np.full(1, -1, np.int32),
@@ -272,6 +285,7 @@ class GrowingTree:
         actions = np.arange(count, dtype=np.int32)
         below = nodes._replace(action=actions, factor=weights / weights.sum())
         rows.append(below, np.zeros(count, np.int64))
+        rows.marks = [rows.used]
         return self._with(rows, rooted=True)
 
     def compile(self) -> Part:
@@ -323,22 +337,13 @@ class GrowingTree:
                 *(self.game, histories, numbered.players),
                 strings=(strings[0], strings[1]),
             )
-        if edge.any():
-            tree = dataclasses.replace(tree, edge=edge[order])
+        if edge.any() or self._rooted:
+            tree = dataclasses.replace(tree, edge=edge[order], rooted=self._rooted)
         labels = [
             known[numbers.order]
             for known, numbers in zip(lasting, numbered.players, strict=True)
         ]
         return Part(tree, self._rows.id[order], (labels[0], labels[1]))
-
-    def _expand(self, rows: np.ndarray) -> None:
-        """Adds the children of some rows."""
-        nodes, where = self.source.children(
-            self._rows.states(rows), self._rows.player[rows]
-        )
-        counts = np.bincount(where, minlength=len(rows))
-        self._rows.first[rows] = self._rows.used + np.cumsum(counts) - counts
-        self._rows.append(nodes, rows[where])
 
     def _edge(self) -> tuple[np.ndarray, np.ndarray]:
         """bool, which rows are the edge; float64, the utility of each row."""

@@ -5,21 +5,38 @@ import numpy as np
 from spiel_cr import numbering
 from spiel_cr.growing_source import Nodes
 
-__all__ = ["Rows"]
+__all__ = ["Ids", "Rows"]
 
 # Histories expanded between two looks at the clock.
 _CHUNK = 1 << 13
+# Room that columns have at first; it doubles as they fill.
+_FIRST_ROOM = 1 << 10
+
+
+class Ids:
+    """Numbers for histories, shared by trees that are made of each other."""
+
+    def __init__(self) -> None:
+        self._next = 0
+
+    def take(self, count: int) -> np.ndarray:
+        """int64 [count], numbers that nobody was given."""
+        self._next += count
+        return np.arange(self._next - count, self._next)
 
 
 class Rows:
     """Histories in the order in which they were found: parents before children.
 
-    The children of one are contiguous. All columns have room for `room` histories and
-    hold `used`.
+    The children of one are contiguous. Columns hold `used` histories, at most `room`,
+    and are longer than that.
 
     Attributes:
+      room: how many histories there may be.
       used: how many there are.
-      next_id: what the next one will be called.
+      ids: where their numbers come from.
+      marks: how many there were whenever all infosets were whole on each level:
+        ascending; the first is what there was at the beginning.
       id: int64, numbers that stay when others are dropped; ascending.
       parent: int32, -1 at the root.
       action: int32, -1 at the root.
@@ -36,11 +53,13 @@ class Rows:
       handles: the states; None: there are none yet.
     """
 
-    def __init__(self, room: int, next_id: int) -> None:
+    def __init__(self, room: int, ids: Ids) -> None:
         """No histories yet."""
         self.room = room
         self.used = 0
-        self.next_id = next_id
+        self.ids = ids
+        self.marks: list[int] = []
+        room = min(room, _FIRST_ROOM)
         self.id = np.empty(room, np.int64)
         self.parent = np.empty(room, np.int32)
         self.action = np.empty(room, np.int32)
@@ -69,11 +88,12 @@ class Rows:
             raise AssertionError("more children than there are legal actions")
         here = slice(self.used, self.used + count)
         if self.handles is None:
-            shape = (self.room, *nodes.handles.shape[1:])
+            shape = (len(self.id), *nodes.handles.shape[1:])
             self.handles = np.empty(shape, nodes.handles.dtype)
+        self._lengthen(self.used + count)
+        assert self.handles is not None
         self.handles[here] = nodes.handles
-        self.id[here] = self.next_id + np.arange(count)
-        self.next_id += count
+        self.id[here] = self.ids.take(count)
         self.parent[here] = parent
         self.action[here] = nodes.action
         self.player[here] = nodes.player
@@ -99,14 +119,16 @@ class Rows:
 
         What is kept of a family is all of it or nothing.
         """
-        copy, count = Rows(self.room, self.next_id), len(kept)
+        copy, count = Rows(self.room, self.ids), len(kept)
+        copy._lengthen(count)
         for name, column in vars(copy).items():
             if isinstance(column, np.ndarray):
                 column[:count] = getattr(self, name)[kept]
         assert self.handles is not None
-        copy.handles = np.empty_like(self.handles)
+        shape = (len(copy.id), *self.handles.shape[1:])
+        copy.handles = np.empty(shape, self.handles.dtype)
         copy.handles[:count] = self.handles[kept]
-        copy.used = count
+        copy.used, copy.marks = count, [count]
         place = np.full(self.used, -1, np.int32)
         place[kept] = np.arange(count, dtype=np.int32)
         for column in (copy.parent, copy.first):
@@ -115,16 +137,67 @@ class Rows:
         return copy
 
     def truncate(self, most: int) -> None:
-        """Takes back the last expansions, until at most so many rows are left."""
-        first = self.first[: self.used]
-        starts = np.append(np.sort(first[first >= 0]), self.used)
-        left = int(starts[np.searchsorted(starts, most, side="right") - 1])
+        """Takes the last expansions back until at most so many rows are left.
+
+        Infosets stay whole, and what there was at the beginning stays.
+        """
+        while len(self.marks) > 1 and self.marks[-1] > most:
+            self.marks.pop()
+        self.cut(self.marks[-1])
+
+    def cut(self, left: int) -> None:
+        """Takes back all but the first rows; no family may be cut in two."""
         assert self.handles is not None
         if self.handles.dtype == object:
             self.handles[left : self.used] = None
         self.used = left
-        first = first[:left]
+        first = self.first[:left]
         first[first >= left] = -1
+
+    def codes(self, rows: np.ndarray, *, levels: bool = False) -> np.ndarray:
+        """int64 [n], equal exactly within infosets, or within those on one level.
+
+        A chance node stands alone.
+        """
+        code = self.label[rows].astype(np.int64) * 2 + self.player[rows]
+        if levels:
+            code = code << 20 | self.depth[rows]
+        draws = self.player[rows] == numbering.CHANCE
+        code[draws] = -1 - rows[draws]
+        return code
+
+    def ends(self, rows: np.ndarray) -> np.ndarray:
+        """int64, how many rows there will be after each infoset, if these expand."""
+        last = np.flatnonzero(np.diff(self.codes(rows), append=np.iinfo(np.int64).max))
+        return self.used + np.cumsum(self.legal[rows], dtype=np.int64)[last]
+
+    def halves(self, rows: np.ndarray) -> list[np.ndarray]:
+        """Rows in two parts, between infosets; all of them if that is one infoset."""
+        cuts = np.flatnonzero(np.diff(self.codes(rows))) + 1
+        return np.split(rows, cuts[len(cuts) // 2 :][:1])
+
+    def obliged(self, since: int, expanded: np.ndarray) -> np.ndarray:
+        """int64, new rows to be expanded since others of their infosets are.
+
+        Args:
+          since: the first new row.
+          expanded: codes, by level, of what is expanded.
+        """
+        new = np.arange(since, self.used)
+        new = new[(self.legal[new] > 0) & (self.player[new] >= 0)]
+        return new[np.isin(self.codes(new, levels=True), expanded)]
+
+    def _lengthen(self, count: int) -> None:
+        """Makes columns long enough for so many rows."""
+        length = len(self.id)
+        if count <= length:
+            return
+        length = min(self.room, max(count, 2 * length))
+        for name, column in vars(self).items():
+            if isinstance(column, np.ndarray):
+                longer = np.zeros((length, *column.shape[1:]), column.dtype)
+                longer[: self.used] = column[: self.used]
+                setattr(self, name, longer)
 
     def frontier(self) -> np.ndarray:
         """int64, rows that can be expanded."""
@@ -145,10 +218,7 @@ class Rows:
           best_first: take only those that are reached half as often as the first one,
             or more.
         """
-        code = self.label[frontier].astype(np.int64) * 2 + self.player[frontier]
-        draws = self.player[frontier] == numbering.CHANCE
-        code[draws] = -1 - frontier[draws]
-        _, group = np.unique(code, return_inverse=True)
+        _, group = np.unique(self.codes(frontier), return_inverse=True)
         cost = np.bincount(group, weights=self.legal[frontier]).astype(np.int64)
         reach = np.bincount(group, weights=self.reach[frontier])
         order = np.argsort(-reach, kind="stable")

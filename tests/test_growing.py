@@ -2,13 +2,22 @@
 
 import dataclasses
 import functools
+import pathlib
+import tracemalloc
 
 import numpy as np
 import pyspiel
 import pytest
 
 import game_defs  # noqa: F401  registers the games
-from spiel_cr import growing, growing_source, policy, solving
+from spiel_cr import (
+    buckets,
+    compile_cache,
+    growing,
+    growing_source,
+    policy,
+    solving,
+)
 from spiel_cr import tree as tree_lib
 from spiel_cr.growing_states import StateSource
 
@@ -240,6 +249,50 @@ def test_what_solvers_do_with_a_part():
     assert values[0] == pytest.approx(values[1], abs=1e-2)
 
 
+def split_infosets(part):
+    """How many infosets have histories on one level of which some are the edge."""
+    complete, seen = paths(whole(LEDUC)), {}
+    for path, (_, _, edge, _) in paths(part).items():
+        player, _, _, key = complete[path]
+        if player >= 0:
+            seen.setdefault((len(path), player, key), set()).add(edge)
+    return sum(len(both) == 2 for both in seen.values())
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize("room", [60, 100, 200, 300, 500])
+def test_best_first_leaves_infosets_whole(room, vectorised):
+    """In one go or in steps, levels between; and most of the room is used."""
+    for steps in ([room], range(20, room + 1, 40), [20, room // 2, room]):
+        grown = growing.GrowingTree(LEDUC, room, vectorised=vectorised)
+        for number, most in enumerate(steps):
+            grown.grow(most, best_first=number % 3 != 1)
+            assert split_infosets(grown.compile().tree) == 0
+            assert len(grown) <= most
+        grown.grow(best_first=True)
+        part = grown.compile().tree
+        assert split_infosets(part) == 0
+        assert 0.7 * room < len(part.histories) <= room
+        # It goes deeper than levels of the same size would.
+        levels = growing.GrowingTree(LEDUC, room, vectorised=vectorised)
+        levels.grow()
+        assert part.max_depth >= levels.compile().tree.max_depth
+
+
+@pytest.mark.parametrize("best_first", [False, True])
+def test_taking_back_leaves_infosets_whole(best_first):
+    grown = growing.GrowingTree(LEDUC, 895)
+    grown.grow(800, best_first=best_first)
+    for most in (600, 333, 203, 175, 155, 60):
+        grown.truncate(most)
+        assert 0 < len(grown) <= most
+        assert split_infosets(grown.compile().tree) == 0
+    grown.truncate(0)
+    assert len(grown) == 1
+    grown.grow()
+    assert_same(grown.compile().tree, whole(LEDUC))
+
+
 # Growing best-first and focusing.
 
 
@@ -338,7 +391,7 @@ def test_a_tree_of_several_roots():
     tree = grown.rooted(nodes, np.array([3.0, 1.0]))
     tree.grow()
     small = tree.compile().tree
-    assert small.edge is None
+    assert small.rooted and not small.edge.any() and not tree.is_whole
     assert small.histories.player[0] == tree_lib.CHANCE
     np.testing.assert_array_equal(small.histories.chance[1:3], [0.75, 0.25])
     assert set(small.infosets[0].keys) <= set(part.tree.infosets[0].keys)
@@ -362,6 +415,82 @@ def test_the_last_expansions_are_taken_back():
     )
     grown.grow()
     assert_same(grown.compile().tree, whole(LEDUC))
+
+
+def test_ids_are_one_history_in_all_trees():
+    """Of trees made of the same one, too, whichever is grown first."""
+    grown = growing.GrowingTree(LEDUC, 895)
+    grown.grow(100)
+    part = grown.compile()
+    frontier = part.ids[part.tree.edge]
+    trees = [grown.focus(frontier[:9]), grown.focus(frontier[9:18]), grown]
+    trees.append(grown.rooted(grown.nodes(frontier[:2]), np.ones(2)))
+    histories, shared = {}, 0
+    for number, tree in enumerate(trees):
+        tree.grow(300)
+        compiled = tree.compile()
+        for id_, path in zip(compiled.ids.tolist(), paths(compiled.tree), strict=True):
+            # Paths of the last one begin with a move that is not the game's.
+            path = ("rooted", *path) if number == 3 else path
+            shared += id_ in histories
+            assert histories.setdefault(id_, path) == path
+    assert shared > 30
+    assert set(trees[0].compile().ids) != set(trees[1].compile().ids)
+
+
+def test_a_part_that_begins_elsewhere_is_never_the_game():
+    """Nobody takes it for that, though nothing of what comes after is missing."""
+    grown = growing.GrowingTree("kuhn_poker", 59)
+    tree = grown.rooted(grown.nodes(np.zeros(1, np.int64)), np.ones(1))
+    tree.grow()
+    assert not tree.can_grow and not tree.is_whole
+    part = tree.compile().tree
+    assert part.rooted and not part.edge.any()
+    result = solving.solve(part, "cfr+", 5)
+    for act in (result.average_policy, lambda: result.save("never.npz")):
+        with pytest.raises(ValueError, match="in part"):
+            act()
+    with pytest.raises(ValueError, match="begins"):
+        buckets.labels_of(part, imperfect_recall=True)
+    with pytest.raises(ValueError, match="in part"):
+        compile_cache.save(pathlib.Path("never.npz"), {}, part, strings=True)
+    # Names of infosets are the game's own.
+    names = set(whole("kuhn_poker").infosets[0].keys)
+    labels = buckets.labels_of(part, (dict.fromkeys(names, 0), None))
+    assert set(part.infosets[0].keys) == names
+    assert labels[0] is not None
+
+
+def test_bare_focus_on_a_history_and_what_comes_after():
+    grown = growing.GrowingTree("kuhn_poker", 58)
+    grown.grow()
+    part = grown.compile()
+    deep = int(np.flatnonzero(part.tree.histories.player >= 0)[-1])
+    family = part.ids[[int(part.tree.histories.parent[deep]), deep]]
+    grown.rows(grown.focus(family).compile().ids)
+    with pytest.raises(ValueError, match="bare"):
+        grown.focus(family, bare=True)
+
+
+@pytest.mark.parametrize("most", [0, -5, 2.5, True])
+def test_bad_numbers_of_histories_are_refused(most):
+    grown = growing.GrowingTree("kuhn_poker", 58)
+    with pytest.raises(ValueError, match="most="):
+        grown.grow(most)
+    assert len(grown) == 1
+
+
+def test_room_that_is_not_used_takes_no_memory():
+    tracemalloc.start()
+    try:
+        grown = growing.GrowingTree("kuhn_poker", 10**8)
+        grown.grow()
+        smaller = grown.focus(grown.compile().ids[-1:])
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert grown.is_whole and len(grown) == 58 and len(smaller) < 58
+    assert peak < 20e6
 
 
 @pytest.mark.slow
