@@ -5,6 +5,7 @@ Run `python -m benchmarks.growing --help`. docs/growing.md has the tables.
 
 import argparse
 import concurrent.futures
+import itertools
 import json
 import math
 import multiprocessing
@@ -31,7 +32,16 @@ from spiel_cr.growing_source import Rollouts
 from spiel_cr.growing_states import StateSource
 from spiel_cr.resolver_config import ResolvingConfig
 
-__all__ = ["GAMES", "MARKS", "OPPONENTS", "Worlds", "main", "markdown", "measure"]
+__all__ = [
+    "GAMES",
+    "MARKS",
+    "OPPONENTS",
+    "PLAYERS",
+    "Worlds",
+    "main",
+    "markdown",
+    "measure",
+]
 
 # Names in tables, and the OpenSpiel strings.
 GAMES = {
@@ -39,10 +49,14 @@ GAMES = {
     "II-goofspiel, 7 cards": "python_ii_goofspiel(num_cards=7)",
 }
 OPPONENTS = {"ismcts": "OpenSpiel's ISMCTSBot", "uniform": "uniform random"}
+# Who is measured, by the name that `--players` takes.
+PLAYERS = {"resolving": "resolving", "oos": "outcome sampling"}
 MARKS = document.Marks("<!-- growing tables: begin -->", "<!-- growing tables: end -->")
 
 # Histories that the ISMCTSBot's samples are drawn from.
 _WORLDS = 2000
+# How a player came to its answers, see `growing_resolver.GrowingStatistics`.
+_WAYS = "inside", "beyond", "between", "stale", "lost"
 # Of a normal distribution, for intervals of 95 %.
 _Z = 1.96
 
@@ -65,15 +79,15 @@ def main(arguments: Sequence[str] | None = None, *, run: Run | None = None) -> i
     out.parent.mkdir(parents=True, exist_ok=True)
     rows: list[Row] = []
     with out.open("w") as file:
-        for name in options.games:
-            for opponent in options.opponents:
-                plan = options.max_histories, options.move_ms, options.matches
-                game = GAMES.get(name, name)
-                row = run(measure, name, game, opponent, *plan, options.seed)
-                rows.append({**facts, **row})
-                print(json.dumps(rows[-1]), file=file, flush=True)
-                words = f"{name} against {opponent}: mean return {row['mean']:+.3f}"
-                print(words, file=sys.stderr, flush=True)
+        plan = options.max_histories, options.move_ms, options.matches, options.seed
+        every = itertools.product(options.games, options.players, options.opponents)
+        for name, player, opponent in every:
+            game, batches = GAMES.get(name, name), options.iterations
+            row = run(measure, name, game, player, opponent, *plan, batches)
+            rows.append({**facts, **row})
+            print(json.dumps(rows[-1]), file=file, flush=True)
+            words = f"{name}: {player} against {opponent}: mean {row['mean']:+.3f}"
+            print(words, file=sys.stderr, flush=True)
     text = markdown(rows)
     print(text)
     if options.markdown:
@@ -98,6 +112,20 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--opponents", nargs="+", choices=list(OPPONENTS), default=list(OPPONENTS)
     )
     parser.add_argument(
+        "--players",
+        nargs="+",
+        choices=list(PLAYERS),
+        default=["resolving"],
+        help="who is measured (default: resolving)",
+    )
+    parser.add_argument(
+        "--iterations",
+        type=int,
+        default=20,
+        help="batches a move of outcome sampling, which has no clock "
+        "(default %(default)s)",
+    )
+    parser.add_argument(
         "--matches",
         type=int,
         default=200,
@@ -120,6 +148,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     document.add_option(parser, MARKS)
     options = parser.parse_args(arguments)
+    if options.iterations < 1:
+        parser.error("--iterations must be at least 1")
     if options.matches < 2:
         parser.error("--matches must be at least 2, one for each seat")
     return options
@@ -211,30 +241,36 @@ class _Playout:
 def measure(
     name: str,
     game: str,
+    player: str,
     opponent: str,
     max_histories: int,
     move_ms: float,
     count: int,
     seed: int,
+    iterations: int,
 ) -> Row:
     """Plays matches.
 
     Args:
       name: for tables.
       game: OpenSpiel string.
+      player: of `PLAYERS`.
       opponent: of `OPPONENTS`.
       max_histories: of the growing part.
       move_ms: milliseconds of a move.
       count: matches, seats in turn.
       seed: of everything.
+      iterations: batches a move of outcome sampling.
+
+    Raises:
+      ValueError: a bot failed, or the opponent chose what it may not.
     """
     loaded = spiel_cr.load_game(game)
     start = memory.peak_bytes()
-    config, growing = ResolvingConfig(move_ms=move_ms), GrowingConfig(max_histories)
     begun = time.perf_counter()
     ours = [
-        growing_bot.GrowingResolvingBot(game, p, config, growing=growing, seed=seed)
-        for p in range(2)
+        _player(player, game, seat, max_histories, move_ms, iterations, seed)
+        for seat in range(2)
     ]
     made = time.perf_counter() - begun
     other, simulations = _opponent(opponent, loaded, move_ms, seed)
@@ -249,22 +285,31 @@ def measure(
         with matches.count_programs() as (compiled, observer):
             try:
                 match = matches.play_match(loaded, pair, rng, observers=[observer])
-            except ValueError:
+            except matches.IllegalMoveError as error:
+                if error.player != seat:
+                    raise
                 illegal += 1
                 continue
         programs += sum(compiled)
         returns[seat].append(match.returns[seat])
         spent[0].extend(match.seconds[seat])
         spent[1].extend(match.seconds[1 - seat])
+    if min(map(len, returns)) < 1:
+        raise ValueError(
+            f"{game}: illegal moves ended {illegal} of {count} matches of {player} "
+            f"against {opponent}; none is left for one of the seats"
+        )
     every = np.array(returns[0] + returns[1])
     counts = [vars(bot.counts) for bot in ours]
     return {
         "name": name,
         "game": game,
+        "player": player,
         "opponent": opponent,
         "simulations": simulations,
         "max_histories": max_histories,
         "move_ms": move_ms,
+        "iterations": iterations if player == "oos" else None,
         "matches": len(every),
         "mean": float(every.mean()),
         "interval": _Z * float(every.std(ddof=1)) / math.sqrt(len(every)),
@@ -272,16 +317,16 @@ def measure(
         "drawn": float((every == 0).mean()),
         "by_seat": [statistics.fmean(seat) for seat in returns],
         "moves": sum(bot.statistics.moves for bot in ours),
-        "late_moves": sum(bot.statistics.late_moves for bot in ours),
-        "max_ms": max(bot.statistics.max_ms for bot in ours),
+        # Outcome sampling has no clock.
+        "late_moves": None
+        if player == "oos"
+        else sum(bot.statistics.late_moves for bot in ours),
+        "max_ms": 1000 * max(spent[0]),
         "mean_ms": 1000 * statistics.fmean(spent[0]),
         "opponent_ms": 1000 * statistics.fmean(spent[1]),
         "illegal_moves": illegal,
         "programs_compiled": programs,
-        "counts": {
-            key: counts[0][key] + counts[1][key]
-            for key in ("inside", "beyond", "between", "lost", "shrunk")
-        },
+        "counts": {key: counts[0][key] + counts[1][key] for key in (*_WAYS, "shrunk")},
         "most_histories": max(each["most_histories"] for each in counts),
         "seconds_to_make": made,
         "device": jax.default_backend(),
@@ -289,6 +334,27 @@ def measure(
         "start_bytes": start,
         "seed": seed,
     }
+
+
+def _player(
+    kind: str,
+    game: str,
+    seat: int,
+    max_histories: int,
+    move_ms: float,
+    iterations: int,
+    seed: int,
+) -> growing_bot.GrowingResolvingBot | growing_bot.GrowingOOSBot:
+    """Who is measured."""
+    growing = GrowingConfig(max_histories)
+    if kind == "oos":
+        return growing_bot.GrowingOOSBot(
+            game, seat, growing=growing, iterations=iterations, seed=seed
+        )
+    config = ResolvingConfig(move_ms=move_ms)
+    return growing_bot.GrowingResolvingBot(
+        game, seat, config, growing=growing, seed=seed
+    )
 
 
 def _opponent(
@@ -328,12 +394,13 @@ def _ismcts(game: pyspiel.Game, simulations: int, seed: int) -> pyspiel.Bot:
 
 def markdown(rows: Sequence[Row]) -> str:
     """One table of results and one of conduct."""
-    head = ["game", "against", "matches", "mean return", "won", "drawn"]
+    head = ["game", "player", "against", "matches", "mean return", "won", "drawn"]
     head += ["as player 0", "as player 1", "ms a move", "its ms a move"]
     head += ["its simulations"]
     body = [
         [
-            *(row["name"], OPPONENTS[row["opponent"]], str(row["matches"])),
+            *(row["name"], PLAYERS[row["player"]], OPPONENTS[row["opponent"]]),
+            str(row["matches"]),
             f"{row['mean']:+.3f} ± {row['interval']:.3f}",
             *(f"{row['won']:.1%}", f"{row['drawn']:.1%}"),
             *(f"{mean:+.3f}" for mean in row["by_seat"]),
@@ -342,18 +409,17 @@ def markdown(rows: Sequence[Row]) -> str:
         ]
         for row in rows
     ]
-    conduct = ["game", "against", "moves", "late", "slowest, ms", "illegal"]
-    conduct += ["programs compiled", "inside", "beyond", "between", "lost"]
+    conduct = ["game", "player", "against", "moves", "late", "slowest, ms", "illegal"]
+    conduct += ["programs compiled", *_WAYS]
     conduct += ["most histories", "peak memory, MB", "at start, MB"]
     how = [
         [
-            *(row["name"], OPPONENTS[row["opponent"]], str(row["moves"])),
-            *(str(row["late_moves"]), f"{row['max_ms']:.0f}"),
+            *(row["name"], PLAYERS[row["player"]], OPPONENTS[row["opponent"]]),
+            str(row["moves"]),
+            "" if row["late_moves"] is None else str(row["late_moves"]),
+            f"{row['max_ms']:.0f}",
             *(str(row["illegal_moves"]), str(row["programs_compiled"])),
-            *(
-                str(row["counts"][key])
-                for key in ("inside", "beyond", "between", "lost")
-            ),
+            *(str(row["counts"][key]) for key in _WAYS),
             f"{row['most_histories']:,}",
             *(f"{row[key] / 1e6:,.0f}" for key in ("peak_bytes", "start_bytes")),
         ]
@@ -361,8 +427,8 @@ def markdown(rows: Sequence[Row]) -> str:
     ]
     parts = [
         conditions.sentence(rows[0], (row["device"] for row in rows)),
-        document.grid(head, body, labels=2),
-        document.grid(conduct, how, labels=2),
+        document.grid(head, body, labels=3),
+        document.grid(conduct, how, labels=3),
     ]
     return "\n\n".join(part.rstrip() for part in parts) + "\n"
 

@@ -11,7 +11,14 @@ import pyspiel
 import spiel_cr
 from spiel_cr import best_response, cfr, mccfr, solving
 
-__all__ = ["Match", "Observer", "count_programs", "late_moves", "play_match"]
+__all__ = [
+    "IllegalMoveError",
+    "Match",
+    "Observer",
+    "count_programs",
+    "late_moves",
+    "play_match",
+]
 
 # Called with (state, player, action) before the action is applied; the player is
 # OpenSpiel's number, -1 for chance.
@@ -19,6 +26,18 @@ Observer = Callable[[pyspiel.State, int, int], None]
 
 # Policies of bots that compute in float32 do not sum to 1 exactly.
 _SUM_TOLERANCE = 1e-3
+
+
+class IllegalMoveError(ValueError):
+    """A bot chose what it may not.
+
+    Attributes:
+      player: who.
+    """
+
+    def __init__(self, player: int, words: str) -> None:
+        super().__init__(words)
+        self.player = player
 
 
 class Match(NamedTuple):
@@ -59,7 +78,8 @@ def play_match(
       observers: are told every action before it is applied.
 
     Raises:
-      ValueError: not two bots, or a bot chose what it may not.
+      IllegalMoveError: a bot chose what it may not.
+      ValueError: not two bots.
     """
     if len(bots) != 2:
         raise ValueError(f"bots: {len(bots)} were given; a match has two players")
@@ -132,17 +152,19 @@ def _ask(bot: pyspiel.Bot, state: pyspiel.State, rng: np.random.Generator) -> in
         # Written so that NaN fails.
         fair = (probabilities >= 0).all()
         if not (fair and abs(probabilities.sum() - 1) < _SUM_TOLERANCE):
-            raise ValueError(
+            raise IllegalMoveError(
+                player,
                 f"{who} gave the policy {policy} after the actions {state.history()}; "
-                f"probabilities must be at least 0 and sum to 1"
+                f"probabilities must be at least 0 and sum to 1",
             )
         action = _draw(policy, rng)
     else:
         action = bot.step(state)
     if action not in legal:
-        raise ValueError(
+        raise IllegalMoveError(
+            player,
             f"{who} chose the illegal action {action!r} after the actions "
-            f"{state.history()}; it must be one of {legal}"
+            f"{state.history()}; it must be one of {legal}",
         )
     return int(action)
 

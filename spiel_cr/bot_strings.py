@@ -8,7 +8,13 @@ import pyspiel
 
 from spiel_cr import loading, memory, resolver, result, solving
 from spiel_cr import tree as tree_lib
-from spiel_cr.bots import OOSBot, PolicyBot, ResolvingBot, uniform_bot
+from spiel_cr.bots import (
+    OOSBot,
+    PolicyBot,
+    ResolvingBot,
+    check_whole,
+    uniform_bot,
+)
 from spiel_cr.growing_bot import GrowingOOSBot, GrowingResolvingBot
 from spiel_cr.growing_config import GrowingConfig
 
@@ -52,9 +58,10 @@ def _not_compiled(game: solving.Game) -> str | pyspiel.Game:
 def _oos(
     game: solving.Game, player: int, seed: int, given: dict[str, Any]
 ) -> pyspiel.Bot:
+    unused = {"roots", "again", "growing", "warmup"} & set(given)
     growing = _growing(given)
     if growing is not None:
-        wrong = sorted(set(given) - {"solver", "iterations"})
+        wrong = sorted(unused | (set(given) - {"solver", "iterations"}))
         if wrong:
             raise ValueError(f"{', '.join(wrong)}: not with max_histories in oos")
         whole = _not_compiled(game)
@@ -67,6 +74,7 @@ def _oos(
 def _solved(
     game: solving.Game, player: int, seed: int, given: dict[str, Any]
 ) -> PolicyBot:
+    check_whole(game)
     algorithm = given.pop("solver", "cfr+")
     tree = solving.as_compiled(game)
     solution = solving.solve(tree, algorithm, seed=seed, **given)
@@ -78,6 +86,7 @@ def _saved(
 ) -> PolicyBot:
     if "path" not in given:
         raise ValueError("bot='policy' needs a file; write policy(path=FILE.npz)")
+    check_whole(game)
     tree = solving.as_compiled(game)
     return PolicyBot(player, result.load_policy(given["path"], tree), seed=seed)
 
@@ -210,7 +219,8 @@ def load_bot(
       seed: of everything that the bot draws.
 
     Raises:
-      ValueError: unknown bot or parameter, or a bad value.
+      ValueError: unknown bot or parameter, a bad value, or a game compiled in part for
+        a bot that needs all of it.
     """
     try:
         given: dict[str, Any] = dict(pyspiel.game_parameters_from_string(text))

@@ -14,7 +14,17 @@ from spiel_cr import algorithm as algorithm_lib
 from spiel_cr import clock, mccfr, resolver, solving, subgame
 from spiel_cr import tree as tree_lib
 
-__all__ = ["OOSBot", "PolicyBot", "ResolvingBot", "uniform_bot"]
+__all__ = ["OOSBot", "PolicyBot", "ResolvingBot", "check_whole", "uniform_bot"]
+
+
+def check_whole(game: solving.Game) -> None:
+    """Raises ValueError for a game compiled in part: matches go on where it ends."""
+    if isinstance(game, tree_lib.CompiledGame) and game.edge is not None:
+        raise ValueError(
+            f"{game.game} was compiled in part, so a player made of it would not know "
+            f"the rest; give the game itself, with resolving(max_histories=...) if it "
+            f"is too large to be compiled whole"
+        )
 
 
 class _Mind:
@@ -26,6 +36,7 @@ class _Mind:
     def __init__(self, tree: tree_lib.CompiledGame, player: int, seed: int) -> None:
         if player not in (0, 1):
             raise ValueError(f"player={player!r} must be 0 or 1")
+        check_whole(tree)
         self.tree = tree
         self.player = player
         keys = tree.infosets[player].keys

@@ -76,7 +76,7 @@ def compile_game(
       pyspiel.SpielError: OpenSpiel does not know the game.
       ValueError: the game is not two-player zero-sum, or a player forgets something
         (imperfect recall); or `edge` without `max_histories`, with a `cache` (which
-        holds whole games), or with room for nothing but the root.
+        holds whole games), or with no room for a decision of each player.
       TooManyHistoriesError: there are more than `max_histories` histories, and no
         `edge`.
     """
@@ -113,7 +113,14 @@ def _part(
             f"max_histories={max_histories} has no room for the first moves of "
             f"{part.game}; raise it"
         )
-    return part.compile().tree
+    tree = part.compile().tree
+    for player, infosets in enumerate(tree.infosets):
+        if tree.edge is not None and not len(infosets):
+            raise ValueError(
+                f"max_histories={max_histories} has no room for a decision of player "
+                f"{player} in {part.game}; raise it"
+            )
+    return tree
 
 
 def _compile(

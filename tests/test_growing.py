@@ -99,7 +99,7 @@ def test_growing_to_the_end_gives_the_whole_game(name, vectorised):
 
 
 @BOTH_WAYS
-@pytest.mark.parametrize("room", [30, 100, 400, 894])
+@pytest.mark.parametrize("room", [50, 100, 400, 894])
 def test_a_part_is_a_part(room, vectorised):
     """What is there is what the whole game has there; the edge goes on in that."""
     part = tree_lib.compile_game(
@@ -160,7 +160,7 @@ def test_exact_values_at_the_edge_give_the_value_of_the_whole_game(name):
     solved = solving.solve(tree, "lp")
     edge = exact(tree, solved.average)
     expected = policy.history_values(tree, solved.average)[0]
-    for room in (len(tree.histories) // 8, len(tree.histories) // 2):
+    for room in (len(tree.histories) // 4, len(tree.histories) // 2):
         part = tree_lib.compile_game(
             name, max_histories=room, edge=edge, vectorised=False
         )
@@ -511,6 +511,8 @@ def test_games_that_are_never_whole(name):
     [
         ({"edge": "rollout"}, "max_histories"),
         ({"edge": "rollout", "max_histories": 2}, "no room"),
+        ({"edge": "rollout", "max_histories": 8}, "max_histories=8 has no room"),
+        ({"edge": "rollout", "max_histories": 60}, "decision of player 1"),
         ({"edge": "rollout", "max_histories": 0}, "max_histories=0"),
         ({"edge": "best", "max_histories": 50}, "edge='best'"),
         ({"edge": "rollout(n=0)", "max_histories": 50}, "rollout"),

@@ -3,10 +3,13 @@
 import json
 
 import numpy as np
+import pyspiel
 import pytest
 
 import spiel_cr
 from benchmarks import growing
+from spiel_cr import clock
+from spiel_cr.growing_resolver import GrowingStatistics
 
 
 def here(measure, *arguments):
@@ -18,10 +21,14 @@ def test_smoke(tmp_path, capsys):
     lines, page = tmp_path / "out.jsonl", tmp_path / "page.md"
     page.write_text(f"before\n{growing.MARKS.begin}\nold\n{growing.MARKS.end}\nafter\n")
     command = ["--games", "kuhn_poker", "--matches", "4", "--move-ms", "100"]
+    command += ["--players", "resolving", "oos", "--iterations", "2"]
     command += ["--max-histories", "58", "--out", str(lines), "--markdown", str(page)]
     assert growing.main(command, run=here) == 0
     rows = [json.loads(line) for line in lines.read_text().splitlines()]
-    assert [row["opponent"] for row in rows] == list(growing.OPPONENTS)
+    assert [row["opponent"] for row in rows] == 2 * list(growing.OPPONENTS)
+    assert [row["player"] for row in rows] == 2 * ["resolving"] + 2 * ["oos"]
+    assert [row["iterations"] for row in rows] == [None, None, 2, 2]
+    assert rows[0]["late_moves"] is not None and rows[2]["late_moves"] is None
     for row in rows:
         assert row["matches"] == 4 and row["illegal_moves"] == 0
         assert -2 <= row["mean"] <= 2 and row["interval"] >= 0
@@ -54,3 +61,45 @@ def test_worlds_are_what_the_player_may_think_possible():
     for action in (1, 0):
         first.apply_action(action)
     assert worlds(first, 0).history()[0] == 1
+
+
+class Failing(pyspiel.Bot):
+    """Gives a policy that may be played, or not, or none."""
+
+    def __init__(self, policy=None):
+        pyspiel.Bot.__init__(self)
+        self._policy = policy
+        self.statistics, self.counts = clock.Statistics(), GrowingStatistics()
+
+    def provides_policy(self):
+        return True
+
+    def restart(self):
+        pass
+
+    def inform_action(self, state, player, action):
+        pass
+
+    def get_policy(self, state):
+        if self._policy is None:
+            raise ValueError("a fault of its own")
+        return self._policy
+
+
+def measure(monkeypatch, mine, other):
+    monkeypatch.setattr(growing, "_player", lambda *_: mine)
+    monkeypatch.setattr(growing, "_opponent", lambda *_: (other, None))
+    return growing.measure("K", "kuhn_poker", "resolving", "uniform", 9, 9.0, 8, 0, 1)
+
+
+def test_only_illegal_moves_of_the_player_count_as_that(monkeypatch):
+    legal, cheat = [(1, 1.0)], [(7, 1.0)]
+    assert measure(monkeypatch, Failing(legal), Failing(legal))["illegal_moves"] == 0
+    for mine, other, words in (
+        (Failing(), Failing(legal), "a fault"),
+        (Failing(legal), Failing(), "a fault"),
+        (Failing(legal), Failing(cheat), "illegal action 7"),
+        (Failing(cheat), Failing(legal), "8 of 8 matches"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            measure(monkeypatch, mine, other)

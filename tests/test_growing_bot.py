@@ -442,8 +442,27 @@ def test_bots_from_strings():
         ("resolving(iterations=5,max_histories=58,warmup=-1)", "warmup"),
         ("oos(max_histories=58,move_ms=10)", "move_ms"),
         ("oos(max_histories=58,solver=cfr)", "sample"),
+        ("oos(max_histories=58,roots=0.5)", "roots"),
+        ("oos(max_histories=58,again=0.5)", "again"),
+        ("oos(max_histories=58,growing=0.5)", "growing"),
+        ("oos(max_histories=58,warmup=1)", "warmup"),
     ],
 )
 def test_bad_settings_are_refused(text, words):
     with pytest.raises(ValueError, match=words):
         bot_strings.load_bot(text, "kuhn_poker", 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "resolving(iterations=5)",
+        "oos(iterations=5)",
+        "solved(iterations=5)",
+        "policy(path=none.npz)",
+    ],
+)
+def test_parts_are_refused_when_bots_are_made(text):
+    part = tree_lib.compile_game("kuhn_poker", max_histories=40, edge="rollout")
+    with pytest.raises(ValueError, match="compiled in part"):
+        bot_strings.load_bot(text, part, 0)
