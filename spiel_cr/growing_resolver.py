@@ -71,6 +71,9 @@ class GrowingStatistics:
 class GrowingResolver:
     """Resolves for one player of a game that cannot be compiled whole.
 
+    One match at a time: a new one forgets the labels of infosets that were met in the
+    one before, which must not be asked any more.
+
     Attributes:
       game: the sequential game.
       player: i.
@@ -143,7 +146,7 @@ class GrowingResolver:
         return self._clock.statistics
 
     def match(self) -> GrowingMatch:
-        """The beginning of a match."""
+        """The beginning of a match; the one before is over."""
         source = self._start.growing.source
         for labels, mark in zip(source.labels, self._marks, strict=True):
             labels.forget(mark)

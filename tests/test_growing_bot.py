@@ -226,6 +226,16 @@ def test_restart_forgets_the_match():
     assert all(policy == found[0][1] for _, policy in found)
 
 
+def test_old_answers_are_counted():
+    """A decision that is in the part, but could not be solved."""
+    bot = make("kuhn_poker", 0, 58)
+    bot.resolver._settle = lambda *_: None
+    state = first_states("kuhn_poker", 0)[-1]
+    assert_policy(bot.get_policy(state), state)
+    assert bot.counts.stale == 1
+    assert bot.counts.lost == bot.counts.between == bot.counts.inside == 0
+
+
 # Online outcome sampling.
 
 
