@@ -1,0 +1,135 @@
+"""Opponents of the growing player: OpenSpiel's search, and what it samples from."""
+
+import time
+
+import numpy as np
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+from open_spiel.python.algorithms import ismcts
+
+from spiel_cr import bots, growing_belief, state_posterior
+from spiel_cr.growing_source import Rollouts
+from spiel_cr.growing_states import StateSource
+
+__all__ = ["Worlds", "make"]
+
+# Histories that the ISMCTSBot's samples are drawn from.
+_WORLDS = 2000
+
+
+class Worlds:
+    """Histories for a search to sample from, for games without a resampler.
+
+    They are those that give the player its information, weighted by chance and uniform
+    play of the opponent; of very many, some are drawn.
+    """
+
+    def __init__(self, game: pyspiel.Game, seed: int) -> None:
+        """Knows nothing yet.
+
+        Args:
+          game: a sequential game.
+          seed: of the draws.
+        """
+        self._source = StateSource(game, Rollouts(), observed=False)
+        self._random = np.random.default_rng(seed)
+        self._seen: list[state_posterior.Stage] = []
+        self._belief: growing_belief.Belief | None = None
+        self._player = -1
+
+    def __call__(self, state: pyspiel.State, player: int) -> pyspiel.State:
+        """A history that the player thinks possible at a state where it acts.
+
+        Raises:
+          RuntimeError: none of the histories that were kept is possible.
+        """
+        seen = state_posterior.observations(state, player, between=False)
+        if (player, seen) != (self._player, self._seen):
+            self._follow(seen, player)
+        assert self._belief is not None
+        nodes, weights = self._belief
+        number = self._random.choice(len(weights), p=weights)
+        return nodes.handles[number].clone()
+
+    def _follow(self, seen: list[state_posterior.Stage], player: int) -> None:
+        done = len(self._seen)
+        goes_on = (
+            0 < done <= len(seen)
+            and self._seen[:-1] == seen[: done - 1]
+            and self._seen[-1].seen == seen[done - 1].seen
+            and self._player == player
+        )
+        belief = self._belief
+        if not goes_on or belief is None:
+            done, belief = 0, growing_belief.Belief(self._source.root(), np.ones(1))
+        for number in range(done, len(seen)):
+            action = seen[number - 1].action if number else None
+            belief = growing_belief.advance(
+                *(self._source, belief, player, action, seen[number].seen[-1]),
+                lambda labels, counts: np.repeat(1 / counts, counts),
+                most=_WORLDS,
+                random=self._random,
+            )
+            if belief is None:
+                raise RuntimeError(f"no history kept gives {seen[number].seen[-1]!r}")
+        self._seen, self._belief, self._player = seen, belief, player
+
+
+class _Playout:
+    """Evaluates states by a random playout, as OpenSpiel's searches in Python ask."""
+
+    def __init__(self, game: pyspiel.Game, seed: int) -> None:
+        self._source = StateSource(game, Rollouts(1, seed), observed=False)
+
+    def evaluate(self, state: pyspiel.State) -> np.ndarray:
+        handles = np.empty(1, object)
+        handles[0] = state
+        player = np.array([state.current_player()])
+        value = self._source.values(handles, player)[0]
+        return np.array([value, -value])
+
+    def prior(self, state: pyspiel.State) -> list[tuple[int, float]]:
+        legal = state.legal_actions()
+        return [(action, 1 / len(legal)) for action in legal]
+
+
+def make(
+    kind: str, game: pyspiel.Game, move_ms: float, seed: int
+) -> tuple[pyspiel.Bot, int | None]:
+    """A player for both seats, and how many simulations it makes.
+
+    Args:
+      kind: "uniform" or "ismcts".
+      game: a sequential game.
+      move_ms: milliseconds that a search may take at the start of the game.
+      seed: of all that it draws.
+    """
+    if kind == "uniform":
+        uniform = openspiel_policy.UniformRandomPolicy(game)
+        return bots.PolicyBot(0, uniform, seed=seed), None
+    state = game.new_initial_state()
+    while state.is_chance_node():
+        state.apply_action(state.chance_outcomes()[0][0])
+    simulations, seconds = 50, 0.0
+    # As many as take the time of a move; the first ones fill caches.
+    while seconds < move_ms / 2000:
+        simulations *= 2
+        bot = _ismcts(game, simulations, seed)
+        begun = time.perf_counter()
+        bot.step(state.clone())
+        seconds = time.perf_counter() - begun
+    simulations = max(1, int(simulations * move_ms / 1000 / seconds))
+    return _ismcts(game, simulations, seed), simulations
+
+
+def _ismcts(game: pyspiel.Game, simulations: int, seed: int) -> pyspiel.Bot:
+    """OpenSpiel's bot in Python: that in C++ plays neither of the games."""
+    bot = ismcts.ISMCTSBot(
+        game,
+        _Playout(game, seed),
+        uct_c=2.0,
+        max_simulations=simulations,
+        random_state=np.random.RandomState(seed),
+    )
+    bot.set_resampler(Worlds(game, seed))
+    return bot
