@@ -189,14 +189,14 @@ def measure(
         for seat in range(2)
     ]
     made = time.perf_counter() - begun
-    other, simulations = growing_opponents.make(opponent, loaded, move_ms, seed)
+    others, simulations = growing_opponents.make(opponent, loaded, move_ms, seed)
     rng = np.random.default_rng(seed)
     returns: tuple[list[float], list[float]] = ([], [])
     spent: tuple[list[float], list[float]] = ([], [])
     illegal = programs = 0
     for number in range(count):
         seat = number % 2
-        pair = [other, other]
+        pair = list(others)
         pair[seat] = ours[seat]
         with matches.count_programs() as (compiled, observer):
             try:

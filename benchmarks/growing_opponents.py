@@ -95,8 +95,8 @@ class _Playout:
 
 def make(
     kind: str, game: pyspiel.Game, move_ms: float, seed: int
-) -> tuple[pyspiel.Bot, int | None]:
-    """A player for both seats, and how many simulations it makes.
+) -> tuple[tuple[pyspiel.Bot, pyspiel.Bot], int | None]:
+    """A player for each seat, and how many simulations it makes.
 
     Args:
       kind: "uniform" or "ismcts".
@@ -106,7 +106,8 @@ def make(
     """
     if kind == "uniform":
         uniform = openspiel_policy.UniformRandomPolicy(game)
-        return bots.PolicyBot(0, uniform, seed=seed), None
+        first, second = (bots.PolicyBot(p, uniform, seed=seed) for p in range(2))
+        return (first, second), None
     state = game.new_initial_state()
     while state.is_chance_node():
         state.apply_action(state.chance_outcomes()[0][0])
@@ -119,7 +120,8 @@ def make(
         bot.step(state.clone())
         seconds = time.perf_counter() - begun
     simulations = max(1, int(simulations * move_ms / 1000 / seconds))
-    return _ismcts(game, simulations, seed), simulations
+    search = _ismcts(game, simulations, seed)
+    return (search, search), simulations
 
 
 def _ismcts(game: pyspiel.Game, simulations: int, seed: int) -> pyspiel.Bot:
