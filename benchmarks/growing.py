@@ -4,11 +4,9 @@ Run `python -m benchmarks.growing --help`. docs/growing.md has the tables.
 """
 
 import argparse
-import concurrent.futures
 import itertools
 import json
 import math
-import multiprocessing
 import pathlib
 import statistics
 import sys
@@ -21,7 +19,7 @@ import numpy as np
 
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
-from benchmarks import conditions, document, growing_opponents
+from benchmarks import conditions, document, growing_opponents, process
 from eval import matches
 from spiel_cr import growing_bot, memory
 from spiel_cr.growing_config import GrowingConfig
@@ -65,7 +63,7 @@ def main(arguments: Sequence[str] | None = None, *, run: Run | None = None) -> i
         peak of memory is its own.
     """
     options = _parse(arguments)
-    run = run or _in_a_process
+    run = run or process.in_a_process
     facts = conditions.facts()
     out = pathlib.Path(options.out)
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -145,13 +143,6 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     if options.matches < 2:
         parser.error("--matches must be at least 2, one for each seat")
     return options
-
-
-def _in_a_process(measure: Callable[..., Row], *arguments: Any) -> Row:
-    """Calls a function in a new process."""
-    context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
-        return pool.submit(measure, *arguments).result()
 
 
 def measure(

@@ -4,9 +4,7 @@ Run `python -m benchmarks.large --help`. docs/large.md has the tables.
 """
 
 import argparse
-import concurrent.futures
 import json
-import multiprocessing
 import pathlib
 import statistics
 import sys
@@ -19,7 +17,7 @@ import jax
 
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
-from benchmarks import conditions, document
+from benchmarks import conditions, document, process
 from spiel_cr import expansion, memory
 
 __all__ = [
@@ -68,7 +66,7 @@ def main(arguments: Sequence[str] | None = None, *, run: Run | None = None) -> i
         peak of memory is its own.
     """
     options = _parse(arguments)
-    run = run or _in_a_process
+    run = run or process.in_a_process
     facts = conditions.facts()
     out = pathlib.Path(options.out)
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -158,13 +156,6 @@ def _positive(text: str) -> float:
 
 def _has_expansion(game: str) -> bool:
     return expansion.of_game(spiel_cr.load_game(game)) is not None
-
-
-def _in_a_process(measure: Callable[..., Row], *arguments: Any) -> Row:
-    """Calls a function in a new process."""
-    context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
-        return pool.submit(measure, *arguments).result()
 
 
 def measure_compile(name: str, game: str, way: str, folder: str, repeats: int) -> Row:

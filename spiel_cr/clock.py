@@ -44,7 +44,7 @@ class Clock:
     def __init__(self, move_ms: float | None, iterations: int | None) -> None:
         self.statistics = Statistics()
         self._move_ms = move_ms
-        self._most = iterations or 2**31 - 1
+        self._iterations = iterations
         self._begun = 0.0
         # What a solve takes besides iterating before it can answer, in seconds.
         self._after = 0.0
@@ -68,6 +68,17 @@ class Clock:
         end = self._begun + self._move_ms / 1000 * (1 - _RESERVE)
         return now + (end - now) / solves
 
+    def init_deadline(self, init_ms: float | None) -> float | None:
+        """When the solve before the first move must be done; None: no clock.
+
+        Args:
+          init_ms: milliseconds for it; None: as long as the iterations take, or ten
+            moves' time where only a move's time is given.
+        """
+        if init_ms is None and self._iterations is None and self._move_ms is not None:
+            init_ms = 10 * self._move_ms
+        return None if init_ms is None else time.perf_counter() + init_ms / 1000
+
     @contextlib.contextmanager
     def solve(
         self, solver: driver.Solver, deadline: float | None, most: int | None = None
@@ -80,7 +91,8 @@ class Clock:
           most: iterations at most; None: as many as the player has.
         """
         before = solver.iterations
-        most = self._most if most is None else most
+        if most is None:
+            most = self._iterations or 2**31 - 1
         if deadline is None:
             solver.run(most)
         else:

@@ -129,7 +129,9 @@ class GrowingResolver:
         forest = self._start.forest()
         first = self._solver_for(self._start, forest)
         assert first is not None
-        self._iterate(self._start, forest, first, self._init_deadline())
+        self._iterate(
+            self._start, forest, first, self._clock.init_deadline(config.init_ms)
+        )
         for number in range(growing.warmup):
             self._rehearse(np.random.default_rng([seed, number]))
         # Without a clock there is time to compile.
@@ -352,12 +354,3 @@ class GrowingResolver:
                     if answer is not None and random.random() < 0.5:
                         action = random.choice(answer[0], p=answer[1])
             state.apply_action(int(action))
-
-    def _init_deadline(self) -> float | None:
-        milliseconds = self.config.init_ms
-        if milliseconds is None and self.config.iterations is None:
-            assert self.config.move_ms is not None
-            milliseconds = 10 * self.config.move_ms
-        if milliseconds is None:
-            return None
-        return time.perf_counter() + milliseconds / 1000

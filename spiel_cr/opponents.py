@@ -234,8 +234,10 @@ class BotPolicy(policy_lib.Policy):
         try:
             bot.restart_at(state)
             return
-        except (pyspiel.SpielError, RuntimeError, NotImplementedError):
-            bot.restart()
+        except pyspiel.SpielError as error:
+            if "not implemented" not in str(error):
+                raise
+        bot.restart()
         before = self._game.new_initial_state()
         for action in state.history():
             bot.inform_action(before, before.current_player(), action)

@@ -7,7 +7,6 @@ these; it never sees the hidden part of a state.
 """
 
 import dataclasses
-import time
 from typing import NamedTuple
 
 import numpy as np
@@ -135,7 +134,7 @@ class Resolver:
             for number, cut in enumerate(self._layers, 1):
                 self._solve(self._blank(), number, cut.widest, None, 1)
         if self._layers:
-            self._solve(self._start, 1, 0, self._init_deadline())
+            self._solve(self._start, 1, 0, self._clock.init_deadline(config.init_ms))
         self._clock.restart_statistics()
 
     @property
@@ -207,15 +206,6 @@ class Resolver:
                 way.append((number, piece, infoset if self.config.target else -1))
             infoset = int(owner[decisions.parent[infoset]])
         return way[::-1]
-
-    def _init_deadline(self) -> float | None:
-        milliseconds = self.config.init_ms
-        if milliseconds is None and self.config.iterations is None:
-            assert self.config.move_ms is not None
-            milliseconds = 10 * self.config.move_ms
-        if milliseconds is None:
-            return None
-        return time.perf_counter() + milliseconds / 1000
 
     def _solve(
         self,

@@ -200,3 +200,21 @@ def test_statistics_restart(fake):
     assert old.late_moves == 1
     move(watch, fake, solver, after=0.04)
     assert watch.statistics.moves == 1 and watch.statistics.late_moves == 0
+
+
+@pytest.mark.parametrize(
+    ("move_ms", "iterations", "init_ms", "milliseconds"),
+    [
+        (50, None, None, 500),
+        (50, 9, None, None),
+        (None, 9, None, None),
+        (50, 9, 70, 70),
+    ],
+)
+def test_time_before_the_first_move(move_ms, iterations, init_ms, milliseconds):
+    begun = time.perf_counter()
+    deadline = clock.Clock(move_ms, iterations).init_deadline(init_ms)
+    if milliseconds is None:
+        assert deadline is None
+    else:
+        assert 0 <= deadline - begun - milliseconds / 1000 < 0.02
