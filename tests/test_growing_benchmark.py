@@ -88,7 +88,7 @@ class Failing(pyspiel.Bot):
 
 def measure(monkeypatch, mine, other):
     monkeypatch.setattr(growing, "_player", lambda *_: mine)
-    monkeypatch.setattr(growing_opponents, "make", lambda *_: (other, None))
+    monkeypatch.setattr(growing_opponents, "make", lambda *_: ((other, other), None))
     return growing.measure("K", "kuhn_poker", "resolving", "uniform", 9, 9.0, 8, 0, 1)
 
 
