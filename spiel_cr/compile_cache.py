@@ -38,6 +38,7 @@ _COMPILER = (
     "compile_cache",
     "compiled",
     "expansion",
+    "expansion_walk",
     "information",
     "loading",
     "numbering",

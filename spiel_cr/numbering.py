@@ -236,18 +236,22 @@ def _sequences(
     """int32 [2, N], each player's last own sequence at every history."""
     sequence = np.zeros((2, len(infoset)), np.int32)
     first = [mine.decisions.first_sequence for mine in players]
-    for level in range(1, len(walked.level_start) - 1):
-        here = slice(*walked.level_start[level : level + 2].tolist())
-        parent = walked.parent[here]
-        mover = walked.player[parent]
+    for level in range(len(walked.level_start) - 2):
+        low, high, end = walked.level_start[level : level + 3].tolist()
+        player, counts = walked.player[low:high], np.diff(begin[low : high + 1])
         for p in range(2):
-            sequence[p, here] = sequence[p, parent]
-            moved = np.flatnonzero(mover == p)
-            children, parents = moved + here.start, parent[moved]
-            own = first[p][infoset[parents]] + (children - begin[parents])
+            last = sequence[p, low:high].copy()
+            decides = np.flatnonzero(player == p)
+            # To this comes the number of the child.
+            last[decides] = first[p][infoset[low + decides]] - begin[low + decides]
+            sequence[p, high:end] = np.repeat(last, counts)
+            if not len(decides):
+                continue
+            children = high + np.flatnonzero(np.repeat(player == p, counts))
+            own = sequence[p, children] + children
             same = players[p].actions[own - 1] == walked.action[children]
             if not same.all():
-                odd = parents[~same][0]
+                odd = walked.parent[children[~same][0]]
                 raise _different_actions(walked, players[p], infoset, odd, game)
             sequence[p, children] = own
     return sequence

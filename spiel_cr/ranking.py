@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-__all__ = ["ranks"]
+__all__ = ["order_pairs", "ranks"]
 
 
 def ranks(keys: Sequence[np.ndarray]) -> np.ndarray:
@@ -57,3 +57,25 @@ def _rank(values: np.ndarray) -> np.ndarray:
     np.not_equal(ordered[1:], ordered[:-1], out=changes[1:])
     result[order] = np.cumsum(changes, dtype=np.int32)
     return result
+
+
+def order_pairs(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Sorts pairs of numbers, by the first, then by the second, then as they come.
+
+    Args:
+      first: non-negative integers [n].
+      second: likewise.
+
+    Returns:
+      int64 [n], the indices of the pairs in ascending order.
+    """
+    if not len(first):
+        return np.zeros(0, np.int64)
+    low = int(second.max()).bit_length()
+    index = (len(first) - 1).bit_length()
+    if int(first.max()).bit_length() + low + index > 63:
+        return np.argsort(first.astype(np.int64) << 32 | second, kind="stable")
+    # Sorting numbers is several times faster than sorting indices by them.
+    code = (first.astype(np.int64) << low | second) << index | np.arange(len(first))
+    code.sort()
+    return code & ((1 << index) - 1)

@@ -20,7 +20,7 @@ from typing import NamedTuple, cast
 import jax
 import numpy as np
 
-from spiel_cr import packing, treeplex
+from spiel_cr import packing, ranking, treeplex
 
 __all__ = [
     "Decisions",
@@ -108,14 +108,14 @@ class Payoffs(NamedTuple):
 
 def sum_payoffs(rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> Payoffs:
     """Adds up `values` over equal pairs (row, column)."""
-    pair = rows.astype(np.int64) << 32 | columns.astype(np.int64)
-    unique, inverse = np.unique(pair, return_inverse=True)
-    total = np.bincount(inverse, weights=values, minlength=len(unique))
-    return Payoffs(
-        (unique >> 32).astype(np.int32),
-        (unique & 0xFFFFFFFF).astype(np.int32),
-        total,
-    )
+    order = ranking.order_pairs(rows, columns)
+    rows, columns, values = rows[order], columns[order], values[order]
+    begins = np.ones(len(order), bool)
+    begins[1:] = (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])
+    if not begins.all():
+        values = np.bincount(np.cumsum(begins) - 1, weights=values)
+        rows, columns = rows[begins], columns[begins]
+    return Payoffs(rows.astype(np.int32), columns.astype(np.int32), values)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -310,9 +310,10 @@ def _treeplex(
 ) -> treeplex.Treeplex:
     """One player's arrays; `own`, `other` are positions of the coupling's entries."""
     size = shape.layout.size
-    # One key sorts several times faster than two.
-    order = np.argsort(own.astype(np.int64) << 32 | other, kind="stable")
-    own, other, values = own[order], other[order], values[order]
+    order = ranking.order_pairs(own, other)
+    # What positions without payoffs read comes last: a payoff of zero.
+    other = np.append(other[order].astype(np.int32), np.int32(0))
+    values = np.append(values[order], 0.0)
     lengths = np.bincount(own, minlength=size)
     start = np.cumsum(lengths) - lengths
     # A position without payoffs reads the zero that follows the last group's rows.
@@ -325,14 +326,9 @@ def _treeplex(
         rows = np.sort(ranked[places])
         column = np.arange(high)[:, None]
         padding = places.stop - places.start - len(rows)
-        filled = column < np.pad(lengths[rows], (0, padding))
-        entry = np.where(filled, np.pad(start[rows], (0, padding)) + column, 0)
-        groups.append(
-            treeplex.RowGroup(
-                _host(np.where(filled, other[entry], 0).astype(np.int32)),
-                _host(np.where(filled, values[entry], 0.0)),
-            )
-        )
+        entry = np.pad(start[rows], (0, padding)) + column
+        entry[column >= np.pad(lengths[rows], (0, padding))] = len(order)
+        groups.append(treeplex.RowGroup(_host(other[entry]), _host(values[entry])))
         source[rows] = done + np.arange(len(rows), dtype=np.int32)
         done += len(rows) + padding
     source[source < 0] = done

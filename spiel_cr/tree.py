@@ -12,6 +12,7 @@ from spiel_cr import (
     compile_cache,
     compiled,
     expansion,
+    expansion_walk,
     growing,
     growing_source,
     information,
@@ -131,7 +132,7 @@ def _compile(
     if rules is None:
         walked, told = walk.walk(game, **options)
     else:
-        walked = expansion.expand(game, rules, **options)
+        walked = expansion_walk.walk(game, rules, **options)
     numbered = numbering.number(walked, game)
     histories = compiled.histories_of(walked, numbered)
     del walked

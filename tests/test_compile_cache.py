@@ -18,7 +18,7 @@ from test_expansion import same
 
 import spiel_cr
 from eval import cli
-from spiel_cr import compile_cache, expansion, storage, walk
+from spiel_cr import compile_cache, expansion, expansion_walk, storage, walk
 from spiel_cr import tree as tree_lib
 
 LEDUC = "python_leduc_poker"
@@ -55,7 +55,7 @@ def no_compiling(monkeypatch):
             raise AssertionError("compiled")
 
         monkeypatch.setattr(walk, "walk", refuse)
-        monkeypatch.setattr(expansion, "expand", refuse)
+        monkeypatch.setattr(expansion_walk, "walk", refuse)
 
     return forbid
 

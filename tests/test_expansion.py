@@ -17,6 +17,7 @@ from spiel_cr import (
     expansion,
     expansion_check,
     expansion_count,
+    expansion_walk,
     numbering,
     walk,
 )
@@ -145,7 +146,7 @@ def table(name):
 def test_builder_on_the_catalogue(case, observed, chunk, monkeypatch):
     monkeypatch.setattr(expansion, "_CHUNK", chunk)
     game = games.compiled(case.name).game
-    ours = expansion.expand(game, table(case.name), observed=observed)
+    ours = expansion_walk.walk(game, table(case.name), observed=observed)
     theirs = walk.walk(game, observed=observed).walked
     for field in ("parent", "action", "player", "utility", "level_start"):
         np.testing.assert_array_equal(getattr(ours, field), getattr(theirs, field))
@@ -162,7 +163,7 @@ def test_random_made_games(seed):
     """Players who cannot count each other's moves: infosets that span depths."""
     game = made_games.random_game(seed, turns="by history" if seed % 2 else "by depth")
     rules = tabled.Tabled(reference.Tree(game))
-    ours = numbering.number(expansion.expand(game, rules, observed=True), game)
+    ours = numbering.number(expansion_walk.walk(game, rules, observed=True), game)
     theirs = numbering.number(walk.walk(game, observed=True).walked, game)
     same(ours._replace(players=()), theirs._replace(players=()))
 
@@ -176,7 +177,7 @@ def test_nothing_is_recorded_where_the_game_tells_nothing():
 
     game = games.compiled("kuhn").game
     rules = Shy(reference.Tree(game))
-    assert expansion.expand(game, rules, observed=True).told is None
+    assert expansion_walk.walk(game, rules, observed=True).told is None
 
 
 def test_a_game_may_have_none():
@@ -333,4 +334,4 @@ class _Wrong(tabled.Tabled):
 def test_what_is_no_game_is_refused(method, change, words):
     game = games.compiled("kuhn").game
     with pytest.raises(ValueError, match=words):
-        expansion.expand(game, _Wrong(method, change))
+        expansion_walk.walk(game, _Wrong(method, change))

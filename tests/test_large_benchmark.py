@@ -7,7 +7,7 @@ import pytest
 
 import spiel_cr
 from benchmarks import conditions, document, large
-from spiel_cr import expansion, walk
+from spiel_cr import expansion_walk, walk
 
 LEDUC = "python_leduc_poker"
 OWN = "python_rock_paper_scissors(num_actions=5)"
@@ -60,7 +60,7 @@ def test_each_path_is_the_one_it_says(tmp_path, monkeypatch):
         return call
 
     monkeypatch.setattr(walk, "walk", spy("walk", walk.walk))
-    monkeypatch.setattr(expansion, "expand", spy("expand", expansion.expand))
+    monkeypatch.setattr(expansion_walk, "walk", spy("expand", expansion_walk.walk))
     found = {}
     for way in large.WAYS:
         calls.clear()

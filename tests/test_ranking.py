@@ -30,3 +30,15 @@ def test_ranks_are_those_of_rows(rows):
     tuples = [tuple(np.ravel(row).tolist()) for row in rows]
     assert len(set(zip(tuples, numbers.tolist(), strict=True))) == len(set(tuples))
     assert sorted(set(numbers.tolist())) == list(range(len(set(tuples))))
+
+
+@pytest.mark.parametrize("high", [1, 2**10, 2**31 - 1])
+def test_order_of_pairs(high):
+    """Small numbers are sorted packed with their index, large ones are not."""
+    rng = np.random.default_rng(high)
+    first, second = rng.integers(0, high, (2, 3000), dtype=np.int32)
+    second[:1000] = second[-1000:] = first[:1000] = first[-1000:]
+    order = ranking.order_pairs(first, second)
+    assert order.tolist() == np.lexsort((second, first)).tolist()
+    assert ranking.order_pairs(first[:0], second[:0]).tolist() == []
+    assert ranking.order_pairs(first[:1], second[:1]).tolist() == [0]
