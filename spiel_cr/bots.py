@@ -13,6 +13,7 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cr import algorithm as algorithm_lib
 from spiel_cr import clock, mccfr, resolver, solving, subgame
 from spiel_cr import tree as tree_lib
+from spiel_cr.policy_player import PolicyPlayer
 
 __all__ = ["OOSBot", "PolicyBot", "ResolvingBot", "check_whole", "uniform_bot"]
 
@@ -28,20 +29,14 @@ def check_whole(game: solving.Game) -> None:
 
 
 class _Mind:
-    """What makes a bot out of a function from infosets to probabilities.
+    """A compiled game as a player meets it: infosets by what it is told."""
 
-    OpenSpiel's bots must be subclasses of `pyspiel.Bot`; what they share is here.
-    """
-
-    def __init__(self, tree: tree_lib.CompiledGame, player: int, seed: int) -> None:
-        if player not in (0, 1):
-            raise ValueError(f"player={player!r} must be 0 or 1")
+    def __init__(self, tree: tree_lib.CompiledGame, player: int) -> None:
         check_whole(tree)
         self.tree = tree
         self.player = player
         keys = tree.infosets[player].keys
         self._infosets = {key: number for number, key in enumerate(keys)}
-        self._random = np.random.default_rng(seed)
 
     def infoset(self, state: pyspiel.State) -> int:
         """The player's infoset, by its information state string alone."""
@@ -61,14 +56,8 @@ class _Mind:
         count = int(infosets.decisions.num_actions[infoset])
         return [int(action) for action in infosets.actions[first : first + count]]
 
-    def draw(self, policy: list[tuple[int, float]]) -> int:
-        """An action, at random."""
-        probabilities = np.array([probability for _, probability in policy])
-        chosen = self._random.choice(len(policy), p=probabilities / probabilities.sum())
-        return policy[chosen][0]
 
-
-class ResolvingBot(pyspiel.Bot):
+class ResolvingBot(PolicyPlayer):
     """Plays by general continual resolving, see `resolver.py`.
 
     Attributes:
@@ -94,29 +83,16 @@ class ResolvingBot(pyspiel.Bot):
         Raises:
           pyspiel.SpielError, ValueError: as `resolve`.
         """
-        pyspiel.Bot.__init__(self)
+        super().__init__(player, seed=seed)
         tree = solving.as_compiled(game, observed=True)
-        self._mind = _Mind(tree, player, seed)
+        self._mind = _Mind(tree, player)
         config = config or resolver.ResolvingConfig(move_ms=100)
         self.resolver = resolver.Resolver(tree, player, config, seed=seed)
         self._match = self.resolver.match()
 
-    def player_id(self) -> int:
-        return self._mind.player
-
-    def provides_policy(self) -> bool:
-        return True
-
     def restart(self) -> None:
         """A new match."""
         self._match = self.resolver.match()
-
-    def restart_at(self, state: pyspiel.State) -> None:
-        """A match that begins in the middle: what came before is resolved when due."""
-        self.restart()
-
-    def inform_action(self, state: pyspiel.State, player: int, action: int) -> None:
-        """Nothing to do: all information is in the next information state."""
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
         infoset = self._mind.infoset(state)
@@ -125,17 +101,8 @@ class ResolvingBot(pyspiel.Bot):
             zip(self._mind.actions(infoset), probabilities.tolist(), strict=True)
         )
 
-    def step_with_policy(
-        self, state: pyspiel.State
-    ) -> tuple[list[tuple[int, float]], int]:
-        policy = self.get_policy(state)
-        return policy, self._mind.draw(policy)
 
-    def step(self, state: pyspiel.State) -> int:
-        return self.step_with_policy(state)[1]
-
-
-class OOSBot(pyspiel.Bot):
+class OOSBot(PolicyPlayer):
     """Keeps solving the whole game by sampling, aimed at where the match is.
 
     Online outcome sampling (Lisý et al. 2015): what was learned stays, also from match
@@ -173,7 +140,7 @@ class OOSBot(pyspiel.Bot):
         Raises:
           ValueError: a full-width solver, no budget, or an unknown target.
         """
-        pyspiel.Bot.__init__(self)
+        super().__init__(player, seed=seed)
         config = algorithm_lib.parse_any(solver)
         if not isinstance(config, algorithm_lib.MCCFRConfig):
             raise ValueError(
@@ -187,7 +154,7 @@ class OOSBot(pyspiel.Bot):
             iterations=iterations, move_ms=move_ms, init_ms=init_ms
         )
         tree = solving.as_compiled(game, observed=True)
-        self._mind = _Mind(tree, player, seed)
+        self._mind = _Mind(tree, player)
         self._solver, self._aim = mccfr.make_targeted_solver(
             tree, config=config, seed=seed
         )
@@ -213,21 +180,6 @@ class OOSBot(pyspiel.Bot):
         """What it did since it was made; `iterations` are batches of trajectories."""
         return self._clock.statistics
 
-    def player_id(self) -> int:
-        return self._mind.player
-
-    def provides_policy(self) -> bool:
-        return True
-
-    def restart(self) -> None:
-        """A new match; the tables stay."""
-
-    def restart_at(self, state: pyspiel.State) -> None:
-        """A match that begins in the middle."""
-
-    def inform_action(self, state: pyspiel.State, player: int, action: int) -> None:
-        """Nothing to do: all information is in the next information state."""
-
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
         infoset = self._mind.infoset(state)
         programs = mccfr.programs()
@@ -242,15 +194,6 @@ class OOSBot(pyspiel.Bot):
         probabilities = behaviour[first : first + len(actions)]
         return list(zip(actions, probabilities.tolist(), strict=True))
 
-    def step_with_policy(
-        self, state: pyspiel.State
-    ) -> tuple[list[tuple[int, float]], int]:
-        policy = self.get_policy(state)
-        return policy, self._mind.draw(policy)
-
-    def step(self, state: pyspiel.State) -> int:
-        return self.step_with_policy(state)[1]
-
     def _region(self, infoset: int) -> np.ndarray:
         """bool [N], where the trajectories shall go."""
         histories = self._mind.tree.histories
@@ -263,7 +206,7 @@ class OOSBot(pyspiel.Bot):
         return region
 
 
-class PolicyBot(pyspiel.Bot):
+class PolicyBot(PolicyPlayer):
     """Plays a given OpenSpiel policy.
 
     OpenSpiel's own bot of this name returns an invalid action where the only legal one
@@ -280,40 +223,12 @@ class PolicyBot(pyspiel.Bot):
           policy: any OpenSpiel policy.
           seed: of the actions that it draws.
         """
-        pyspiel.Bot.__init__(self)
-        self._player = player
+        super().__init__(player, seed=seed)
         self._policy = policy
-        self._random = np.random.default_rng(seed)
-
-    def player_id(self) -> int:
-        return self._player
-
-    def provides_policy(self) -> bool:
-        return True
-
-    def restart(self) -> None:
-        """Nothing to forget."""
-
-    def restart_at(self, state: pyspiel.State) -> None:
-        """Nothing to forget."""
-
-    def inform_action(self, state: pyspiel.State, player: int, action: int) -> None:
-        """Nothing to do."""
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
         given = self._policy.action_probabilities(state, self._player)
         return [(a, float(given.get(a, 0.0))) for a in state.legal_actions()]
-
-    def step_with_policy(
-        self, state: pyspiel.State
-    ) -> tuple[list[tuple[int, float]], int]:
-        policy = self.get_policy(state)
-        probabilities = np.array([probability for _, probability in policy])
-        chosen = self._random.choice(len(policy), p=probabilities / probabilities.sum())
-        return policy, policy[chosen][0]
-
-    def step(self, state: pyspiel.State) -> int:
-        return self.step_with_policy(state)[1]
 
 
 def uniform_bot(game: solving.Game, player: int, *, seed: int = 0) -> PolicyBot:

@@ -4,7 +4,6 @@ Bots are handed the true state of the game. These look at their own information 
 strings and their own actions only.
 """
 
-import numpy as np
 import pyspiel
 
 from spiel_cr import algorithm as algorithm_lib
@@ -14,12 +13,13 @@ from spiel_cr.growing_config import GrowingConfig
 from spiel_cr.growing_match import GrowingMatch
 from spiel_cr.growing_resolver import GrowingResolver, GrowingStatistics
 from spiel_cr.growing_situation import Situation
+from spiel_cr.policy_player import PolicyPlayer
 from spiel_cr.resolver_config import ResolvingConfig
 
 __all__ = ["GrowingOOSBot", "GrowingResolvingBot"]
 
 
-class GrowingResolvingBot(pyspiel.Bot):
+class GrowingResolvingBot(PolicyPlayer):
     """Plays by continual resolving in a part of the game that grows with the match.
 
     Attributes:
@@ -47,13 +47,9 @@ class GrowingResolvingBot(pyspiel.Bot):
         Raises:
           pyspiel.SpielError, ValueError: as `GrowingResolver`.
         """
-        pyspiel.Bot.__init__(self)
-        if player not in (0, 1):
-            raise ValueError(f"player={player!r} must be 0 or 1")
-        self._player = player
+        super().__init__(player, seed=seed)
         config = config or ResolvingConfig(move_ms=1000)
         self.resolver = GrowingResolver(game, player, config, growing, seed=seed)
-        self._random = np.random.default_rng(seed)
         self._match = self.resolver.match()
 
     @property
@@ -66,22 +62,9 @@ class GrowingResolvingBot(pyspiel.Bot):
         """How it came to its answers since it was made."""
         return self.resolver.counts
 
-    def player_id(self) -> int:
-        return self._player
-
-    def provides_policy(self) -> bool:
-        return True
-
     def restart(self) -> None:
         """A new match."""
         self._match = self.resolver.match()
-
-    def restart_at(self, state: pyspiel.State) -> None:
-        """A match that begins in the middle: what came before is resolved when due."""
-        self.restart()
-
-    def inform_action(self, state: pyspiel.State, player: int, action: int) -> None:
-        """Nothing to do: all information is in the next information state."""
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
         seen = state_posterior.observations(state, self._player, between=False)
@@ -91,19 +74,8 @@ class GrowingResolvingBot(pyspiel.Bot):
             return [(action, 1 / len(legal)) for action in legal]
         return list(zip(answer[0], answer[1].tolist(), strict=True))
 
-    def step_with_policy(
-        self, state: pyspiel.State
-    ) -> tuple[list[tuple[int, float]], int]:
-        policy = self.get_policy(state)
-        odds = np.array([probability for _, probability in policy])
-        chosen = self._random.choice(len(policy), p=odds / odds.sum())
-        return policy, policy[chosen][0]
 
-    def step(self, state: pyspiel.State) -> int:
-        return self.step_with_policy(state)[1]
-
-
-class GrowingOOSBot(pyspiel.Bot):
+class GrowingOOSBot(PolicyPlayer):
     """Online outcome sampling in a part of the game that is focused on the match.
 
     At each decision the part gives up what does not lead to the player's infoset (what
@@ -140,18 +112,15 @@ class GrowingOOSBot(pyspiel.Bot):
         Raises:
           pyspiel.SpielError, ValueError: a full-width solver, or as `GrowingTree`.
         """
-        pyspiel.Bot.__init__(self)
-        if player not in (0, 1):
-            raise ValueError(f"player={player!r} must be 0 or 1")
+        super().__init__(player, seed=seed)
         config = algorithm_lib.parse_any(solver)
         if not isinstance(config, algorithm_lib.MCCFRConfig):
             raise ValueError(
                 f"solver={solver!r} does not sample; choose one of "
                 f"{', '.join(algorithm_lib.SAMPLED_PRESETS)}"
             )
-        self._player, self._config, self._growing = player, config, growing
+        self._config, self._growing = config, growing
         self._iterations = solving.check_iterations(iterations)
-        self._random = np.random.default_rng(seed)
         self.statistics = clock.Statistics()
         self.counts = GrowingStatistics()
         tree = GrowingTree(game, growing.max_histories, edge=growing.edge)
@@ -163,25 +132,12 @@ class GrowingOOSBot(pyspiel.Bot):
         self.statistics = clock.Statistics()
         self.counts = GrowingStatistics(most_histories=len(tree))
 
-    def player_id(self) -> int:
-        return self._player
-
-    def provides_policy(self) -> bool:
-        return True
-
     def restart(self) -> None:
         """A new match."""
         labels = self._start.growing.source.labels
         for mine, mark in zip(labels, self._marks, strict=True):
             mine.forget(mark)
         self._match = GrowingMatch(self._start, [])
-
-    def restart_at(self, state: pyspiel.State) -> None:
-        """A match that begins in the middle."""
-        self.restart()
-
-    def inform_action(self, state: pyspiel.State, player: int, action: int) -> None:
-        """Nothing to do: all information is in the next information state."""
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
         seen = state_posterior.observations(state, self._player, between=False)
@@ -252,14 +208,3 @@ class GrowingOOSBot(pyspiel.Bot):
             here.behaviour[p][:] = solver.average_behaviour(p)
         self.statistics.solves += 1
         self.statistics.iterations += self._iterations
-
-    def step_with_policy(
-        self, state: pyspiel.State
-    ) -> tuple[list[tuple[int, float]], int]:
-        policy = self.get_policy(state)
-        odds = np.array([probability for _, probability in policy])
-        chosen = self._random.choice(len(policy), p=odds / odds.sum())
-        return policy, policy[chosen][0]
-
-    def step(self, state: pyspiel.State) -> int:
-        return self.step_with_policy(state)[1]

@@ -32,6 +32,7 @@ from spiel_cr import (
 )
 from spiel_cr import policy as policy_lib
 from spiel_cr import tree as tree_lib
+from spiel_cr.policy_player import PolicyPlayer
 from spiel_cr.state_posterior import StatePosterior
 
 __all__ = ["LEAVES", "LBRBot", "lbr"]
@@ -84,7 +85,7 @@ def lbr(
     return _best(decisions, expected, tree.game)
 
 
-class LBRBot(pyspiel.Bot):
+class LBRBot(PolicyPlayer):
     """Local best response on states, for games too large to compile.
 
     Expected values are exact, or means of rollouts: each draws a history from the
@@ -123,14 +124,13 @@ class LBRBot(pyspiel.Bot):
           ValueError: a bad argument, or "call" in a game that is not poker.
           pyspiel.SpielError: OpenSpiel does not know the game.
         """
-        pyspiel.Bot.__init__(self)
+        super().__init__(player)
         _check(player, leaf)
         game = loading.load_game(game)
         if rollouts is not None:
             solving.check_iterations(rollouts, name="rollouts")
         self.belief = belief or StatePosterior(game, player, opponent)
         self.playouts = 0
-        self._player = player
         self._rollouts = rollouts
         self._seed = solving.check_seed(seed)
         self._tolerance = _ROUNDING * (game.max_utility() - game.min_utility())
@@ -138,22 +138,9 @@ class LBRBot(pyspiel.Bot):
         self._defaults = [opponents.Answers(default, p) for p in (0, 1)]
         self._opponent = opponents.Answers(opponent, 1 - player)
 
-    def player_id(self) -> int:
-        return self._player
-
-    def provides_policy(self) -> bool:
-        return True
-
     def restart(self) -> None:
         """A new match."""
         self.belief.restart()
-
-    def restart_at(self, state: pyspiel.State) -> None:
-        """A match that begins in the middle: the belief catches up when due."""
-        self.restart()
-
-    def inform_action(self, state: pyspiel.State, player: int, action: int) -> None:
-        """Nothing to do: what the player sees of it is in its strings."""
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
         loading.check_state(state)
@@ -164,14 +151,8 @@ class LBRBot(pyspiel.Bot):
         best = int(np.argmax(values >= values.max() - self._tolerance))
         return [(action, float(place == best)) for place, action in enumerate(legal)]
 
-    def step_with_policy(
-        self, state: pyspiel.State
-    ) -> tuple[list[tuple[int, float]], int]:
-        policy = self.get_policy(state)
-        return policy, max(policy, key=lambda outcome: outcome[1])[0]
-
-    def step(self, state: pyspiel.State) -> int:
-        return self.step_with_policy(state)[1]
+    def choose(self, state: pyspiel.State, policy: list[tuple[int, float]]) -> int:
+        return max(policy, key=lambda outcome: outcome[1])[0]
 
     def action_values(self, state: pyspiel.State) -> np.ndarray:
         """float64 [A], what each legal action brings; the responder's utility.

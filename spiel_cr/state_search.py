@@ -14,6 +14,7 @@ import pyspiel
 from open_spiel.python import policy as policy_lib
 
 from spiel_cr import loading, opponents, search_node, solving
+from spiel_cr.policy_player import PolicyPlayer
 from spiel_cr.search_config import SearchConfig
 from spiel_cr.search_node import Node
 from spiel_cr.state_posterior import StatePosterior
@@ -72,7 +73,7 @@ class Searched(NamedTuple):
     values: list[float]
 
 
-class ISMCTSBRBot(pyspiel.Bot):
+class ISMCTSBRBot(PolicyPlayer):
     """Responds to a known policy by search from each of its decisions.
 
     Timbers et al. 2022, "Approximate exploitability: learning a best response",
@@ -143,10 +144,8 @@ class ISMCTSBRBot(pyspiel.Bot):
           ValueError: a bad argument.
           pyspiel.SpielError: OpenSpiel does not know the game.
         """
-        pyspiel.Bot.__init__(self)
+        super().__init__(player)
         game = loading.load_game(game)
-        if player not in (0, 1):
-            raise ValueError(f"player={player!r} must be 0 or 1")
         if not 0 <= noise <= 1:
             raise ValueError(f"noise={noise!r} must lie in [0, 1]")
         if not 0 < concentration < math.inf:
@@ -173,7 +172,6 @@ class ISMCTSBRBot(pyspiel.Bot):
             )
         self.belief = belief
         self.simulations = 0
-        self._player = player
         self._simulations = config.simulations
         half_range = (game.max_utility() - game.min_utility()) / 2
         self._exploration = config.exploration * half_range
@@ -196,24 +194,11 @@ class ISMCTSBRBot(pyspiel.Bot):
         """Information states in the tree."""
         return len(self._nodes)
 
-    def player_id(self) -> int:
-        return self._player
-
-    def provides_policy(self) -> bool:
-        return True
-
     def restart(self) -> None:
         """A new match: the tree and the belief are dropped."""
         self._nodes.clear()
         self.belief.restart()
         self._matches += 1
-
-    def restart_at(self, state: pyspiel.State) -> None:
-        """A match that begins in the middle: the belief catches up when due."""
-        self.restart()
-
-    def inform_action(self, state: pyspiel.State, player: int, action: int) -> None:
-        """Nothing to do: what the player sees of it is in its strings."""
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
         loading.check_state(state)
@@ -223,15 +208,9 @@ class ISMCTSBRBot(pyspiel.Bot):
         found = self.search(state)
         return list(zip(found.actions, self._shares(found), strict=True))
 
-    def step_with_policy(
-        self, state: pyspiel.State
-    ) -> tuple[list[tuple[int, float]], int]:
-        policy = self.get_policy(state)
+    def choose(self, state: pyspiel.State, policy: list[tuple[int, float]]) -> int:
         random = generator_at(self._seed, state, self._player, 1 + self._matches)
-        return policy, draw_outcome(policy, random.random())
-
-    def step(self, state: pyspiel.State) -> int:
-        return self.step_with_policy(state)[1]
+        return draw_outcome(policy, random.random())
 
     def search(self, state: pyspiel.State) -> Searched:
         """Runs the simulations of one decision.

@@ -1,0 +1,60 @@
+"""Fourth stage: what OpenSpiel asks of every bot, for those that play by a policy."""
+
+import numpy as np
+import pyspiel
+
+__all__ = ["PolicyPlayer"]
+
+
+class PolicyPlayer(pyspiel.Bot):
+    """A bot that draws its actions from `get_policy`, which subclasses define."""
+
+    def __init__(self, player: int, *, seed: int = 0) -> None:
+        """Takes its seat.
+
+        Args:
+          player: the seat, 0 or 1.
+          seed: of the actions that it draws.
+
+        Raises:
+          ValueError: another seat.
+        """
+        pyspiel.Bot.__init__(self)
+        if player not in (0, 1):
+            raise ValueError(f"player={player!r} must be 0 or 1")
+        self._player = player
+        self._random = np.random.default_rng(seed)
+
+    def player_id(self) -> int:
+        return self._player
+
+    def provides_policy(self) -> bool:
+        return True
+
+    def restart(self) -> None:
+        """A new match; a subclass that remembers the last one forgets it here."""
+
+    def restart_at(self, state: pyspiel.State) -> None:
+        """A match that begins in the middle: what came before is caught up when due."""
+        self.restart()
+
+    def inform_action(self, state: pyspiel.State, player: int, action: int) -> None:
+        """Nothing to do: what the player sees of it is in its information states."""
+
+    def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
+        """Legal actions and their probabilities at a decision of the player."""
+        raise NotImplementedError
+
+    def choose(self, state: pyspiel.State, policy: list[tuple[int, float]]) -> int:
+        """An action by the policy: drawn at random."""
+        odds = np.array([probability for _, probability in policy])
+        return policy[self._random.choice(len(policy), p=odds / odds.sum())][0]
+
+    def step_with_policy(
+        self, state: pyspiel.State
+    ) -> tuple[list[tuple[int, float]], int]:
+        policy = self.get_policy(state)
+        return policy, self.choose(state, policy)
+
+    def step(self, state: pyspiel.State) -> int:
+        return self.step_with_policy(state)[1]
