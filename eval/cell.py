@@ -62,13 +62,14 @@ class CellKey(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A cell to run: `CellKey` and `Budget`."""
+    """A cell to run: `CellKey`, `Budget`, and how many bytes the game may take."""
 
     game: str
     algorithm: str
     seed: int
     seconds: float | None
     iterations: int | None
+    memory_limit: int | None = None
 
     @property
     def key(self) -> CellKey:
@@ -83,10 +84,20 @@ class _Point(NamedTuple):
     seconds: float
     iterations: int | None
     nash_conv: float
+    cpu_seconds: float
+
+
+class _Time(NamedTuple):
+    """What work took: on the clock, and of processors."""
+
+    seconds: float
+    cpu_seconds: float
 
 
 # The last game only: games may be large.
 _arenas: dict[str, tuple[Arena, ExactJudge]] = {}
+# (game, limit): why it was refused. It would take long to find that out again.
+_refused: dict[tuple[str, int | None], str] = {}
 
 
 def run_cell(cell: Cell) -> dict[str, Any]:
@@ -124,16 +135,14 @@ def run_cell(cell: Cell) -> dict[str, Any]:
 
 
 def _measure(entry: Entry, cell: Cell) -> dict[str, Any]:
-    arena, judge = _enter(cell.game)
+    arena, judge = _enter(cell.game, cell.memory_limit)
     started = time.perf_counter()
     contestant = entry.make(arena, cell.seed)
     made = time.perf_counter() - started
     compiled = contestant.compile_seconds
-    cpu = time.process_time()
     points, worked = _follow(entry, contestant, cell.budget, judge)
-    cpu = time.process_time() - cpu
     verdict = judge.final(contestant.strategy())
-    curve = [list(point) for point in points]
+    curve = [[p.seconds, p.iterations, p.nash_conv] for p in points]
     # The last point is what is judged with all care.
     curve.append([points[-1].seconds, points[-1].iterations, verdict.nash_conv])
     del curve[-2]
@@ -148,15 +157,21 @@ def _measure(entry: Entry, cell: Cell) -> dict[str, Any]:
         "curve_judge": judge.way_by,
         "setup_seconds": made - compiled + (arena.walk_seconds if entry.ours else 0.0),
         "compile_seconds": contestant.compile_seconds,
-        "cpu_seconds": cpu,
+        "cpu_seconds": points[-1].cpu_seconds,
         "note": contestant.note,
     }
 
 
-def _enter(game: str) -> tuple[Arena, ExactJudge]:
+def _enter(game: str, limit: int | None) -> tuple[Arena, ExactJudge]:
+    if (game, limit) in _refused:
+        raise MissingError(_refused[game, limit])
     if game not in _arenas:
         _arenas.clear()
-        arena = enter(game)
+        try:
+            arena = enter(game, memory_limit=limit)
+        except MissingError as error:
+            _refused[game, limit] = str(error)
+            raise
         _arenas[game] = arena, ExactJudge(arena)
     return _arenas[game]
 
@@ -167,21 +182,21 @@ def _follow(
     """Lets a contestant work; the curve, and the seconds of its last strategy."""
     steps = {"iterates": _iterate, "restarts": _restart, "once": _once}[entry.way]
     points: list[_Point] = []
-    for seconds, iterations, last in steps(entry, contestant, budget):
+    for spent, iterations, last in steps(entry, contestant, budget):
         nash_conv = float("nan")
         if not last:
             nash_conv = judge.on_the_way(contestant.strategy())
-        points.append(_Point(seconds, iterations, nash_conv))
+        points.append(_Point(spent.seconds, iterations, nash_conv, spent.cpu_seconds))
     return points, points[-1].seconds
 
 
-_Steps = Iterator[tuple[float, int | None, bool]]
+_Steps = Iterator[tuple[_Time, int | None, bool]]
 
 
 def _iterate(entry: Entry, contestant: Contestant, budget: Budget) -> _Steps:
-    """Yields (seconds, iterations, whether it was the last) at each look."""
+    """Yields (time, iterations, whether it was the last) at each look."""
     looks = budget.looks()
-    seconds, done = 0.0, 0
+    seconds, cpu, done = 0.0, 0.0, 0
     for look in looks:
         before = done
         while True:
@@ -195,11 +210,13 @@ def _iterate(entry: Entry, contestant: Contestant, budget: Budget) -> _Steps:
             rate = done / seconds if seconds else 1.0
             chunk = min(room, rate * _CHUNK_SECONDS, 4.0 * max(done, 1))
             count = max(1, min(int(chunk), _MOST_ITERATIONS))
-            seconds += _clocked(contestant, count)
+            spent = _clocked(contestant, count)
+            seconds += spent.seconds
+            cpu += spent.cpu_seconds
             done += count
         last = look == looks[-1]
         if done > before or last:
-            yield seconds, done, last
+            yield _Time(seconds, cpu), done, last
 
 
 def _restart(entry: Entry, contestant: Contestant, budget: Budget) -> _Steps:
@@ -208,30 +225,32 @@ def _restart(entry: Entry, contestant: Contestant, budget: Budget) -> _Steps:
         for look in budget.looks():
             count = max(entry.least, int(look))
             if look == budget.iterations or count == int(look):
-                seconds = _clocked(contestant, count)
-                yield seconds, count, look == budget.iterations
+                spent = _clocked(contestant, count)
+                yield spent, count, look == budget.iterations
         return
     assert budget.seconds is not None
     count, limit = entry.least, budget.seconds
     while True:
-        seconds = _clocked(contestant, count)
+        spent = _clocked(contestant, count)
         # As many as fit, by what this run took; longer runs are quicker an iteration.
-        fit = int(_AIM * limit / max(seconds, 1e-9) * count)
+        fit = int(_AIM * limit / max(spent.seconds, 1e-9) * count)
         following = min(4 * count, fit, _MOST_ITERATIONS)
         last = following < 1.3 * count
-        yield seconds, count, last
+        yield spent, count, last
         if last:
             return
         count = following
 
 
 def _once(entry: Entry, contestant: Contestant, budget: Budget) -> _Steps:
-    seconds = _clocked(contestant, 1)
+    spent = _clocked(contestant, 1)
     # What one iteration is, it says itself, where that means anything.
-    yield seconds, getattr(contestant, "iterations", None), True
+    yield spent, getattr(contestant, "iterations", None), True
 
 
-def _clocked(contestant: Contestant, iterations: int) -> float:
-    started = time.perf_counter()
+def _clocked(contestant: Contestant, iterations: int) -> _Time:
+    """Processor time is of the same stretch, with what was compiled in it."""
+    cpu, started = time.process_time(), time.perf_counter()
     own = contestant.run(iterations)
-    return time.perf_counter() - started if own is None else own
+    seconds = time.perf_counter() - started if own is None else own
+    return _Time(seconds, time.process_time() - cpu)

@@ -11,6 +11,7 @@ from eval.cell import Budget
 from eval.command import Commands, add_command
 from eval.page import plain
 from eval.summary import GameSummary, summarise
+from spiel_cr import bot_strings
 
 __all__ = ["add_commands"]
 
@@ -104,6 +105,12 @@ def add_commands(commands: Commands) -> None:
         "--workers 0 or --ray (default: ten minutes and thirty times --seconds)",
     )
     parser.add_argument(
+        "--memory-limit",
+        metavar="SIZE",
+        default=bot_strings.MEMORY_LIMIT,
+        help="refuse games that need more in each process (default %(default)s)",
+    )
+    parser.add_argument(
         "--retry", action="store_true", help="run cells again that failed"
     )
     cli_show.add_commands(commands)
@@ -125,6 +132,7 @@ def _compare(arguments: argparse.Namespace) -> dict[str, object]:
             workers=arguments.workers,
             ray=arguments.ray,
             patience=arguments.patience,
+            memory_limit=arguments.memory_limit,
             retry=arguments.retry,
             progress=True,
         )

@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from eval import catalogue, conditions, pool, report, run_folder
 from eval.cell import Budget, Cell, CellKey
-from spiel_cr import loading, solving, storage
+from spiel_cr import bot_strings, loading, memory, solving, storage
 
 __all__ = ["Comparison", "compare", "plan"]
 
@@ -42,6 +42,7 @@ def compare(
     workers: int = 1,
     ray: bool = False,
     patience: float | None = None,
+    memory_limit: int | str | None = bot_strings.MEMORY_LIMIT,
     retry: bool = False,
     progress: bool = False,
 ) -> Comparison:
@@ -59,6 +60,8 @@ def compare(
       patience: seconds of wall-clock time after which a cell in a worker process is
         given up; None: ten minutes and thirty times the budget's seconds. Without
         workers, and on Ray, nothing is given up.
+      memory_limit: bytes, or a size like "3GB", for each process; larger games are
+        refused, or named as missing where only walking them shows it. None: no limit.
       retry: run cells again that failed.
       progress: show a bar on stderr.
 
@@ -66,16 +69,25 @@ def compare(
       pyspiel.SpielError: OpenSpiel does not know a game.
       ValueError: a bad argument, a game that does not fit, or another run's folder.
     """
-    _check(games, algorithms, budget, seeds, workers)
+    limit = None if memory_limit is None else memory.parse_size(memory_limit)
+    _check(games, algorithms, budget, seeds, workers, limit)
     _check_patience(patience, workers, ray)
     if ray:
         pool.check_ray()
     folder = run_folder.RunFolder(
-        pathlib.Path(out), _settings(games, algorithms, budget, seeds, workers, ray)
+        pathlib.Path(out),
+        {
+            **_settings(games, algorithms, budget, seeds, workers, ray),
+            "memory_limit": memory_limit,
+        },
     )
     try:
         cells = plan(folder.games(games), algorithms, budget, seeds)
-        left = [cell for cell in cells if not _finished(folder, cell.key, retry)]
+        left = [
+            cell._replace(memory_limit=limit)
+            for cell in cells
+            if not _finished(folder, cell.key, retry)
+        ]
         if patience is None:
             patience = 600.0 + 30.0 * (budget.seconds or 0.0)
         if ray:
@@ -114,6 +126,7 @@ def _check(
     budget: Budget,
     seeds: int,
     workers: int,
+    limit: int | None,
 ) -> None:
     """What is wrong must be said before the work, not after it."""
     if not games:
@@ -132,7 +145,9 @@ def _check(
     if not 0 <= workers <= 1024:
         raise ValueError(f"workers={workers} must lie in 0 .. 1024")
     for game in games:
-        loading.load_game(game)
+        loaded = loading.load_game(game)
+        if limit is not None:
+            memory.check_limit(loaded, limit)
 
 
 def _check_patience(patience: float | None, workers: int, ray: bool) -> None:

@@ -117,14 +117,20 @@ class Entry(NamedTuple):
     least: int = 1
 
 
-def enter(game: str) -> Arena:
+def enter(game: str, *, memory_limit: int | str | None = None) -> Arena:
     """Loads and compiles a game.
 
     Raises:
+      MissingError: the game is larger than the limit.
       pyspiel.SpielError, ValueError: as `spiel_cr.compile_game`.
     """
     started = time.perf_counter()
-    tree = solving.as_compiled(game, observed=True)
+    try:
+        tree = solving.as_compiled(game, observed=True, memory_limit=memory_limit)
+    except ValueError as error:
+        if not ("memory_limit" in str(error) and "histories" in str(error)):
+            raise
+        raise MissingError(f"the game is too large: {error}") from error
     walked = time.perf_counter() - started
     return Arena(game, tree, fast_game(tree.game), walked)
 

@@ -10,6 +10,7 @@ from eval.cell import Budget
 from eval.exact import OURS
 from eval.page import number
 from eval.summary import GameSummary, Row
+from spiel_cr import bot_strings
 
 __all__ = ["Words", "command", "words_of"]
 
@@ -111,12 +112,17 @@ def command(settings: dict[str, Any], out: str) -> str:
     parts += ["--algorithms", ";".join(names)]
     for name, value in settings["budget"].items():
         if value is not None:
-            parts += [f"--{name}", f"{value:g}" if name == "seconds" else str(value)]
+            # Nothing may be rounded: another budget is another run.
+            short = f"{value:g}"
+            parts += [f"--{name}", short if float(short) == value else repr(value)]
     parts += ["--seeds", str(settings["seeds"])]
     if settings["workers"] == "ray":
         parts.append("--ray")
     else:
         parts += ["--workers", str(settings["workers"])]
+    limit = settings.get("memory_limit", bot_strings.MEMORY_LIMIT)
+    if limit not in (bot_strings.MEMORY_LIMIT, None):
+        parts += ["--memory-limit", str(limit)]
     return shlex.join([*parts, "--out", out])
 
 
@@ -170,7 +176,8 @@ def _method(
         "Algorithms that sample run once for every seed: shown are medians, with the "
         "least and the greatest as bands and ranges. All others run once.",
         f"Cells ran {_where(settings)}. Most algorithms use one thread; JAX may use "
-        f"more on large games (results.jsonl has processor seconds).",
+        f"more on large games (results.jsonl has the processor seconds of the same "
+        f"work, with what was compiled in it).",
     )
 
 

@@ -1,6 +1,7 @@
 """Comparing: the judge, every bundled adapter, budgets, names, the command."""
 
 import json
+import time
 
 import games
 import numpy as np
@@ -187,6 +188,39 @@ class Metronome:
 class Looks:
     def on_the_way(self, strategy):
         return 1.0
+
+
+class Busy:
+    """Uses the processor, and says that a second counts."""
+
+    compile_seconds, note = 0.0, ""
+
+    def __init__(self):
+        self.calls = []
+
+    def run(self, iterations):
+        self.calls.append(iterations)
+        end = time.process_time() + 0.02 * iterations
+        while time.process_time() < end:
+            pass
+        return 1.0
+
+    def strategy(self):
+        return None
+
+
+class SlowLooks:
+    def on_the_way(self, strategy):
+        return Busy().run(10)
+
+
+@pytest.mark.parametrize("way", ["iterates", "restarts"])
+def test_processor_time_is_that_of_the_work(way):
+    """Without the judge's, and of the last run only where each starts afresh."""
+    entry = catalogue.find("cfr")._replace(way=way)
+    points, _ = cell._follow(entry, Busy(), cell.Budget(None, 5), SlowLooks())
+    assert [point.iterations for point in points] == [1, 2, 5]
+    assert 0.02 * 5 <= points[-1].cpu_seconds < 0.02 * 7
 
 
 def follow(way, budget, tick=1.0, least=1):

@@ -125,6 +125,37 @@ def test_nothing_runs_twice_under_two_names(tmp_path, monkeypatch):
     assert keys == [(KUHN, "lp", 0)]
 
 
+def test_games_too_large_are_refused_at_once(tmp_path):
+    """phantom_ttt would be walked for days; Leduc poker shows its size on the way."""
+    with pytest.raises(ValueError, match=r"phantom_ttt\(\) .*memory_limit is 4 GB"):
+        compare.compare(["phantom_ttt"], ["lp"], cell.Budget(1.0, None), tmp_path / "a")
+    assert not (tmp_path / "a").exists()
+    walks = []
+
+    def compare_with(limit):
+        return compare.compare(
+            ["leduc_poker"],
+            ["openspiel-cfr", "uniform"],
+            cell.Budget(None, 1),
+            tmp_path,
+            workers=0,
+            memory_limit=limit,
+        ).records
+
+    enter = cell.enter
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cell, "enter", lambda *a, **b: walks.append(a) or enter(*a, **b))
+        first, second = compare_with("402MB")
+    assert "more than 5,000 histories" in first["missing"] == second["missing"]
+    assert first["nash_conv"] is None and first["error"] is None
+    # The second did not walk again.
+    assert len(walks) == 1
+    text = (tmp_path / "report.md").read_text("utf-8")
+    assert "too large" in text and "--memory-limit 402MB" in text
+    # With more room they run.
+    assert all("missing" not in record for record in compare_with("1GB"))
+
+
 def test_another_runs_folder_is_refused(tmp_path):
     go(tmp_path, "openspiel-cfr")
     with pytest.raises(ValueError, match="holds a run with budget"):

@@ -10,7 +10,7 @@ import xml.etree.ElementTree as ElementTree
 import browser
 import pytest
 
-from eval import catalogue, cli, page, report, report_html, summary, svg
+from eval import catalogue, cli, page, report, report_html, report_words, summary, svg
 
 GAMES = ["kuhn_poker", "leduc_poker"]
 ALGORITHMS = [
@@ -185,6 +185,9 @@ def test_command_can_be_typed_again(folder):
     assert catalogue.expand(given.algorithms) == ALGORITHMS
     assert (given.seconds, given.seeds, given.workers) == (2.5, 3, 2)
     assert given.out == str(folder)
+    budget = {"seconds": 0.1234567, "iterations": None}
+    line = report_words.command({**SETTINGS, "budget": budget}, "out")
+    assert cli._parse(shlex.split(line)).seconds == 0.1234567
 
 
 def test_rows_are_sorted_medians():
