@@ -134,7 +134,12 @@ def _check(
     if not algorithms:
         raise ValueError("algorithms=[]: give one name or more")
     for name in algorithms:
-        catalogue.find(name)
+        for file in catalogue.find(name).files:
+            if not pathlib.Path(file).is_file():
+                raise ValueError(
+                    f"algorithm={name!r}: there is no file {file}; write one with "
+                    f"spiel-cr solve --save {file}"
+                )
     if (budget.seconds is None) == (budget.iterations is None):
         raise ValueError("a budget is needed: either seconds or iterations")
     if budget.seconds is not None and not 0 < budget.seconds < float("inf"):

@@ -103,6 +103,7 @@ class Entry(NamedTuple):
       modules: that must be installed.
       extra: which extra of the project installs them; empty: none.
       least: iterations at least.
+      files: that must exist.
     """
 
     name: str
@@ -115,6 +116,7 @@ class Entry(NamedTuple):
     modules: tuple[str, ...] = ()
     extra: str = ""
     least: int = 1
+    files: tuple[str, ...] = ()
 
 
 def enter(game: str, *, memory_limit: int | str | None = None) -> Arena:

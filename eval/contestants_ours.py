@@ -180,12 +180,14 @@ def _resolve(text: str) -> Entry:
         solving.check_iterations(fixed)
     how = (
         "Continual resolving of every infoset, a forest of gadget games a layer and "
-        "role; iterations are those of each solve, seconds those of all solves. "
+        "role; iterations are those of each solve, seconds those of all solves and of "
+        "building their games. "
     )
     how += (
         "The effort is fixed by its parameters."
         if fixed
-        else "Each point of the curve is a run from the beginning."
+        else "Each point of the curve is a run from the beginning; compiling is "
+        "that of all these runs together, which share programs."
     )
     return Entry(
         text,
@@ -216,7 +218,7 @@ class _Resolve:
         )
         self.compile_seconds += self._result.compile_seconds
         self.note = f"{self._result.solves} solves"
-        return self._result.seconds
+        return self._result.seconds + self._result.build_seconds
 
     def strategy(self) -> Strategy:
         assert self._result is not None
@@ -231,6 +233,12 @@ _BOT_HOW = (
 )
 
 
+_SOLVED_HOW = (
+    "A player that plays what a solver found beforehand; seconds are those of its "
+    "solves, one a seat. The effort is fixed by its parameters."
+)
+
+
 def _bot(text: str) -> Entry:
     name = text.partition("(")[0].strip()
     kind = bot_strings.BOTS[name]
@@ -241,9 +249,33 @@ def _bot(text: str) -> Entry:
             f"algorithm={text!r}: unknown parameter {unknown[0]!r}; {name} takes "
             f"{', '.join(kind.parameters) or 'none'}"
         )
+    if name == "policy":
+        return Entry(
+            text,
+            f"spiel_cr {text}",
+            True,
+            "A policy from a file, which took its time elsewhere: no seconds count.",
+            lambda arena, seed: _Bot(arena, text, seed, None),
+            way="once",
+            files=(str(given["path"]),) if "path" in given else (),
+        )
     solver = str(given.get("solver", ""))
     if isinstance(given.get("solver"), dict):
         solver = pyspiel.game_parameters_to_string(given["solver"])
+    if name == "solved":
+        given["solver"] = solver or "cfr+"
+        samples = solver not in ("", "lp") and isinstance(
+            algorithm_lib.parse_any(solver), algorithm_lib.MCCFRConfig
+        )
+        return Entry(
+            text,
+            f"spiel_cr {text}",
+            True,
+            _SOLVED_HOW,
+            lambda arena, seed: _Solved(arena, given, seed),
+            way="once",
+            samples=samples,
+        )
     if solver not in ("", "lp"):
         config = algorithm_lib.parse_any(solver)
         samples = isinstance(config, algorithm_lib.MCCFRConfig)
@@ -260,6 +292,37 @@ def _bot(text: str) -> Entry:
     )
 
 
+class _Solved:
+    """A player that plays what a solver found: the solves are the work."""
+
+    compile_seconds = 0.0
+    note = "one solve a seat"
+
+    def __init__(self, arena: Arena, given: dict[str, Any], seed: int) -> None:
+        self._tree = arena.tree
+        self._given = dict(given)
+        self._solver = self._given.pop("solver")
+        self._seed = seed
+        self.iterations: int | None = None
+        self._found: list[np.ndarray] = []
+
+    def run(self, iterations: int) -> float:
+        seconds = 0.0
+        for seat in range(2):
+            # Seeds as those of the bots.
+            result = spiel_cr.solve(
+                self._tree, self._solver, seed=2 * self._seed + seat, **self._given
+            )
+            self._found.append(result.average[seat])
+            self.iterations = result.iterations
+            self.compile_seconds += result.compile_seconds
+            seconds += result.seconds + result.build_seconds
+        return seconds
+
+    def strategy(self) -> Strategy:
+        return self._found[0], self._found[1]
+
+
 class _Bot:
     """A player, asked everywhere."""
 
@@ -271,6 +334,7 @@ class _Bot:
     ) -> None:
         self._tree = arena.tree
         self.iterations = iterations
+        self._saved = text.partition("(")[0].strip() == "policy"
         self._bots = [
             spiel_cr.load_bot(text, arena.tree, seat, seed=2 * seed + seat)
             for seat in range(2)
@@ -283,7 +347,7 @@ class _Bot:
         self.note = f"{work.moves} answers, the longest {work.max_ms:.1f} ms"
         if work.late_moves:
             self.note += f", {work.late_moves} late"
-        return work.seconds
+        return 0.0 if self._saved else work.seconds
 
     def strategy(self) -> Strategy:
         return self._seats[0].behaviour, self._seats[1].behaviour

@@ -1,7 +1,6 @@
 """Comparing: the judge, every bundled adapter, budgets, names, the command."""
 
 import json
-import time
 
 import games
 import numpy as np
@@ -166,95 +165,6 @@ def test_search_is_asked_at_every_infoset_of_any_game():
     fast = cell.run_cell(cell.Cell(game, "openspiel-ismcts", 0, None, 8))
     assert "ResampleFromInfostate" in fast["missing"]
     assert fast["error"] is None and fast["nash_conv"] is None
-
-
-class Metronome:
-    """Takes a second an iteration by a clock of its own."""
-
-    compile_seconds = 0.0
-    note = ""
-
-    def __init__(self, tick=1.0):
-        self.tick, self.calls = tick, []
-
-    def run(self, iterations):
-        self.calls.append(iterations)
-        return self.tick * iterations
-
-    def strategy(self):
-        return None
-
-
-class Looks:
-    def on_the_way(self, strategy):
-        return 1.0
-
-
-class Busy:
-    """Uses the processor, and says that a second counts."""
-
-    compile_seconds, note = 0.0, ""
-
-    def __init__(self):
-        self.calls = []
-
-    def run(self, iterations):
-        self.calls.append(iterations)
-        end = time.process_time() + 0.02 * iterations
-        while time.process_time() < end:
-            pass
-        return 1.0
-
-    def strategy(self):
-        return None
-
-
-class SlowLooks:
-    def on_the_way(self, strategy):
-        return Busy().run(10)
-
-
-@pytest.mark.parametrize("way", ["iterates", "restarts"])
-def test_processor_time_is_that_of_the_work(way):
-    """Without the judge's, and of the last run only where each starts afresh."""
-    entry = catalogue.find("cfr")._replace(way=way)
-    points, _ = cell._follow(entry, Busy(), cell.Budget(None, 5), SlowLooks())
-    assert [point.iterations for point in points] == [1, 2, 5]
-    assert 0.02 * 5 <= points[-1].cpu_seconds < 0.02 * 7
-
-
-def follow(way, budget, tick=1.0, least=1):
-    entry = catalogue.find("cfr")._replace(way=way, least=least)
-    metronome = Metronome(tick)
-    points, seconds = cell._follow(entry, metronome, budget, Looks())
-    return metronome, points, seconds
-
-
-def test_iterations_are_kept_exactly():
-    metronome, points, _ = follow("iterates", cell.Budget(None, 300), tick=1e-4)
-    assert sum(metronome.calls) == 300
-    assert [p.iterations for p in points] == [1, 2, 5, 10, 20, 50, 100, 200, 300]
-
-
-def test_seconds_are_kept():
-    metronome, points, seconds = follow("iterates", cell.Budget(10.0, None), tick=1e-3)
-    assert seconds == pytest.approx(10.0, rel=1e-3)
-    shares = [round(point.seconds, 1) for point in points]
-    assert shares == [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0]
-    # One slow iteration is done all the same, and looked at once.
-    metronome, points, seconds = follow("iterates", cell.Budget(10.0, None), tick=60.0)
-    assert metronome.calls == [1] and len({p.iterations for p in points}) == 1
-
-
-def test_runs_from_the_beginning_fill_the_budget():
-    metronome, points, seconds = follow(
-        "restarts", cell.Budget(10.0, None), tick=1e-3, least=8
-    )
-    assert metronome.calls[0] == 8 and metronome.calls == sorted(metronome.calls)
-    assert 6.5 < seconds <= 10.0
-    assert points[-1].iterations == metronome.calls[-1]
-    metronome, points, _ = follow("restarts", cell.Budget(None, 30), least=8)
-    assert [p.iterations for p in points] == [10, 20, 30]
 
 
 @pytest.mark.parametrize(
