@@ -128,6 +128,8 @@ def run_cell(cell: Cell) -> dict[str, Any]:
         first = (str(error).strip().splitlines() or ["no message"])[0]
         record["error"] = f"{type(error).__name__}: {first}"
     record["machine"] = conditions.machine()
+    record["source"] = conditions.source()
+    record["optional_versions"] = conditions.optional_versions()
     now = datetime.datetime.now(datetime.UTC)
     record["finished"] = now.isoformat(timespec="seconds")
     record["wall_seconds"] = round(time.perf_counter() - started, 4)

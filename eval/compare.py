@@ -98,7 +98,8 @@ def compare(
             records = pool.run_here(left)
         try:
             for record in _shown(records, left, len(cells), progress):
-                _keep(folder, record)
+                # Folders grow under other conditions: each line has its own.
+                _keep(folder, {**record, "workers": folder.settings["workers"]})
         finally:
             # What there is can be looked at after an interruption, too.
             report.write(folder.path, folder.settings, _ordered(folder))

@@ -1,6 +1,7 @@
 """Comparing: the conditions of a run: machine and versions."""
 
 import functools
+import hashlib
 import os
 import pathlib
 import platform
@@ -8,8 +9,10 @@ from importlib import metadata
 
 from spiel_cr import storage
 
-__all__ = ["cpu_model", "machine", "optional_versions", "versions"]
+__all__ = ["cpu_model", "machine", "optional_versions", "source", "versions"]
 
+# Folders whose code makes results.
+_PACKAGES = ("spiel_cr", "game_defs", "eval")
 _OPTIONAL = ("jaxlib", "flax", "optax", "chex", "cvxpy", "ecos", "ray")
 
 
@@ -27,6 +30,19 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **storage.versions()}
 
 
+@functools.cache
+def source() -> str:
+    """A fingerprint of the project's code, which changes more often than versions."""
+    root = pathlib.Path(__file__).resolve().parent.parent
+    digest = hashlib.sha256()
+    for package in _PACKAGES:
+        for file in sorted((root / package).rglob("*.py")):
+            digest.update(f"{file.relative_to(root).as_posix()}\0".encode())
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+@functools.cache
 def optional_versions() -> dict[str, str]:
     """Of packages that decide what can run, where they are installed."""
     found = {}

@@ -2,6 +2,7 @@
 
 import math
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -175,15 +176,25 @@ def _method(
         f"picture's lower edge are there or below: zeros and rounding errors.",
         "Algorithms that sample run once for every seed: shown are medians, with the "
         "least and the greatest as bands and ranges. All others run once.",
-        f"Cells ran {_where(settings)}. Most algorithms use one thread; JAX may use "
-        f"more on large games (results.jsonl has the processor seconds of the same "
-        f"work, with what was compiled in it).",
+        f"Cells ran {_where(settings, records)}. Most algorithms use one thread; JAX "
+        f"may use more on large games (results.jsonl has the processor seconds of the "
+        f"same work, with what was compiled in it).",
     )
 
 
-def _where(settings: dict[str, Any]) -> str:
-    workers = settings["workers"]
-    if workers == "ray":
+def _where(settings: dict[str, Any], records: Sequence[dict[str, Any]]) -> str:
+    """How cells ran; a folder that grew may have several ways."""
+    known = [record["workers"] for record in records if "workers" in record]
+    ways = Counter(map(_at_a_time, known or [settings["workers"]]))
+    if known and len(known) < len(records):
+        ways["in a way that was not recorded"] = len(records) - len(known)
+    if len(ways) == 1:
+        return next(iter(ways))
+    return "; ".join(f"{way} ({count} of them)" for way, count in ways.items())
+
+
+def _at_a_time(workers: int | str) -> str:
+    if isinstance(workers, str):
         return "as tasks on Ray, one processor core each"
     if workers == 0:
         return "one after the other in one process"
@@ -194,12 +205,38 @@ def _facts(
     settings: dict[str, Any], records: Sequence[dict[str, Any]]
 ) -> tuple[tuple[str, str], ...]:
     machines = dict.fromkeys(r["machine"] for r in records if r.get("machine"))
-    versions = {**settings["versions"], **settings["optional_versions"]}
     dates = sorted(r["finished"] for r in records if r.get("finished"))
     facts = [("machine", "; ".join(machines) or "unknown")]
     if dates:
         first, last = dates[0][:10], dates[-1][:10]
         facts.append(("date", first if first == last else f"{first} to {last}"))
-    facts += list(versions.items())
+    facts += list(settings["versions"].items())
+    facts += _optional(settings, records)
+    sources = Counter(r["source"] for r in records if r.get("source"))
+    if sources:
+        facts.append(("source", _listed(sources)))
     facts.append(("cells", f"{len(records)}"))
     return tuple(facts)
+
+
+def _optional(
+    settings: dict[str, Any], records: Sequence[dict[str, Any]]
+) -> list[tuple[str, str]]:
+    """Versions of optional packages, all that cells met."""
+    met = [r["optional_versions"] for r in records if "optional_versions" in r]
+    met = met or [settings["optional_versions"]]
+    names = dict.fromkeys(name for versions in met for name in versions)
+    return [
+        (name, _listed(Counter(versions.get(name, "absent") for versions in met)))
+        for name in names
+    ]
+
+
+def _listed(values: Counter[str]) -> str:
+    """One value, or each with the number of its cells."""
+    if len(values) == 1:
+        return next(iter(values))
+    return ", ".join(
+        f"{value} ({count} cell{'' if count == 1 else 's'})"
+        for value, count in values.items()
+    )

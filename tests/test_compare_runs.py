@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from eval import baselines, catalogue, cell, cli, compare, pool, run_folder
+from eval import baselines, catalogue, cell, cli, compare, conditions, pool, run_folder
 
 KUHN = "kuhn_poker"
 NO_JAX = "openspiel-cfr;openspiel-cfr+;lp"
@@ -100,6 +100,23 @@ def test_finished_cells_are_kept_and_not_run_again(tmp_path, monkeypatch):
     # The report is on all that the folder has.
     assert len(result.records) == 4
     assert result.settings["algorithms"][0] == "openspiel-cfr"
+
+
+def test_a_folder_that_grew_has_the_conditions_of_each_cell(tmp_path, monkeypatch):
+    monkeypatch.setattr(pool, "run_in_processes", lambda c, *_: pool.run_here(c))
+    go(tmp_path, "openspiel-cfr;lp", workers=2)
+    monkeypatch.setattr(conditions, "source", lambda: "f00")
+    monkeypatch.setattr(conditions, "optional_versions", lambda: {"flax": "9.8"})
+    first, _, last = go(tmp_path, "openspiel-cfr;lp;uniform", workers=0).records
+    assert (first["workers"], last["workers"]) == (2, 0)
+    assert first["source"] != last["source"] == "f00"
+    assert len(first["source"]) == 12
+    text = (tmp_path / "report.md").read_text("utf-8")
+    assert "in 2 worker processes at a time (2 of them)" in text
+    assert "one after the other in one process (1 of them)" in text
+    assert f"source: {first['source']} (2 cells), f00 (1 cell)" in text
+    flax = first["optional_versions"].get("flax", "absent")
+    assert f"flax: {flax} (2 cells), 9.8 (1 cell)" in text
 
 
 def test_nothing_runs_twice_under_two_names(tmp_path, monkeypatch):
