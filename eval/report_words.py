@@ -175,7 +175,9 @@ def _method(
         f"match) take as long as their parameters say, whatever the budget. Marks on a "
         f"picture's lower edge are there or below: zeros and rounding errors.",
         "Algorithms that sample run once for every seed: shown are medians, with the "
-        "least and the greatest as bands and ranges. All others run once.",
+        "least and the greatest as bands and ranges. All others run once. Where every "
+        "point is a run from the beginning, seeds are joined at runs of as many "
+        "iterations, and at their last ones, whose iterations differ.",
         f"Cells ran {_where(settings, records)}. Most algorithms use one thread; JAX "
         f"may use more on large games (results.jsonl has the processor seconds of the "
         f"same work, with what was compiled in it).",

@@ -137,6 +137,7 @@ def summarise(
 def _row(name: str, records: Sequence[dict[str, Any]]) -> Row:
     entry = catalogue.find(name)
     counts = [r["iterations"] for r in records if r["iterations"] is not None]
+    curves = [record["curve"] for record in records]
     return Row(
         algorithm=name,
         title=entry.title,
@@ -152,7 +153,9 @@ def _row(name: str, records: Sequence[dict[str, Any]]) -> Row:
         iterations=statistics.median(counts) if counts else None,
         judges=tuple(sorted({record["judge"] for record in records})),
         note=records[0]["note"],
-        curve=_bands([record["curve"] for record in records]),
+        curve=_bands(
+            _runs_in_common(curves) if entry.way == "restarts" else _looks(curves)
+        ),
     )
 
 
@@ -161,12 +164,32 @@ def _range(records: Sequence[dict[str, Any]], name: str) -> Range:
     return Range(statistics.median(values), min(values), max(values))
 
 
-def _bands(curves: Sequence[list[list[Any]]]) -> tuple[CurveBand, ...]:
+# Points of a curve, each [seconds, iterations, NashConv].
+_Curve = list[list[Any]]
+
+
+def _looks(curves: Sequence[_Curve]) -> list[_Curve]:
     """Points of the same look, counted from the end: slow seeds skip the first ones."""
     length = min(len(curve) for curve in curves)
+    return [[curve[at] for curve in curves] for at in range(-length, 0)]
+
+
+def _runs_in_common(curves: Sequence[_Curve]) -> list[_Curve]:
+    """Runs of as many iterations, where all seeds have one, and the final ones.
+
+    Quick seeds have more runs than slow ones; only what was run alike is one point.
+    """
+    of = [{point[1]: point for point in curve} for curve in curves]
+    shared = [count for count in of[0] if all(count in other for other in of)]
+    joined = [[points[count] for points in of] for count in shared]
+    final = [curve[-1] for curve in curves]
+    return joined if joined and joined[-1] == final else [*joined, final]
+
+
+def _bands(groups: Sequence[_Curve]) -> tuple[CurveBand, ...]:
+    """Medians and ranges of points that belong together."""
     bands = []
-    for at in range(-length, 0):
-        points = [curve[at] for curve in curves]
+    for points in groups:
         counts = [count for _, count, _ in points if count is not None]
         values = [value for _, _, value in points]
         bands.append(

@@ -225,6 +225,23 @@ def test_seeds_that_skipped_looks_are_joined_from_the_end():
     ]
 
 
+def test_runs_from_the_beginning_are_joined_by_iterations():
+    """A quick seed has a run more than the others."""
+    name = "openspiel-ismcts"
+    lines = []
+    for seed, counts in enumerate(([8, 32, 100], [8, 32, 128, 300], [8, 32, 90])):
+        line = record("kuhn_poker", name, seed, 1.0)
+        line["curve"] = [[0.001 * n, n, 10.0 * seed + 1 / n] for n in counts]
+        lines.append(line)
+    settings = {**SETTINGS, "games": ["kuhn_poker"], "algorithms": [name]}
+    (row,) = summary.summarise(settings, lines)[0].rows
+    assert [band.iterations for band in row.curve] == [8, 32, 100]
+    assert row.curve[1].nash_conv == pytest.approx((10 + 1 / 32, 1 / 32, 20 + 1 / 32))
+    assert row.curve[-1].nash_conv == pytest.approx((10 + 1 / 300, 0.01, 20 + 1 / 90))
+    (row,) = summary.summarise(settings, lines[:1])[0].rows
+    assert [band.iterations for band in row.curve] == [8, 32, 100]
+
+
 def test_where_openspiel_cannot_judge_the_report_says_so(tmp_path):
     reason = "3,000,000 histories are too many for OpenSpiel's tool"
     lines = [
