@@ -302,10 +302,13 @@ def _time_step(
     )
 
 
+# With fewer simulations an answer may have no visits to tell.
+_LEAST = 8
 _SEARCH_HOW = (
     "A search bot has no policy of its own: it is asked at every infoset, anew, and "
-    "answers with its visit counts. Iterations are simulations an answer; each point "
-    "of the curve is a run from the beginning."
+    "answers with its visit counts. Iterations are simulations an answer, at "
+    f"least {_LEAST}, whatever the budget; each point of the curve is a run from the "
+    "beginning."
 )
 
 ENTRIES: tuple[Entry, ...] = (
@@ -341,7 +344,7 @@ ENTRIES: tuple[Entry, ...] = (
         _FastSearch,
         way="restarts",
         samples=True,
-        least=8,
+        least=_LEAST,
     ),
     Entry(
         "openspiel-ismcts-python",
@@ -351,7 +354,7 @@ ENTRIES: tuple[Entry, ...] = (
         _SlowSearch,
         way="restarts",
         samples=True,
-        least=8,
+        least=_LEAST,
     ),
     Entry(
         "openspiel-q-learning",

@@ -204,8 +204,12 @@ def _run(arguments: argparse.Namespace) -> None:
     except (OSError, RuntimeError, ImportError) as error:
         print(f"spiel-cr: error: {error}", file=sys.stderr)
         sys.exit(2)
+    # For work that was done to the end, and in vain.
+    code = report.pop("exit_code", 0)
     if arguments.json:
         print(json.dumps(report))
+    if code:
+        sys.exit(code)
 
 
 def _info(arguments: argparse.Namespace) -> dict[str, object]:

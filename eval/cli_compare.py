@@ -147,7 +147,11 @@ def _compare(arguments: argparse.Namespace) -> dict[str, object]:
     for summary in summaries:
         _print_game(summary)
     print(f"report: {result.folder / 'report.html'}")
+    useless = all(record["nash_conv"] is None for record in result.asked)
+    if useless:
+        print("spiel-cr: error: nothing gave a number, see above", file=sys.stderr)
     return {
+        **({"exit_code": 1} if useless else {}),
         "out": str(result.folder),
         "report": str(result.folder / "report.html"),
         "cells": len(result.records),

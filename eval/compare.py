@@ -25,11 +25,13 @@ class Comparison(NamedTuple):
       settings: of the run.
       records: the lines of `results.jsonl`, the newest of each cell, in the order of
         the plan.
+      asked: those of them that this call was about; a folder may hold more.
     """
 
     folder: pathlib.Path
     settings: dict[str, Any]
     records: list[dict[str, Any]]
+    asked: list[dict[str, Any]]
 
 
 def compare(
@@ -105,7 +107,8 @@ def compare(
             report.write(folder.path, folder.settings, _ordered(folder))
     finally:
         folder.close()
-    return Comparison(folder.path, folder.settings, _ordered(folder))
+    asked = [folder.records[cell.key] for cell in cells]
+    return Comparison(folder.path, folder.settings, _ordered(folder), asked)
 
 
 def plan(

@@ -14,6 +14,7 @@ from typing import IO, Any
 
 import pyspiel
 
+from eval import catalogue
 from eval.cell import CellKey
 from spiel_cr import loading, storage
 
@@ -136,6 +137,8 @@ class RunFolder:
                         f"{settings[name]}; {remedy}"
                     )
             games = distinct_games([*found["games"], *settings["games"]])
+            for name in found["algorithms"]:
+                _check_known(file, name)
             names = dict.fromkeys([*found["algorithms"], *settings["algorithms"]])
             grown: _Record = {"games": list(games.values()), "algorithms": list(names)}
             grown["seeds"] = max(found["seeds"], settings["seeds"])
@@ -154,6 +157,17 @@ class RunFolder:
         whole = content.rfind(b"\n") + 1
         if whole < len(content):
             os.truncate(file, whole)
+
+
+def _check_known(file: pathlib.Path, name: str) -> None:
+    """Otherwise its cells would run, and their report could not be written."""
+    try:
+        catalogue.find(name)
+    except ValueError as error:
+        raise _OtherRunError(
+            f"{file} names an algorithm that there is not ({error}); delete the name "
+            f"from its list of algorithms, or choose another folder"
+        ) from error
 
 
 class _OtherRunError(Exception):

@@ -185,6 +185,34 @@ def test_another_runs_folder_is_refused(tmp_path):
         go(tmp_path, "openspiel-cfr")
 
 
+def test_a_folder_with_an_unknown_algorithm_is_refused_before_the_run(tmp_path):
+    go(tmp_path, "openspiel-cfr")
+    file = tmp_path / run_folder.SETTINGS
+    file.write_text(file.read_text().replace("openspiel-cfr", "openspiel-cfx"))
+    with pytest.raises(
+        ValueError, match=r"settings.json names .*openspiel-cfx.*delete"
+    ):
+        go(tmp_path, "openspiel-cfr+")
+    assert len(lines(tmp_path)) == 1
+    assert "openspiel-cfx" in file.read_text()
+
+
+def test_a_run_without_a_number_fails(tmp_path, monkeypatch, capsys):
+    broken = catalogue.find("openspiel-cfr")._replace(make=Broken)
+    monkeypatch.setitem(baselines.BUNDLED, "openspiel-cfr", broken)
+    words = ["spiel-cr", "compare", "--game", KUHN, "--iterations", "1", "--json"]
+    words += ["--workers", "0", "--out", str(tmp_path), "--algorithms"]
+    cli._run(cli._parse([*words, "uniform;openspiel-cfr"]))
+    assert "exit_code" not in capsys.readouterr().out
+    # What else the folder has, was not asked for.
+    with pytest.raises(SystemExit) as exit_:
+        cli._run(cli._parse([*words, "openspiel-cfr"]))
+    assert exit_.value.code == 1
+    out, err = capsys.readouterr()
+    assert json.loads(out.splitlines()[-1])["cells"] == 2
+    assert "nothing gave a number" in err
+
+
 def test_one_run_at_a_time(tmp_path):
     pytest.importorskip("fcntl")
     settings = {
