@@ -3,12 +3,14 @@
 import json
 
 import games
+import jax
 import numpy as np
 import pytest
 from open_spiel.python.algorithms import exploitability
 
 from eval import (
     baselines,
+    bundled_deep,
     catalogue,
     cell,
     cli,
@@ -129,6 +131,66 @@ def test_deep_adapters(name):
     record = run_cell(name, 2)
     assert record["iterations"] == 2 and 0 < record["nash_conv"] < 4
     assert record["judge"] == "OpenSpiel"
+    assert record["compile_seconds"] > 0
+
+
+def holders_of(contestant):
+    """Its solver or agents."""
+    if hasattr(contestant, "_solver"):
+        return [contestant._solver]
+    return [*contestant._agents, *(a._rl_agent for a in contestant._agents)]
+
+
+def programs_of(contestant):
+    """How many programs its solver or agents have compiled."""
+    return sum(
+        value._cache_size()
+        for holder in holders_of(contestant)
+        for value in vars(holder).values()
+        if hasattr(value, "_cache_size")
+    )
+
+
+def numbers_of(contestant):
+    """All weights, keys and counters of its solver or agents."""
+    nnx = pytest.importorskip("flax.nnx")
+    found = []
+    for holder in holders_of(contestant):
+        for name, value in sorted(vars(holder).items()):
+            first = value[0] if isinstance(value, list) else value
+            if isinstance(first, nnx.Module | nnx.Optimizer):
+                found += jax.tree.leaves(nnx.state(value))
+            elif name == "_rngkey":
+                found.append(jax.random.key_data(value))
+            elif isinstance(value, int):
+                found.append(value)
+            elif "memor" in name or "buffer" in name or "prev" in name:
+                found += jax.tree.leaves(value)
+    return [np.asarray(x) for x in found]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "runs"), [("openspiel-deep-cfr", 2), ("openspiel-nfsp", 40)]
+)
+def test_deep_adapters_start_afresh_after_compiling(kuhn, monkeypatch, name, runs):
+    """As a solver that was not warmed up; and nothing more is compiled."""
+    entry = catalogue.find(name)
+    if catalogue.why_missing(entry):
+        pytest.skip(catalogue.why_missing(entry))
+    warm = entry.make(kuhn, 3)
+    with monkeypatch.context() as patch:
+        patch.setattr(bundled_deep, "_compiling", lambda work: 0.0)
+        cold = entry.make(kuhn, 3)
+    one, two = numbers_of(warm), numbers_of(cold)
+    assert len(one) == len(two) > 20
+    assert all((x == y).all() for x, y in zip(one, two, strict=True))
+    compiled = programs_of(warm)
+    warm.run(runs)
+    assert programs_of(warm) == compiled > 0
+    cold.run(runs)
+    for one, two in zip(warm.strategy(), cold.strategy(), strict=True):
+        np.testing.assert_allclose(one, two, atol=1e-6)
 
 
 @pytest.mark.slow
