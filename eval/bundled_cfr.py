@@ -147,7 +147,7 @@ def _entry(name: str, title: str, make: Any, how: str, **options: Any) -> Entry:
 _FULL = "Average policy; one iteration updates both players over the whole game."
 _EPISODES = "Average policy; one iteration is one trajectory for each player."
 _BR = "Average policy; each iteration also computes two exact best responses."
-_JAX = {"modules": ("chex",), "extra": "test"}
+_JAX = {"modules": ("chex",), "extra": "baselines"}
 
 ENTRIES: tuple[Entry, ...] = (
     _entry("cfr", "CFR (C++)", _cpp("CFRSolver"), _FULL),

@@ -1,4 +1,4 @@
-"""Comparing: deep learning that OpenSpiel bundles in JAX; needs the extra `deep`.
+"""Comparing: deep learning that OpenSpiel bundles in JAX; needs the extra `baselines`.
 
 Networks and buffers are small, for games that have an exact NashConv at all. Programs
 are compiled before the clock runs, as for all others: a solver works for a while, and
@@ -240,7 +240,7 @@ ENTRIES: tuple[Entry, ...] = (
         _DeepCFR,
         samples=True,
         modules=("flax", "optax", "chex"),
-        extra="deep",
+        extra="baselines",
     ),
     Entry(
         "openspiel-nfsp",
@@ -250,6 +250,6 @@ ENTRIES: tuple[Entry, ...] = (
         _NFSP,
         samples=True,
         modules=("flax", "optax", "chex", "orbax", "etils"),
-        extra="deep",
+        extra="baselines",
     ),
 )

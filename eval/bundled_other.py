@@ -335,6 +335,7 @@ ENTRIES: tuple[Entry, ...] = (
         lambda arena, seed: _LinearProgram(arena),
         way="once",
         modules=("cvxpy", "ecos"),
+        extra="baselines",
     ),
     Entry(
         "openspiel-ismcts",

@@ -13,7 +13,17 @@ __all__ = ["cpu_model", "machine", "optional_versions", "source", "versions"]
 
 # Folders whose code makes results.
 _PACKAGES = ("spiel_cr", "game_defs", "eval")
-_OPTIONAL = ("jaxlib", "flax", "optax", "chex", "cvxpy", "ecos", "ray")
+_OPTIONAL = (
+    "jaxlib",
+    "flax",
+    "optax",
+    "chex",
+    "orbax-checkpoint",
+    "etils",
+    "cvxpy",
+    "ecos",
+    "ray",
+)
 
 
 @functools.cache

@@ -1,6 +1,10 @@
 """Comparing: the judge, every bundled adapter, budgets, names, the command."""
 
+import importlib.util
 import json
+import pathlib
+import re
+import tomllib
 
 import games
 import jax
@@ -30,6 +34,28 @@ QUICK = [name for name, entry in baselines.BUNDLED.items() if not entry.modules]
 @pytest.fixture(scope="module")
 def kuhn():
     return contestants.enter(KUHN)
+
+
+def test_what_entries_need_is_in_the_extra_that_they_name():
+    """By the project's own list; the names of packages are not those of modules."""
+    project = pathlib.Path(__file__).parent.parent / "pyproject.toml"
+    extras = tomllib.loads(project.read_text())["project"]["optional-dependencies"]
+    packages = {
+        extra: {re.split(r"[<>=\[ ]", line)[0] for line in lines}
+        for extra, lines in extras.items()
+    }
+    needy = [entry for entry in baselines.BUNDLED.values() if entry.modules]
+    assert len(needy) == 4
+    for entry in needy:
+        for module in entry.modules:
+            package = {"orbax": "orbax-checkpoint"}.get(module, module)
+            assert package in packages[entry.extra], (entry.name, module)
+    # Those of OpenSpiel's files that adapters import.
+    for name, user in (("deep_cfr", "deep-cfr"), ("nfsp", "nfsp"), ("dqn", "nfsp")):
+        spec = importlib.util.find_spec(f"open_spiel.python.jax.{name}")
+        text = pathlib.Path(spec.origin).read_text()
+        found = set(re.findall(r"^import (chex|flax|optax|etils|orbax)", text, re.M))
+        assert found <= set(baselines.BUNDLED[f"openspiel-{user}"].modules)
 
 
 def run_cell(algorithm, iterations, seed=0, game=KUHN):
