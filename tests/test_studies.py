@@ -3,6 +3,7 @@
 import json
 import types
 
+import numpy as np
 import pytest
 
 import spiel_cr
@@ -60,14 +61,18 @@ def pretend(monkeypatch, nash_conv):
     def solve(tree, algorithm, iterations=None, **options):
         config = spiel_cr.parse_any(algorithm)  # the study writes it well
         value = nash_conv(config)
-        done = iterations
-        if options.get("until"):
-            done = iterations // 40 if value < options["until"] else iterations
         seconds = options.get("seconds", 1.0)
         curve = [CurvePoint(k, k * seconds / 16, value * 16 / k) for k in range(1, 17)]
-        return types.SimpleNamespace(
-            iterations=done, nash_conv=lambda: value, curve=tuple(curve)
-        )
+        if iterations is not None and options.get("eval_every"):
+            # Falls as 1 over the root, and is `value` at the end.
+            every = range(options["eval_every"], iterations + 1, options["eval_every"])
+            curve = [
+                CurvePoint(k, k / 1e3, value * (iterations / k) ** 0.5) for k in every
+            ]
+            stop = options.get("until", 0.0)
+            short = [point for point in curve if point.nash_conv > stop]
+            curve = curve[: len(short) + 1]
+        return types.SimpleNamespace(nash_conv=lambda: value, curve=tuple(curve))
 
     monkeypatch.setattr(spiel_cr, "solve", solve)
 
@@ -78,16 +83,44 @@ def test_sampling_counts_iterations_and_trajectories(monkeypatch, helps):
     better = 0.1 if helps else 0.9
     pretend(monkeypatch, lambda c: 0.5 if c.baseline == "none" else better)
     *worth, plain, fast = sampling.STUDY.run(2e-3)
-    said = "40: NashConv 1.00e-01 after 25, without 5.00e-01 after 1,000"
+    # A factor of five in NashConv is one of 25 in iterations; the first look is at 10.
+    said = "10 after 100, 25 after 1,000: NashConv 5.00e-01 after 40, of MCCFR 5.00e-01"
     if not helps:
-        said = "less than 1: NashConv 9.00e-01 after 1,000, without"
+        said = "0.303 after 100, less than 1 after 1,000: NashConv 9.00e-01 after 1,000"
     assert all(line.ours.startswith(said) for line in worth)
-    # 40 is near enough to 250, and no more than itself.
+    # The others are worth no more than the average one.
     assert [line.agrees for line in worth] == [helps, False, False]
     assert (plain.agrees, fast.agrees) == (None, helps)
     # An eighth of the time is the second of sixteen points, 1024 trajectories a player.
     assert plain.ours.startswith("4.00e+00 after 0.0025 s, 4,096 trajectories; ")
     assert plain.ours.endswith("5.00e-01 after 0.02 s, 32,768 trajectories")
+
+
+def test_worth_must_grow_and_be_above_one(monkeypatch):
+    """As much early as late, or less than one iteration: not what was published."""
+    monkeypatch.setattr(sampling, "_GAME", "kuhn_poker")
+    for better, found in ((0.5, False), (0.45, True)):
+        pretend(monkeypatch, lambda c, b=better: 0.5 if c.baseline == "none" else b)
+        assert sampling.STUDY.run(2e-3)[0].agrees is found
+
+
+def test_variances_of_other_experiments_have_no_verdict(monkeypatch):
+    totals = {"none": 1.0, "average": 0.5, "history": 0.1, "oracle": 0.01}
+
+    def estimate(tree, algorithm, *_, **__):
+        value = totals[spiel_cr.parse_any(algorithm).baseline]
+        return types.SimpleNamespace(total=[np.array([value])] * 2, root=[value] * 2)
+
+    monkeypatch.setattr(spiel_cr, "compile_game", lambda game: None)
+    solved = types.SimpleNamespace(average=None)
+    monkeypatch.setattr(spiel_cr, "solve", lambda *_: solved)
+    monkeypatch.setattr(spiel_cr, "estimate_variance", estimate)
+    lines = cli_study.STUDIES["variance"].run(0.01)
+    assert [line.agrees for line in lines] == [None, None, True]
+    assert lines[1].ours == "infosets' values 0.1, the game's 0.1"
+    assert all("not comparable" in line.published for line in lines[:2])
+    totals["oracle"] = 0.2
+    assert cli_study.STUDIES["variance"].run(0.01)[2].agrees is False
 
 
 def test_sweeps_hold_settings_against_claims(monkeypatch):
@@ -154,9 +187,7 @@ def test_studies_agree_with_what_was_published(capsys, name):
     # Measured, and said in docs/comparing.md.
     known = {
         "discounting": ["5-card goofspiel, 1000 iterations"],
-        "sampling": [
-            "how many iterations without baseline one with baseline=average is worth"
-        ],
+        "sampling": ["how many iterations of MCCFR one with baseline=average is worth"],
     }
     assert differs == known.get(name, [])
     assert found["seconds"] < 600

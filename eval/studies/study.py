@@ -13,8 +13,9 @@ class Line(NamedTuple):
       what: is compared.
       published: the figure as it was published, and by whom; or a claim.
       ours: the figure computed now.
-      agrees: whether the two agree within what the study states; None: the publication
-        says nothing that ours could be held against: no figure, or a faulty program's.
+      agrees: whether the two agree within what the study states; None: there is nothing
+        that ours could be held against, and `published` says why: no figure, another
+        experiment, or a faulty program's.
     """
 
     what: str
