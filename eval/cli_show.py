@@ -5,7 +5,7 @@ import pathlib
 from collections.abc import Sequence
 
 import spiel_cr
-from eval import show, tree_page
+from eval import show, tree_page, tree_subgames
 from eval.command import Commands, add_command
 from eval.page import plain
 from spiel_cr import policy as policy_lib
@@ -74,25 +74,36 @@ def _show(arguments: argparse.Namespace) -> dict[str, object]:
         storage.check_writable(arguments.html)
     elif arguments.gadgets:
         raise ValueError("gadgets: are shown in a page; give --html FILE, too")
+    if not pathlib.Path(arguments.policy).is_file():
+        raise ValueError(
+            f"policy={arguments.policy}: there is no such file; write one with "
+            f"spiel-cr solve --game '{arguments.game}' --save {arguments.policy}"
+        )
     tree = solving.as_compiled(arguments.game, observed=True)
     policy = spiel_cr.load_policy(arguments.policy, tree)
     strategy = policy_lib.behaviour_from_policy(tree, policy)
+    # What is refused is refused before anything is printed.
+    if arguments.html:
+        tree_page.check_size(tree)
+    players = _players(tree, arguments.gadgets) if arguments.gadgets else ()
     views = show.look(tree, strategy)
-    chosen = []
+    chosen, left_off = [], 0
     for player, own in enumerate(views):
         if arguments.player in (None, player):
             found = _choose(own, arguments.find, arguments.sort)
             _print_player(player, len(own), found, arguments.limit)
             chosen += found[: arguments.limit]
+            left_off += len(found[arguments.limit :])
     report: dict[str, object] = {
         "game": str(tree.game),
         "policy": arguments.policy,
         "infosets": [_as_json(view) for view in chosen],
+        # Infosets that --limit cut off.
+        "left_off": left_off,
     }
     if arguments.html:
         target = pathlib.Path(arguments.html)
         target.parent.mkdir(parents=True, exist_ok=True)
-        players = _players(tree, arguments.gadgets) if arguments.gadgets else ()
         page = tree_page.tree_page(
             tree,
             strategy,
@@ -122,6 +133,7 @@ def _players(
             f"'resolving(solver=cfr+,iterations=100)'"
         )
     assert isinstance(second, spiel_cr.ResolvingBot)
+    tree_subgames.check_gadgets(first)
     return first, second
 
 

@@ -16,10 +16,20 @@ from spiel_cr import best_response, bots
 from spiel_cr import policy as policy_lib
 from spiel_cr import tree as tree_lib
 
-__all__ = ["MOST_HISTORIES", "tree_page"]
+__all__ = ["MOST_HISTORIES", "check_size", "tree_page"]
 
 # A page of this many histories has about ten megabytes.
 MOST_HISTORIES = 100_000
+
+
+def check_size(tree: tree_lib.CompiledGame) -> None:
+    """Raises ValueError where a game is too large for a page."""
+    count = len(tree.histories)
+    if count > MOST_HISTORIES:
+        raise ValueError(
+            f"html: {tree.game} has {count:,} histories, a page has room for "
+            f"{MOST_HISTORIES:,}; leave out --html, or choose smaller game parameters"
+        )
 
 
 def tree_page(
@@ -47,12 +57,7 @@ def tree_page(
     Raises:
       ValueError: the game is too large for a page.
     """
-    count = len(tree.histories)
-    if count > MOST_HISTORIES:
-        raise ValueError(
-            f"html: {tree.game} has {count:,} histories, a page has room for "
-            f"{MOST_HISTORIES:,}; leave out --html, or choose smaller game parameters"
-        )
+    check_size(tree)
     data = {
         "nodes": _nodes(tree, strategy),
         "infosets": [[_infoset(view) for view in own] for own in views],
@@ -333,7 +338,7 @@ function showStep() {
   list.style.padding = 0;
   list.style.listStyle = "none";
   for (const number of piece.infosets.slice(0, 50)) list.append(link(player, number));
-  box.append(make("h3", "", piece.infosets.length + " own infosets"), list);
+  box.append(make("h3", "", counted(piece.infosets, "own infosets", 50)), list);
   const gates = make("ul");
   for (const [size, value, best, fixed, knows, example] of piece.gates.slice(0, 200)) {
     const item = make("li"), go = make("button", "", knows);
@@ -350,7 +355,11 @@ function showStep() {
   }
   gates.style.padding = 0;
   gates.style.listStyle = "none";
-  box.append(make("h3", "", piece.gates.length + " gates"), gates);
+  box.append(make("h3", "", counted(piece.gates, "gates", 200)), gates);
+}
+function counted(all, what, most) {
+  return all.length + " " + what
+    + (all.length > most ? ", the first " + most + " are shown" : "");
 }
 $("playing").textContent = data.playing
   ? "The gadgets' values are those that " + data.playing + " had when it was asked "

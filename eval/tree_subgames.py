@@ -9,7 +9,7 @@ from spiel_cr import best_response, bots, subgame
 from spiel_cr import policy as policy_lib
 from spiel_cr import tree as tree_lib
 
-__all__ = ["Strategy", "gadget_values", "subgames_of"]
+__all__ = ["Strategy", "check_gadgets", "gadget_values", "subgames_of"]
 
 # For each player float64 [S], action probabilities by logical sequence.
 Strategy = tuple[np.ndarray, np.ndarray]
@@ -81,6 +81,21 @@ def subgames_of(
     return {"layers": layers}
 
 
+def check_gadgets(bot: bots.ResolvingBot) -> None:
+    """Raises ValueError where a bot's gadgets have no values to show."""
+    config = bot.resolver.config
+    if config.gadget != "cfrd":
+        raise ValueError(
+            f"gadget={config.gadget!r}: what terminating is worth is shown, and "
+            f"in this gadget nobody terminates; use gadget=cfrd"
+        )
+    if config.target:
+        raise ValueError(
+            "target=true: each infoset's solve of a subgame leaves other values at the "
+            "next gates; leave it out to show gadgets"
+        )
+
+
 def gadget_values(bot: bots.ResolvingBot) -> np.ndarray:
     """What terminating is worth to the opponent, gate by gate.
 
@@ -97,17 +112,8 @@ def gadget_values(bot: bots.ResolvingBot) -> np.ndarray:
       float64 [G], the opponent's perspective, weighted by the reach of the bot's own
       strategy and chance; zeros in the first layer, which has no gadget.
     """
+    check_gadgets(bot)
     mind = bot.resolver
-    if mind.config.gadget != "cfrd":
-        raise ValueError(
-            f"gadget={mind.config.gadget!r}: what terminating is worth is shown, and "
-            f"in this gadget nobody terminates; use gadget=cfrd"
-        )
-    if mind.config.target:
-        raise ValueError(
-            "target=true: each infoset's solve of a subgame leaves other values at the "
-            "next gates; leave it out to show gadgets"
-        )
     match, cut = mind.match(), mind.decomposition
     opening = np.flatnonzero(cut.opens)
     for infoset in opening[np.argsort(cut.own_layer[opening], kind="stable")]:

@@ -112,7 +112,7 @@ def test_the_command(saved, capsys):
     run("--policy", saved, "--game", "kuhn_poker", "--json")
     out = capsys.readouterr().out.splitlines()
     found = json.loads(out[-1])
-    assert len(found["infosets"]) == 12
+    assert len(found["infosets"]) == 12 and found["left_off"] == 0
     by_key = {i["key"]: i for i in found["infosets"]}
     # With the king the second player always bets after a pass; see Kuhn 1950.
     chosen = {a["name"]: a["probability"] for a in by_key["2p"]["actions"]}
@@ -132,13 +132,14 @@ def test_filters(saved, capsys):
     run(*game, "--limit", 2)
     out = capsys.readouterr().out
     assert "4 more; raise --limit" in out
-    assert len(json.loads(out.splitlines()[-1])["infosets"]) == 4
+    found = json.loads(out.splitlines()[-1])
+    assert len(found["infosets"]) == 4 and found["left_off"] == 8
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--policy", "nowhere.npz", "--game", "kuhn_poker"), "nowhere.npz"),
+        (("--policy", "nowhere.npz", "--game", "kuhn_poker"), "write one with"),
         (("--policy", "SAVED", "--game", "leduc_poker"), "holds a policy for"),
         (("--policy", "SAVED", "--game", "kuhn_poker", "--limit", "0"), "limit=0"),
         (("--policy", "SAVED", "--game", "kuhn_poker", "--gadgets", "oos"), "--html"),
@@ -165,7 +166,8 @@ def test_refusals(saved, tmp_path, capsys, words, message):
     with pytest.raises(SystemExit) as stopped:
         run(*(files.get(word, word) for word in words))
     assert stopped.value.code == 2
-    assert message in capsys.readouterr().err
+    out, err = capsys.readouterr()
+    assert message in err and not out
 
 
 def data_of(page):
@@ -306,6 +308,34 @@ def test_large_games_have_no_page(monkeypatch):
     strategy = random_strategy(tree, 0)
     with pytest.raises(ValueError, match="leave out --html"):
         tree_page.tree_page(tree, strategy, ([], []), title="", lead="")
+
+
+def test_large_games_are_refused_before_their_tables(
+    saved, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(tree_page, "MOST_HISTORIES", 50)
+    page = tmp_path / "page.html"
+    with pytest.raises(SystemExit):
+        run("--policy", saved, "--game", "kuhn_poker", "--html", page)
+    out, err = capsys.readouterr()
+    assert "a page has room for 50" in err and not out
+
+
+@browser.needs_browser
+def test_lists_that_are_cut_say_so(leduc_page, tmp_path):
+    """The first solve of Leduc poker has few own infosets; here they are many."""
+    content = leduc_page.read_text("utf-8")
+    data = data_of(content)
+    first = data["roles"][0]["layers"][0][0]
+    many = {"infosets": first["infosets"][:1] * 51, "gates": first["gates"][:1] * 201}
+    data["roles"][0]["layers"][0][0] = many
+    old = re.search(r"application/json>(.*?)</script>", content, re.DOTALL)[1]
+    new = json.dumps(data).replace("</", "<\\/")
+    path = tmp_path / "many.html"
+    path.write_text(content.replace(old, new), "utf-8")
+    dom, *_ = browser.open_page(path, tmp_path, width=1280)
+    assert "51 own infosets, the first 50 are shown" in dom
+    assert "201 gates, the first 200 are shown" in dom
 
 
 @browser.needs_browser
