@@ -146,6 +146,10 @@ def _entry(name: str, title: str, make: Any, how: str, **options: Any) -> Entry:
 
 _FULL = "Average policy; one iteration updates both players over the whole game."
 _EPISODES = "Average policy; one iteration is one trajectory for each player."
+_EXTERNAL = (
+    "Average policy; one iteration is one sample for each player: chance's and the "
+    "other's actions are drawn, all of its own are followed."
+)
 _BR = "Average policy; each iteration also computes two exact best responses."
 _JAX = {"modules": ("chex",), "extra": "baselines"}
 
@@ -204,14 +208,14 @@ ENTRIES: tuple[Entry, ...] = (
         "es-mccfr",
         "external-sampling MCCFR (C++)",
         _external_sampling,
-        _EPISODES,
+        _EXTERNAL,
         samples=True,
     ),
     _entry(
         "es-mccfr-python",
         "external-sampling MCCFR (Python)",
         _python_sampling("external_sampling_mccfr", "ExternalSamplingSolver"),
-        _EPISODES,
+        _EXTERNAL,
         samples=True,
     ),
 )

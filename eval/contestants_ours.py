@@ -80,6 +80,15 @@ def _parameters(text: str) -> dict[str, Any]:
     return given
 
 
+# By the scheme of sampling.
+_BATCH_OF = {
+    "outcome": "trajectories for each player",
+    "external": "samples for each player, each with all of its own actions followed",
+    "average": "samples for each player, each with some of its own actions followed, "
+    "by the average strategy",
+}
+
+
 def _solver(text: str) -> Entry:
     config = algorithm_lib.parse_any(text)
     samples = isinstance(config, algorithm_lib.MCCFRConfig)
@@ -87,7 +96,7 @@ def _solver(text: str) -> Entry:
     if isinstance(config, algorithm_lib.MCCFRConfig):
         how = (
             f"Average strategy in float32; one iteration is a batch of {config.batch} "
-            f"trajectories for each player."
+            f"{_BATCH_OF[config.scheme]}."
         )
     return Entry(
         text,

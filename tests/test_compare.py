@@ -272,6 +272,16 @@ def test_wrong_algorithms_are_refused_at_once(text, message):
         catalogue.expand(text)
 
 
+def test_words_tell_what_a_sample_follows():
+    """External sampling follows all of the updating player's actions."""
+    for name in ("es-mccfr", "openspiel-es-mccfr", "openspiel-es-mccfr-python"):
+        assert "own" in catalogue.find(name).how
+        assert "trajector" not in catalogue.find(name).how
+    for name in ("os-mccfr", "openspiel-os-mccfr", "openspiel-os-mccfr-python"):
+        assert "trajector" in catalogue.find(name).how
+    assert "some of its own" in catalogue.find("as-mccfr").how
+
+
 def test_groups():
     every = catalogue.expand("default")
     assert set(baselines.BUNDLED) <= set(every)
