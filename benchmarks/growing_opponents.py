@@ -64,14 +64,15 @@ class Worlds:
             done, belief = 0, growing_belief.Belief(self._source.root(), np.ones(1))
         for number in range(done, len(seen)):
             action = seen[number - 1].action if number else None
-            belief = growing_belief.advance(
+            step = growing_belief.advance(
                 *(self._source, belief, player, action, seen[number].seen[-1]),
                 lambda labels, counts: np.repeat(1 / counts, counts),
                 most=_WORLDS,
                 random=self._random,
             )
-            if belief is None:
+            if step is None:
                 raise RuntimeError(f"no history kept gives {seen[number].seen[-1]!r}")
+            belief = step.belief
         self._seen, self._belief, self._player = seen, belief, player
 
 

@@ -114,6 +114,7 @@ _PART: dict[str, type] = {
     "again": float,
     "beliefs": int,
     "mix": float,
+    "neighbours": float,
     "growing": float,
     "warmup": int,
 }

@@ -7,7 +7,14 @@ strings and their own actions only.
 import pyspiel
 
 from spiel_cr import algorithm as algorithm_lib
-from spiel_cr import clock, growing_belief, mccfr, solving, state_posterior
+from spiel_cr import (
+    clock,
+    growing_belief,
+    growing_possible,
+    mccfr,
+    solving,
+    state_posterior,
+)
 from spiel_cr.growing import GrowingTree
 from spiel_cr.growing_config import GrowingConfig
 from spiel_cr.growing_match import GrowingMatch
@@ -165,17 +172,19 @@ class GrowingOOSBot(PolicyPlayer):
         here, key = match.situation, seen[number].seen[-1]
         infoset = here.find(key)
         if infoset >= 0:
-            match.belief = None
+            match.possible = None
             tree = here.focus_on(infoset)
         else:
-            match.belief = match.believe(seen, number, self._growing, self._random)
-            if match.belief is None:
+            match.follow(seen, number, self._growing, self._random)
+            if match.possible is None:
                 return
             most = growing_belief.most_roots(
                 self._growing.beliefs, self._growing.max_histories
             )
-            nodes, weights = growing_belief.keep_some(*match.belief, most, self._random)
-            tree = here.growing.rooted(nodes, weights)
+            roots = growing_possible.share_room(
+                match.possible, most, self._growing.neighbours, self._random
+            )
+            tree = here.growing.rooted(*roots)
         tree.grow()
         self.counts.most_histories = max(self.counts.most_histories, len(tree))
         try:

@@ -25,6 +25,8 @@ class GrowingConfig:
         after it; 0: never.
       beliefs: the most histories to think possible at a time; of more, some are drawn.
       mix: share of uniform play in what the opponent is believed to do.
+      neighbours: share, from 0 to less than 1, of the roots of a part made anew that
+        only the opponent thinks possible (see `growing_neighbours.py`).
       growing: share of a move's time for growing the part; the rest is for solving it.
       warmup: matches played at construction, to learn what rooms and how much time
         subgames take.
@@ -35,7 +37,8 @@ class GrowingConfig:
     roots: float = 0.003
     again: float = 0.5
     beliefs: int = 1000
-    mix: float = 0.2
+    mix: float = 0.05
+    neighbours: float = 0.5
     growing: float = 0.7
     warmup: int = 3
 
@@ -48,6 +51,11 @@ class GrowingConfig:
         for name in ("roots", "again", "mix"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be from 0 to 1")
+        if not 0 <= self.neighbours < 1:
+            raise ValueError(
+                f"neighbours={self.neighbours!r} must be from 0 to less than 1: some "
+                f"roots are the player's own"
+            )
         if not 0 < self.growing < 1:
             raise ValueError(
                 f"growing={self.growing!r} must lie between 0 and 1: a move's time is "

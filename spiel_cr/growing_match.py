@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from spiel_cr import growing_belief
-from spiel_cr.growing_belief import Belief
+from spiel_cr import growing_possible
 from spiel_cr.growing_config import GrowingConfig
+from spiel_cr.growing_neighbours import Follower
+from spiel_cr.growing_possible import Possible
 from spiel_cr.growing_situation import Situation
 from spiel_cr.state_posterior import Stage
 
@@ -22,12 +23,12 @@ class GrowingMatch:
     Attributes:
       situation: the part and what was solved of it.
       stages: what was seen and done at decisions that were taken in.
-      belief: at the last of them, if it was not in the part.
+      possible: at the last of them, if a part began anew there, or had to.
     """
 
     situation: Situation
     stages: list[Stage]
-    belief: Belief | None = None
+    possible: Possible | None = None
 
     def leads_to(self, stages: Sequence[Stage]) -> bool:
         """Whether a view continues what was taken in.
@@ -41,58 +42,63 @@ class GrowingMatch:
             and self.stages[-1].seen == stages[last].seen
         )
 
-    def believe(
+    def look(self, infoset: int, config: GrowingConfig) -> None:
+        """Takes in what is possible at an infoset of the part."""
+        self.possible = growing_possible.at_infoset(
+            *(self.situation, infoset, config.mix), neighbours=config.neighbours > 0
+        )
+
+    def follow(
         self,
         stages: Sequence[Stage],
         number: int,
         config: GrowingConfig,
         random: np.random.Generator,
-    ) -> Belief | None:
-        """What is possible at a decision that the part does not have.
+    ) -> None:
+        """Takes in what is possible at a decision that the part does not have.
+
+        That is nothing, if none of the histories that were followed leads there.
 
         Args:
           stages: what the player saw and did.
           number: the decision; all before it were taken in.
           config: how much to believe.
           random: consumed, see `growing_belief.advance`.
-
-        Returns:
-          The belief; None: none of the histories that were followed leads there.
         """
-        here, belief = self.situation, self.belief
-        source = here.growing.source
-        opponent = functools.partial(here.opponent, mix=config.mix)
-
-        def advance(
-            belief: Belief, at: int, other: growing_belief.Opponent
-        ) -> Belief | None:
-            action = stages[at - 1].action if at else None
-            return growing_belief.advance(
-                *(source, belief, here.player, action, stages[at].seen[-1], other),
-                most=config.beliefs,
-                random=random,
-            )
-
-        if belief is None and number:
+        here = self.situation
+        own, opponent = (
+            functools.partial(here.play, player=p, mix=config.mix)
+            for p in (here.player, 1 - here.player)
+        )
+        begin = None
+        if self.possible is None and number:
             before = here.find(stages[number - 1].seen[-1])
             if before >= 0:
-                belief = here.belief(before, config.mix)
-        if belief is not None:
-            belief = advance(belief, number, opponent)
-        if belief is not None:
-            return belief
+                self.look(before, config)
+        if self.possible is not None:
+            begin = number
         # From the beginning, with a simpler opponent for what was thought impossible.
-        for other in (opponent, _uniform):
-            belief = Belief(source.root(), np.ones(1))
-            for at in range(number + 1):
-                belief = advance(belief, at, other)
-                if belief is None:
-                    break
-            else:
-                return belief
-        return None
+        tries = ((begin, opponent), (0, opponent), (0, _uniform))
+        for first, other in tries:
+            if first is None:
+                continue
+            follower = Follower(
+                *(here.growing.source, here.player, own, other),
+                most=config.beliefs,
+                neighbours=config.neighbours > 0,
+                random=random,
+            )
+            possible = self.possible if first else follower.root()
+            for at in range(first, number + 1):
+                if possible is not None:
+                    action = stages[at - 1].action if at else None
+                    key = stages[at].seen[-1]
+                    possible = follower.advance(possible, action, key)
+            if possible is not None:
+                break
+        self.possible = possible
 
 
 def _uniform(labels: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """All actions alike, see `growing_belief.Opponent`."""
+    """All actions alike, see `growing_belief.Strategy`."""
     return np.repeat(1 / counts, counts)

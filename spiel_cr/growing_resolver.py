@@ -22,11 +22,19 @@ import numpy as np
 import pyspiel
 
 from spiel_cr import algorithm as algorithm_lib
-from spiel_cr import cfr, clock, driver, gadget, growing_belief, sequence_form
+from spiel_cr import (
+    cfr,
+    clock,
+    driver,
+    gadget,
+    growing_belief,
+    growing_possible,
+    sequence_form,
+)
 from spiel_cr.growing import GrowingTree
-from spiel_cr.growing_belief import Belief
 from spiel_cr.growing_config import GrowingConfig
 from spiel_cr.growing_match import GrowingMatch
+from spiel_cr.growing_possible import Possible
 from spiel_cr.growing_room import Rooms
 from spiel_cr.growing_situation import Situation
 from spiel_cr.growing_time import Cost
@@ -200,19 +208,20 @@ class GrowingResolver:
         here, key = match.situation, stages[number].seen[-1]
         infoset = here.find(key)
         if infoset < 0:
-            match.belief = match.believe(stages, number, self.growing, self._random)
-            if match.belief is not None:
-                self._begin_anew(match, match.belief, deadline)
+            match.follow(stages, number, self.growing, self._random)
+            if match.possible is not None:
+                self._begin_anew(match, match.possible, deadline)
             return
-        match.belief = None
+        match.possible = None
         if here.layer(infoset) > here.solved:
             if self._resolve_inside(match, infoset, key, deadline):
                 return
         elif self._looked_far(here, infoset, deadline):
             self.counts.between += 1
             return
-        match.belief = here.belief(infoset, self.growing.mix)
-        if not self._begin_anew(match, match.belief, deadline):
+        match.look(infoset, self.growing)
+        assert match.possible is not None
+        if not self._begin_anew(match, match.possible, deadline):
             self.counts.stale += 1
 
     def _looked_far(
@@ -244,15 +253,17 @@ class GrowingResolver:
         return infoset >= 0
 
     def _begin_anew(
-        self, match: GrowingMatch, belief: Belief, deadline: float | None
+        self, match: GrowingMatch, possible: Possible, deadline: float | None
     ) -> bool:
-        """A new part from what the player thinks possible, solved; False: it cannot."""
+        """A new part from what players think possible, solved; False: it cannot."""
         before = match.situation
         most = growing_belief.most_roots(
             self.growing.beliefs, self._affordable(deadline)
         )
-        nodes, weights = growing_belief.keep_some(*belief, most, self._random)
-        tree = before.growing.rooted(nodes, weights)
+        roots = growing_possible.share_room(
+            possible, most, self.growing.neighbours, self._random
+        )
+        tree = before.growing.rooted(*roots)
         after = self._settle(tree, before, deadline, None)
         if after is None:
             return False

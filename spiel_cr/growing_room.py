@@ -22,8 +22,12 @@ _MORE_LEVELS = 2
 # longer its first row is.
 _LAST_PLACES = 1.25
 _LAST_LONGER = 3
-# Rooms learnt at most, but for the last one; further subgames widen the last one.
-_MOST_ROOMS = 4
+# A game gets a room of its own where the smallest one that it fits is so many times as
+# large as that would be.
+_WASTE = 4.0
+# Rooms learnt at most, but for the last one. Of further subgames those that fit none
+# widen the last one.
+_MOST_ROOMS = 6
 
 
 class Rooms:
@@ -43,13 +47,14 @@ class Rooms:
 
     def learn(self, need: sequence_form.Stencils) -> sequence_form.Stencils:
         """A room in which a game fits, a new one if need be."""
-        room = self.find(need)
-        if room is None:
-            room = _stretched(need)
-            if len(self._rooms) == _MOST_ROOMS:
-                room = sequence_form.common_stencils([self._rooms.pop(), room])
-            self._rooms.append(room)
-        return room
+        found, own = self.find(need), _stretched(need)
+        full = len(self._rooms) == _MOST_ROOMS
+        if found is not None and (full or _size(found) <= _WASTE * _size(own)):
+            return found
+        if full:
+            own = sequence_form.common_stencils([self._rooms.pop(), own])
+        self._rooms.append(own)
+        return own
 
     def close(self) -> sequence_form.Stencils:
         """Adds, and gives, a last room, wider than all of them together."""

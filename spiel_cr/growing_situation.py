@@ -192,29 +192,28 @@ class Situation:
             (histories.player == self.player) & (histories.infoset == infoset)
         )
         decisions = self.part.tree.infosets[o].decisions
-        reach = policy_lib.reach_from_behaviour(decisions, self.mixed(mix))
+        reach = policy_lib.reach_from_behaviour(decisions, self.mixed(o, mix))
         weights = histories.chance[here] * reach[histories.sequence[o, here]]
         if not weights.sum():
             weights = histories.chance[here]
         nodes = self.growing.nodes(self.part.ids[here])
         return Belief(nodes, weights / weights.sum())
 
-    def mixed(self, mix: float) -> np.ndarray:
-        """float64 [S], o's strategy with a share of uniform play."""
-        o = 1 - self.player
-        uniform = policy_lib.uniform_behaviour(self.part.tree.infosets[o].decisions)
-        return mix * uniform + (1 - mix) * self.behaviour[o]
+    def mixed(self, player: int, mix: float) -> np.ndarray:
+        """float64 [S], a player's strategy with a share of uniform play."""
+        decisions = self.part.tree.infosets[player].decisions
+        uniform = policy_lib.uniform_behaviour(decisions)
+        return mix * uniform + (1 - mix) * self.behaviour[player]
 
-    def opponent(
-        self, labels: np.ndarray, counts: np.ndarray, *, mix: float
+    def play(
+        self, labels: np.ndarray, counts: np.ndarray, *, player: int, mix: float
     ) -> np.ndarray:
-        """o's probabilities at infosets by label; uniform outside of the part."""
-        o = 1 - self.player
-        found, at = _match(self.part.labels[o], labels)
+        """Probabilities at infosets by label; uniform outside of the part."""
+        found, at = _match(self.part.labels[player], labels)
         result = np.repeat(1 / counts, counts)
-        decisions = self.part.tree.infosets[o].decisions
+        decisions = self.part.tree.infosets[player].decisions
         source = _ranges(decisions.first_sequence[at[found]], counts[found])
-        result[np.repeat(found, counts)] = self.mixed(mix)[source]
+        result[np.repeat(found, counts)] = self.mixed(player, mix)[source]
         return result
 
     def _fill(self, player: int, infosets: np.ndarray, values: np.ndarray) -> None:

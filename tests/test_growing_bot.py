@@ -312,9 +312,12 @@ def believe(name, player, most, steps):
     belief = growing_belief.Belief(source.root(), np.ones(1))
     random = np.random.default_rng(0)
     for action, key in steps:
-        belief = growing_belief.advance(
+        step = growing_belief.advance(
             *(source, belief, player, action, key, uniform), most=most, random=random
         )
+        if step is None:
+            return None
+        belief = step.belief
     return belief
 
 
@@ -403,6 +406,14 @@ def test_rooms_take_what_fits():
     deep = (stencil([2], [2], [2], [2], [2], rows=[30]),) * 2
     rooms.learn(deep)
     assert len(rooms) == 2
+    # What is much smaller than all rooms gets one of its own.
+    wide = (stencil([2] * 500, rows=[30] * 500),) * 2
+    assert rooms.learn(wide) is not rooms.learn(need) is room
+    tiny = (stencil([2], rows=[1]),) * 2
+    assert rooms.learn(tiny) is room
+    alone = Rooms()
+    alone.learn(wide)
+    assert alone.learn(tiny) is alone.find(tiny) and len(alone) == 2
     mixed = (need[0], deep[1])
     assert rooms.find(mixed) is None
     rooms.close()
