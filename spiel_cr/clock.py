@@ -48,13 +48,19 @@ class Clock:
         self._begun = 0.0
         # What a solve takes besides iterating before it can answer, in seconds.
         self._after = 0.0
+        # What an answer takes after its last solve, and when that ended.
+        self._tail = 0.0
+        self._solved: float | None = None
 
     @contextlib.contextmanager
     def move(self) -> Iterator[None]:
         """Around everything that an answer needs."""
-        self._begun = time.perf_counter()
+        self._begun, self._solved = time.perf_counter(), None
         yield
-        elapsed = 1000 * (time.perf_counter() - self._begun)
+        now = time.perf_counter()
+        elapsed = 1000 * (now - self._begun)
+        if self._solved is not None:
+            self._tail = max(now - self._solved, 0.95 * self._tail)
         self.statistics.moves += 1
         self.statistics.max_ms = max(self.statistics.max_ms, elapsed)
         if self._move_ms is not None and elapsed > self._move_ms:
@@ -65,7 +71,7 @@ class Clock:
         if self._move_ms is None:
             return None
         now = time.perf_counter()
-        end = self._begun + self._move_ms / 1000 * (1 - _RESERVE)
+        end = self._begun + self._move_ms / 1000 * (1 - _RESERVE) - self._tail
         return now + (end - now) / solves
 
     def init_deadline(self, init_ms: float | None) -> float | None:
@@ -99,7 +105,8 @@ class Clock:
             solver.run_until(deadline - self._after, most=most)
         iterated = time.perf_counter()
         yield
-        self._after = max(time.perf_counter() - iterated, 0.95 * self._after)
+        self._solved = time.perf_counter()
+        self._after = max(self._solved - iterated, 0.95 * self._after)
         self.statistics.solves += 1
         self.statistics.iterations += solver.iterations - before
 

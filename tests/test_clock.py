@@ -104,10 +104,11 @@ def test_iterations_that_become_slower_are_noticed(fake):
 # Moves.
 
 
-def move(watch, fake, solver, *, after=0.0):
+def move(watch, fake, solver, *, after=0.0, tail=0.0):
     with watch.move():
         with watch.solve(solver, watch.deadline()):
             fake.now += after
+        fake.now += tail
 
 
 def test_moves_in_time(fake):
@@ -124,14 +125,15 @@ def test_moves_in_time(fake):
     assert 80 < found.max_ms <= 85 + 1e-6
 
 
-def test_what_comes_after_iterating_is_learned(fake):
+@pytest.mark.parametrize("where", ["after", "tail"])
+def test_what_comes_after_iterating_is_learned(fake, where):
     """The first move is late by what nobody knew of; the next ones leave time."""
     watch = clock.Clock(100.0, None)
     solver, _ = slow_solver(fake, 1e-3)
     spent = []
     for _ in range(4):
         before = fake.now
-        move(watch, fake, solver, after=0.04)
+        move(watch, fake, solver, **{where: 0.04})
         spent.append(fake.now - before)
     assert spent[0] > 0.1
     assert max(spent[1:]) <= 0.085 + 1e-9
