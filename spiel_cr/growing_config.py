@@ -18,15 +18,15 @@ class GrowingConfig:
       edge: what histories at its edge are worth, see `growing.GrowingTree`. Many of
         them share an infoset, so one playout each is enough.
       roots: a subgame is resolved as one if its roots are at most this share of the
-        histories that the move has room for; else only those that the player thinks
-        possible are the roots.
+        histories that the move has room for; else the part begins anew with what is
+        thought possible.
       again: at a decision that an earlier solve has answered, the part is made anew if
         that solve had less than this share of the histories that there is room for
         after it; 0: never.
       beliefs: the most histories to think possible at a time; of more, some are drawn.
-      mix: share of uniform play in what the opponent is believed to do.
+      mix: share of uniform play in how both players are believed to have played.
       neighbours: share, from 0 to less than 1, of the roots of a part made anew that
-        only the opponent thinks possible (see `growing_neighbours.py`).
+        the opponent thinks possible and the player does not (`growing_possible.py`).
       growing: share of a move's time for growing the part; the rest is for solving it.
       warmup: matches played at construction, to learn what rooms and how much time
         subgames take.

@@ -6,10 +6,10 @@ At its decision the player is in one of three places:
     does not lead there is given up, the room goes to what comes after, and the gadget
     game is solved with the values that the opponent had at its gates: continual
     resolving, with the part's edge for a depth limit.
-  - *beyond*: the part ends before, or the subgame has too many roots. Then the
-    histories that the player thinks possible, by chance and by what it last found the
-    opponent to do, begin a new part, which is solved as a game of its own. That is not
-    safe: an opponent who plays otherwise may gain by it.
+  - *beyond*: the part ends before, or the subgame has too many roots. Then a new part,
+    solved as a game of its own, begins at the opponent's turn with what both players
+    think possible by chance and by how both were last found to play (see
+    `growing_possible.py`). That is not safe: who played otherwise may gain by it.
   - *between*: its own next decision in a subgame that was solved; it plays as found,
     if that looked as far from here as a new part would, else it is beyond.
 """
