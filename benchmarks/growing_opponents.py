@@ -11,7 +11,7 @@ from spiel_cr import bots, growing_belief, state_posterior
 from spiel_cr.growing_source import Rollouts
 from spiel_cr.growing_states import StateSource
 
-__all__ = ["Worlds", "make"]
+__all__ = ["Worlds", "make", "search"]
 
 # Histories that the ISMCTSBot's samples are drawn from.
 _WORLDS = 2000
@@ -116,17 +116,23 @@ def make(
     # As many as take the time of a move; the first ones fill caches.
     while seconds < move_ms / 2000:
         simulations *= 2
-        bot = _ismcts(game, simulations, seed)
+        bot = search(game, simulations, seed)
         begun = time.perf_counter()
         bot.step(state.clone())
         seconds = time.perf_counter() - begun
     simulations = max(1, int(simulations * move_ms / 1000 / seconds))
-    search = _ismcts(game, simulations, seed)
-    return (search, search), simulations
+    bot = search(game, simulations, seed)
+    return (bot, bot), simulations
 
 
-def _ismcts(game: pyspiel.Game, simulations: int, seed: int) -> pyspiel.Bot:
-    """OpenSpiel's bot in Python: that in C++ plays neither of the games."""
+def search(game: pyspiel.Game, simulations: int, seed: int) -> pyspiel.Bot:
+    """OpenSpiel's ISMCTSBot in Python: that in C++ plays neither of the games.
+
+    Args:
+      game: a sequential game.
+      simulations: a move.
+      seed: of all that it draws.
+    """
     bot = ismcts.ISMCTSBot(
         game,
         _Playout(game, seed),

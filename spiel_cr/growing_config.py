@@ -15,8 +15,8 @@ class GrowingConfig:
 
     Attributes:
       max_histories: N, the most histories that a part ever has.
-      edge: what histories at its edge are worth, see `growing.GrowingTree`. Many of
-        them share an infoset, so one playout each is enough.
+      edge: what histories at its edge are worth, see `growing.GrowingTree`. More
+        playouts take time, and make fewer mistakes (docs/growing.md has figures).
       roots: a subgame is resolved as one if its roots are at most this share of the
         histories that the move has room for; else the part begins anew with what is
         thought possible.
@@ -33,7 +33,7 @@ class GrowingConfig:
     """
 
     max_histories: int
-    edge: str | EdgeValue = "rollout(n=1)"
+    edge: str | EdgeValue = "rollout(n=4)"
     roots: float = 0.003
     again: float = 0.5
     beliefs: int = 1000
