@@ -74,6 +74,7 @@ bench-large: $(VENV)/.installed-test
 
 bench-growing: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks.growing
+	$(BIN)/python -m benchmarks.growing_loss
 
 bench-resolving: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks.resolving
