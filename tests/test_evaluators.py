@@ -58,7 +58,9 @@ def state_at(tree, history):
 # Traversing.
 
 
-@pytest.mark.parametrize("name", ["kuhn", "leduc7", LIARS_DICE])
+@pytest.mark.parametrize(
+    "name", ["kuhn", "leduc7", pytest.param(LIARS_DICE, marks=pytest.mark.slow)]
+)
 def test_traversing_a_resolving_bot_is_resolving_everywhere(name):
     """`resolve` solves forests and judges by our own best response instead."""
     _, found = traversed(name, "resolving(solver=cfr+,iterations=100)")
@@ -81,6 +83,7 @@ def test_unsafe_resolving_is_worse():
     assert safe < 0.005 and unsafe > 0.3
 
 
+@pytest.mark.slow
 def test_values_of_average_strategies_are_worse():
     """In the second seat; it does not show in the first, which plays a solution."""
     tree = compiled("ii_goofspiel4")

@@ -52,6 +52,7 @@ def test_result():
         result.current_policy()
 
 
+@pytest.mark.slow
 def test_liars_dice_1x6():
     result = spiel_cr.solve("liars_dice(numdice=1,dice_sides=6)", "lp")
     form = result.tree.form

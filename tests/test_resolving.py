@@ -45,7 +45,7 @@ BOUNDS = [
     ("princess4", "pdcfr+", 500, 3e-2, slow),
     ("leduc", "pdcfr+", 2000, 2e-3, slow),
     ("kuhn", "pdcfr+", 2000, 5e-4, ()),
-    ("goofspiel4", "pdcfr+", 2000, 1e-8, ()),
+    ("goofspiel4", "pdcfr+", 2000, 1e-8, slow),
     # Layers that are turns, not decisions.
     ("dark_hex", "pdcfr+", 500, 1e-8, slow),
     # Perfect information: every subgame has one root.

@@ -286,7 +286,7 @@ def test_trajectories_are_aimed_at_the_infoset_and_its_surroundings(monkeypatch)
     ("solver", "player"),
     [
         ("os-mccfr(batch=256)", 0),
-        ("vr-mccfr(batch=256)", 1),
+        pytest.param("vr-mccfr(batch=256)", 1, marks=pytest.mark.slow),
         pytest.param("os-mccfr(batch=256)", 1, marks=pytest.mark.slow),
         pytest.param("vr-mccfr(batch=256)", 0, marks=pytest.mark.slow),
     ],

@@ -476,6 +476,7 @@ def test_value_of_the_glasses(rounds, wanted):
     assert value("glasses", rounds, 2) == pytest.approx(wanted, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_the_default_game():
     game = pyspiel.load_game("python_scotland_yard")
     assert str(game) == str(load("glasses", 4, 2))

@@ -369,7 +369,11 @@ def test_outcome_sampling_is_the_textbooks(name, targeted):
 
 @pytest.mark.parametrize(
     ("scheme", "targeted"),
-    [("outcome", True), ("external", False), ("average", True)],
+    [
+        pytest.param("outcome", True, marks=pytest.mark.slow),
+        ("external", False),
+        ("average", True),
+    ],
 )
 def test_a_batch_is_the_sum_of_its_trajectories(scheme, targeted):
     """Trajectories that split share the places of the next depth with all others."""
@@ -512,6 +516,7 @@ def test_baselines_learn(name, scheme, kind):
                     )
 
 
+@pytest.mark.slow
 def test_draws_stay_fine_in_single_precision():
     """A rare action comes as often as it should, at every place of a large batch.
 

@@ -132,7 +132,7 @@ def moments(weighted):
     return mean, math.sqrt(math.fsum(p * (v - mean) ** 2 for p, v in weighted))
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_variances_of_outcome_sampling_by_enumeration(seed):
     """Kuhn, every infoset; 50 figures, each within five of its own standard errors.
 
@@ -218,9 +218,8 @@ def check_learned(name, kind, share):
         assert learned.root[p] < none.root[p] * share
 
 
-@pytest.mark.parametrize(
-    "kind", ["history", pytest.param("expected", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["history", "expected"])
 def test_learned_baselines_remove_what_they_can(kind):
     """Kuhn poker at the average of 200 iterations of CFR+: 0.66 becomes 0.0004."""
     check_learned("kuhn", kind, 0.01)
