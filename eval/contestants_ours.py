@@ -271,11 +271,12 @@ def _bot(text: str) -> Entry:
     solver = str(given.get("solver", ""))
     if isinstance(given.get("solver"), dict):
         solver = pyspiel.game_parameters_to_string(given["solver"])
+    samples = name == "oos"
+    if solver not in ("", "lp"):
+        config = algorithm_lib.parse_any(solver)
+        samples = isinstance(config, algorithm_lib.MCCFRConfig)
     if name == "solved":
         given["solver"] = solver or "cfr+"
-        samples = solver not in ("", "lp") and isinstance(
-            algorithm_lib.parse_any(solver), algorithm_lib.MCCFRConfig
-        )
         return Entry(
             text,
             f"spiel_cr {text}",
@@ -285,11 +286,6 @@ def _bot(text: str) -> Entry:
             way="once",
             samples=samples,
         )
-    if solver not in ("", "lp"):
-        config = algorithm_lib.parse_any(solver)
-        samples = isinstance(config, algorithm_lib.MCCFRConfig)
-    else:
-        samples = name == "oos"
     return Entry(
         text,
         f"spiel_cr {text}",
