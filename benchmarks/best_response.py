@@ -17,14 +17,14 @@ import jax
 import numpy as np
 import pyspiel
 from open_spiel.python.algorithms import ismcts, mcts
+from spiel_cr.eval.players import approximate_nash_conv
 from tqdm import tqdm
 
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 from benchmarks import conditions, document
-from eval import approximate
-from spiel_cr import ismcts_br, opponents, search_tree
-from spiel_cr.search_config import SearchConfig
+from spiel_cr.responses import ismcts_br, opponents, responder_tree
+from spiel_cr.responses.ismcts_config import SearchConfig
 
 __all__ = ["MARKS", "main"]
 
@@ -125,7 +125,7 @@ def _shares(cases: Sequence[_Case]) -> Callable[[int, float], Any]:
     def measure(seeds: int, scale: float) -> Any:
         for case in tqdm(cases, desc="cases"):
             tree = spiel_cr.compile_game(case.game)
-            behaviour = approximate.opponent_behaviour(tree, case.policy)
+            behaviour = approximate_nash_conv.opponent_behaviour(tree, case.policy)
             count = max(1, int(case.simulations * scale))
             learn = int(case.learn * scale)
             config = SearchConfig(count, learn=learn)
@@ -150,16 +150,16 @@ def _shares(cases: Sequence[_Case]) -> Callable[[int, float], Any]:
 
 def _both(
     tree: spiel_cr.CompiledGame,
-    behaviour: approximate.Behaviours,
+    behaviour: approximate_nash_conv.Behaviours,
     method: str,
     config: SearchConfig,
     seed: int,
     leaf: str = "uniform",
 ) -> Row:
     """Both seats together."""
-    return approximate.summary(
+    return approximate_nash_conv.summary(
         [
-            approximate.on_tree(
+            approximate_nash_conv.on_tree(
                 tree, player, behaviour, method, config, seed=seed, leaf=leaf
             )
             for player in (0, 1)
@@ -197,7 +197,7 @@ def _posteriors(seeds: int, scale: float) -> Any:
         if case.learn:
             continue
         tree = spiel_cr.compile_game(case.game)
-        behaviour = approximate.opponent_behaviour(tree, case.policy)
+        behaviour = approximate_nash_conv.opponent_behaviour(tree, case.policy)
         count = max(1, int(case.simulations * scale))
         for posterior in ("exact", "uniform"):
             config = SearchConfig(count, posterior=posterior)
@@ -232,7 +232,7 @@ def _speed(seeds: int, scale: float) -> Any:
     count = max(1, int(_SPEED_SIMULATIONS * scale))
     game = spiel_cr.load_game(_SPEED_GAME)
     tree = spiel_cr.compile_game(game)
-    behaviour = approximate.opponent_behaviour(tree, "uniform")
+    behaviour = approximate_nash_conv.opponent_behaviour(tree, "uniform")
     states = _decisions(game, 40)
     for name, rate in (
         ("spiel_cr, batch=4096", lambda s: _rate_ours(tree, behaviour, 4096, s)),
@@ -246,12 +246,12 @@ def _speed(seeds: int, scale: float) -> Any:
 
 def _rate_ours(
     tree: spiel_cr.CompiledGame,
-    behaviour: approximate.Behaviours,
+    behaviour: approximate_nash_conv.Behaviours,
     batch: int,
     seed: int,
 ) -> float:
     """All first decisions of player 0, long enough to be timed."""
-    arrays, shape = search_tree.build(tree, 0, behaviour[1])
+    arrays, shape = responder_tree.build(tree, 0, behaviour[1])
     infosets = tree.infosets[0]
     guide = ismcts_br.uniform_guide(infosets, shape, np.float32)
     roots = np.flatnonzero(infosets.decisions.parent == 0)

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from spiel_cr import algorithm, cfr, sequence_form
+from spiel_cr.cfr import cfr, config
+from spiel_cr.sequence_form import layout
 
 __all__ = ["FLAGS", "TOLERANCE", "CReference", "compiler", "disagreement"]
 
@@ -76,7 +77,7 @@ class CReference:
       compile_seconds: what the C compiler took.
     """
 
-    def __init__(self, form: sequence_form.SequenceForm) -> None:
+    def __init__(self, form: layout.SequenceForm) -> None:
         """Compiles the C code and lays out the game.
 
         Raises:
@@ -107,7 +108,7 @@ class CReference:
 
 
 def _lay_out(
-    decisions: sequence_form.Decisions,
+    decisions: layout.Decisions,
     own: np.ndarray,
     other: np.ndarray,
     values: np.ndarray,
@@ -156,7 +157,7 @@ def _structure(arrays: dict[str, np.ndarray]) -> _Player:
     return _Player(len(arrays["parent"]), len(arrays["strategy"]), **pointers)
 
 
-def disagreement(form: sequence_form.SequenceForm) -> dict[str, Any]:
+def disagreement(form: layout.SequenceForm) -> dict[str, Any]:
     """Compares the average strategies of the C reference and spiel_cr, both CFR+.
 
     In a game with exact ties regrets that ought to be 0 are ±1e-17, and rounding alone
@@ -174,7 +175,7 @@ def disagreement(form: sequence_form.SequenceForm) -> dict[str, Any]:
         noise = np.random.default_rng(0).standard_normal(len(form.payoffs.values))
         values = form.payoffs.values * (1 + _NOISE * noise)
         payoffs = form.payoffs._replace(values=values)
-        difference = _difference(sequence_form.build(form.decisions, payoffs))
+        difference = _difference(layout.build(form.decisions, payoffs))
         generic = True
     return {
         "disagreement": difference,
@@ -183,9 +184,9 @@ def disagreement(form: sequence_form.SequenceForm) -> dict[str, Any]:
     }
 
 
-def _difference(form: sequence_form.SequenceForm) -> float:
+def _difference(form: layout.SequenceForm) -> float:
     yardstick = CReference(form)
-    solver = cfr.make_solver(form, config=algorithm.PRESETS["cfr+"])
+    solver = cfr.make_solver(form, config=config.PRESETS["cfr+"])
     yardstick.run(_ITERATIONS)
     solver.run(_ITERATIONS)
     differences = [yardstick.average(p) - solver.average(p) for p in (0, 1)]

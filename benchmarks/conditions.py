@@ -7,7 +7,7 @@ import platform
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from eval import conditions
+from spiel_cr.eval.common import conditions
 
 __all__ = ["facts", "sentence"]
 

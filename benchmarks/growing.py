@@ -16,14 +16,15 @@ from typing import Any
 
 import jax
 import numpy as np
+from spiel_cr.eval.players import match as matches
 
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 from benchmarks import conditions, document, growing_opponents, process
-from eval import matches
-from spiel_cr import growing_bot, memory
-from spiel_cr.growing_config import GrowingConfig
-from spiel_cr.resolver_config import ResolvingConfig
+from spiel_cr.common import memory
+from spiel_cr.partial.config import GrowingConfig
+from spiel_cr.players import partial_bots
+from spiel_cr.resolving.config import ResolvingConfig
 
 __all__ = [
     "GAMES",
@@ -251,15 +252,15 @@ def _player(
     move_ms: float,
     iterations: int,
     seed: int,
-) -> growing_bot.GrowingResolvingBot | growing_bot.GrowingOOSBot:
+) -> partial_bots.GrowingResolvingBot | partial_bots.GrowingOOSBot:
     """Who is measured."""
     growing = GrowingConfig(max_histories)
     if kind == "oos":
-        return growing_bot.GrowingOOSBot(
+        return partial_bots.GrowingOOSBot(
             game, seat, growing=growing, iterations=iterations, seed=seed
         )
     config = ResolvingConfig(move_ms=move_ms)
-    return growing_bot.GrowingResolvingBot(
+    return partial_bots.GrowingResolvingBot(
         game, seat, config, growing=growing, seed=seed
     )
 

@@ -21,9 +21,10 @@ from tqdm import tqdm
 import game_defs  # noqa: F401  registers the games
 import spiel_cr
 from benchmarks import document, growing_opponents
-from spiel_cr import bot_strings, policy
-from spiel_cr import tree as tree_lib
-from spiel_cr.policy_player import PolicyPlayer
+from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.players import bot_strings
+from spiel_cr.policies import conversions
+from spiel_cr.policies.bot_base import PolicyPlayer
 
 __all__ = ["Values", "losses", "main"]
 
@@ -49,10 +50,10 @@ class Values:
         self._reach = []
         for infosets, average in zip(self.tree.infosets, result.average, strict=True):
             decisions = infosets.decisions
-            mine = policy.behaviour_from_reach(decisions, average)
+            mine = conversions.behaviour_from_reach(decisions, average)
             self._behaviour.append(mine)
-            self._reach.append(policy.reach_from_behaviour(decisions, mine))
-        self._worth = policy.history_values(
+            self._reach.append(conversions.reach_from_behaviour(decisions, mine))
+        self._worth = conversions.history_values(
             self.tree, (self._behaviour[0], self._behaviour[1])
         )
         histories = self.tree.histories

@@ -7,9 +7,11 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import ismcts
 
-from spiel_cr import bots, growing_belief, state_posterior
-from spiel_cr.growing_source import Rollouts
-from spiel_cr.growing_states import StateSource
+from spiel_cr.partial import particle_belief
+from spiel_cr.partial.simulator import Rollouts
+from spiel_cr.partial.state_simulator import StateSource
+from spiel_cr.players import bots
+from spiel_cr.responses import state_posterior
 
 __all__ = ["Worlds", "make", "search"]
 
@@ -34,7 +36,7 @@ class Worlds:
         self._source = StateSource(game, Rollouts(), observed=False)
         self._random = np.random.default_rng(seed)
         self._seen: list[state_posterior.Stage] = []
-        self._belief: growing_belief.Belief | None = None
+        self._belief: particle_belief.Belief | None = None
         self._player = -1
 
     def __call__(self, state: pyspiel.State, player: int) -> pyspiel.State:
@@ -61,10 +63,10 @@ class Worlds:
         )
         belief = self._belief
         if not goes_on or belief is None:
-            done, belief = 0, growing_belief.Belief(self._source.root(), np.ones(1))
+            done, belief = 0, particle_belief.Belief(self._source.root(), np.ones(1))
         for number in range(done, len(seen)):
             action = seen[number - 1].action if number else None
-            step = growing_belief.advance(
+            step = particle_belief.advance(
                 *(self._source, belief, player, action, seen[number].seen[-1]),
                 lambda labels, counts: np.repeat(1 / counts, counts),
                 most=_WORLDS,

@@ -20,21 +20,22 @@ from typing import Any
 
 import numpy as np
 import pyspiel
+from spiel_cr.eval.players import match as matches
+from spiel_cr.eval.players import tournament
 from tqdm import tqdm
 
 from benchmarks import conditions, document
 from benchmarks.holdem_judge import Judge
-from eval import matches, tournament
-from spiel_cr import (
+from spiel_cr.players import opponent_strings
+from spiel_cr.players.bots import PolicyBot
+from spiel_cr.responses import (
+    ismcts_br_bot,
+    ismcts_node,
     lbr,
-    opponent_strings,
     opponents,
-    search_node,
     state_posterior,
-    state_search,
 )
-from spiel_cr.bots import PolicyBot
-from spiel_cr.search_config import SearchConfig
+from spiel_cr.responses.ismcts_config import SearchConfig
 
 __all__ = ["HOLDEM", "RESPONDERS", "main"]
 
@@ -88,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument(
         "--backup",
-        choices=search_node.BACKUPS,
+        choices=ismcts_node.BACKUPS,
         default="chosen",
         help="what ISMCTS-BR takes an action to be worth (default chosen)",
     )
@@ -194,7 +195,7 @@ def _make(
         simulations=settings["simulations"], exploration=settings["exploration"]
     )
     rollout = settings["rollout"]
-    return state_search.ISMCTSBRBot(
+    return ismcts_br_bot.ISMCTSBRBot(
         game,
         seat,
         policy,

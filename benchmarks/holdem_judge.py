@@ -7,7 +7,7 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as policy_lib
 
-from spiel_cr import opponents
+from spiel_cr.responses import opponents
 
 __all__ = ["Judge"]
 

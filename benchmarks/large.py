@@ -18,7 +18,8 @@ import jax
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 from benchmarks import conditions, document, process
-from spiel_cr import expansion, memory
+from spiel_cr.common import memory
+from spiel_cr.compilation import vectorised
 
 __all__ = [
     "GAMES",
@@ -155,7 +156,7 @@ def _positive(text: str) -> float:
 
 
 def _has_expansion(game: str) -> bool:
-    return expansion.of_game(spiel_cr.load_game(game)) is not None
+    return vectorised.of_game(spiel_cr.load_game(game)) is not None
 
 
 def measure_compile(name: str, game: str, way: str, folder: str, repeats: int) -> Row:

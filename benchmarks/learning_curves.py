@@ -21,11 +21,12 @@ import jax
 
 import spiel_cr
 from benchmarks import conditions
-from spiel_cr import learning, opponent_strings
-from spiel_cr import policy as policy_lib
-from spiel_cr import tree as tree_lib
-from spiel_cr.learning_config import LearningConfig, Stage
-from spiel_cr.search_config import SearchConfig
+from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.players import opponent_strings
+from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.responses import learn_compiled
+from spiel_cr.responses.ismcts_config import SearchConfig
+from spiel_cr.responses.learning_config import LearningConfig, Stage
 
 __all__ = ["OPPONENTS", "draw", "main", "markdown"]
 
@@ -189,7 +190,7 @@ def _learn(
         steps=options.steps,
     )
     start = time.perf_counter()
-    learned = learning.learn_response(
+    learned = learn_compiled.learn_response(
         tree,
         player,
         [Stage(opponent, behaviour, options.rounds)],

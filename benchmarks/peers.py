@@ -82,7 +82,7 @@ _PEERS = {
 
 def default_solvers() -> list[str]:
     """All solvers, the yardstick beside the one that is held to it."""
-    from spiel_cr import algorithm
+    from spiel_cr.cfr import config as algorithm
 
     others = [name for name in algorithm.PRESETS if name != "cfr+"]
     peers = [name for name in _PEERS if name not in ("c", "lp")]
@@ -175,7 +175,7 @@ class _Compiled:
 
     def _judge_reach(self, average: Callable[[int], np.ndarray]) -> float:
         """NashConv of a strategy in sequence form, by logical sequence."""
-        from spiel_cr import policy
+        from spiel_cr.policies import conversions as policy
 
         behaviour = [
             policy.behaviour_from_reach(infosets.decisions, average(p))
@@ -190,7 +190,7 @@ class _SpielCR(_Compiled):
     def __init__(self, game: str, algorithm: str, dtype: str) -> None:
         import jax
 
-        from spiel_cr import algorithm as algorithm_lib
+        from spiel_cr.cfr import config as algorithm_lib
 
         super().__init__(game)
         self.device = jax.default_backend()
@@ -200,7 +200,7 @@ class _SpielCR(_Compiled):
         self.compile_seconds = self._solver.compile_seconds
 
     def reset(self) -> None:
-        from spiel_cr import cfr
+        from spiel_cr.cfr import cfr
 
         self._solver = cfr.make_solver(
             self._tree.form, config=self._config, dtype=np.dtype(self._dtype)

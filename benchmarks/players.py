@@ -13,13 +13,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from spiel_cr.eval.players import match as matches
+from spiel_cr.eval.players import tournament, traversing
 
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 from benchmarks import conditions, document
-from eval import matches, tournament, traversing
-from spiel_cr import clock
-from spiel_cr import tree as tree_lib
+from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.resolving import clock
 
 __all__ = ["MARKS", "PLANS", "Plan", "main"]
 

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+from spiel_cr.eval.judging import python_judge
 
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 from benchmarks import conditions, document
-from eval import judge
 
 __all__ = ["GAMES", "MARKS", "main", "markdown", "measure"]
 
@@ -101,7 +101,7 @@ def measure(
     result = spiel_cr.resolve(
         GAMES[name], iterations, algorithm, opponent_values=values
     )
-    verdict = judge.judge(result.tree.game, result.average_policy())
+    verdict = python_judge.judge(result.tree.game, result.average_policy())
     return {
         "name": name,
         "game": GAMES[name],

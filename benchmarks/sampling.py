@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import jax
+from spiel_cr.eval.reporting import plots
 
 import spiel_cr
 from benchmarks import cell, cfr, conditions, document, sampling_plots
 from benchmarks.sampling_contestants import PEERS, Arena, Contestant
-from eval import plots
-from spiel_cr import algorithm as algorithm_lib
+from spiel_cr.cfr import config as algorithm_lib
 
 __all__ = ["PARTS", "Plan", "main", "measure"]
 

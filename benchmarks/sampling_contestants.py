@@ -9,10 +9,10 @@ from open_spiel.python.algorithms import outcome_sampling_mccfr
 
 import spiel_cr
 from benchmarks import cfr, peers
-from spiel_cr import algorithm as algorithm_lib
-from spiel_cr import cfr as cfr_lib
-from spiel_cr import mccfr
-from spiel_cr import policy as spiel_cr_policy
+from spiel_cr.cfr import cfr as cfr_lib
+from spiel_cr.cfr import config as algorithm_lib
+from spiel_cr.mccfr import mccfr
+from spiel_cr.policies import conversions as spiel_cr_policy
 
 __all__ = ["PEERS", "Arena", "Contestant"]
 

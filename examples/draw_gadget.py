@@ -11,13 +11,14 @@ matplotlib.use("Agg")
 from matplotlib import pyplot
 
 import spiel_cr
-from spiel_cr import layer, resolver, subgame
+from spiel_cr.resolving import decomposition as subgame
+from spiel_cr.resolving import resolver, subgame_games
 
 CARDS = "JQK"
 path = sys.argv[1] if len(sys.argv) > 1 else "gadget.png"
 tree = spiel_cr.compile_game("kuhn_poker", observed=True)
 decomposition = subgame.decompose(tree, 0)
-(number, piece), *_ = layer.cut_layer(decomposition, 2).pieces.items()
+(number, piece), *_ = subgame_games.cut_layer(decomposition, 2).pieces.items()
 # What the player knows when it comes here: solve the whole game first.
 config = spiel_cr.ResolvingConfig(iterations=1000)
 match = resolver.Resolver(tree, 0, config).match()

@@ -4,7 +4,7 @@ The way of the data: game string → `compile_game` → `solve` or `resolve` →
 OpenSpiel's own tools judge.
 """
 
-from spiel_cr.algorithm import (
+from spiel_cr.cfr.config import (
     PRESETS,
     SAMPLED_PRESETS,
     CFRConfig,
@@ -12,16 +12,16 @@ from spiel_cr.algorithm import (
     parse_algorithm,
     parse_any,
 )
-from spiel_cr.bot_strings import load_bot
-from spiel_cr.bots import OOSBot, PolicyBot, ResolvingBot, uniform_bot
-from spiel_cr.dropin import CFRSolver
-from spiel_cr.loading import load_game
-from spiel_cr.resolver_config import ResolvingConfig
-from spiel_cr.resolving import OpponentValues, resolve
-from spiel_cr.result import SolveResult, load_policy
-from spiel_cr.solving import solve
-from spiel_cr.tree import CompiledGame, compile_game
-from spiel_cr.variance import Variance, estimate_variance
+from spiel_cr.compilation.compiler import CompiledGame, compile_game
+from spiel_cr.compilation.loading import load_game
+from spiel_cr.mccfr.variance import Variance, estimate_variance
+from spiel_cr.players.bot_strings import load_bot
+from spiel_cr.players.bots import OOSBot, PolicyBot, ResolvingBot, uniform_bot
+from spiel_cr.policies.result import SolveResult, load_policy
+from spiel_cr.resolving.config import ResolvingConfig
+from spiel_cr.resolving.continual import OpponentValues, resolve
+from spiel_cr.solving.openspiel_solver import CFRSolver
+from spiel_cr.solving.solve import solve
 
 __all__ = [
     "PRESETS",

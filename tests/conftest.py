@@ -7,4 +7,6 @@ from absl import flags
 flags.FLAGS.mark_as_parsed()
 
 # Failed assertions in the shared checks are to show their values, as in tests.
-pytest.register_assert_rewrite("game_contract", "game_trees")
+pytest.register_assert_rewrite(
+    "tests.support.game_contract", "tests.support.game_trees"
+)

@@ -2,9 +2,10 @@
 
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
-from eval import approximate
-from eval.studies.study import Line, Study
-from spiel_cr.search_config import SearchConfig
+from spiel_cr.responses.ismcts_config import SearchConfig
+
+from ..players import approximate_nash_conv
+from .study import Line, Study
 
 __all__ = ["STUDY"]
 
@@ -40,10 +41,10 @@ def _run(share: float) -> list[Line]:
     for game, title in _GAMES:
         tree = spiel_cr.compile_game(game)
         for policy, claim in _POLICIES.items():
-            behaviour = approximate.opponent_behaviour(tree, policy)
-            found = approximate.summary(
+            behaviour = approximate_nash_conv.opponent_behaviour(tree, policy)
+            found = approximate_nash_conv.summary(
                 [
-                    approximate.on_tree(
+                    approximate_nash_conv.on_tree(
                         tree, player, behaviour, "ismcts", config, matches=matches
                     )
                     for player in range(2)

@@ -1,7 +1,8 @@
 """Study: discounted CFR beside CFR+ and CFR, iteration by iteration."""
 
 import spiel_cr
-from eval.studies.study import Line, Study
+
+from .study import Line, Study
 
 __all__ = ["STUDY"]
 

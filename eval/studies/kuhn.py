@@ -3,8 +3,9 @@
 import itertools
 
 import spiel_cr
-from eval.studies.study import Line, Study
-from spiel_cr import policy as policy_lib
+from spiel_cr.policies import conversions as policy_lib
+
+from .study import Line, Study
 
 __all__ = ["STUDY"]
 

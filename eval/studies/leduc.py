@@ -1,8 +1,9 @@
 """Study: the value of Leduc poker, by linear programming and by iteration."""
 
 import spiel_cr
-from eval import judge
-from eval.studies.study import Line, Study
+
+from ..judging import python_judge
+from .study import Line, Study
 
 __all__ = ["STUDY"]
 
@@ -17,7 +18,7 @@ def _run(share: float) -> list[Line]:
     for algorithm, iterations in (("lp", 1), ("cfr+", 20_000), ("dcfr", 20_000)):
         count = max(1, int(share * iterations))
         result = spiel_cr.solve(tree, algorithm, count)
-        verdict = judge.judge(tree.game, result.average_policy())
+        verdict = python_judge.judge(tree.game, result.average_policy())
         off = abs(verdict.game_value - _PUBLISHED)
         rounding = 0.5 * 10.0**-_PLACES
         lines.append(

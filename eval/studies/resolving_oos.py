@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
-from eval import tournament, traversing
-from eval.studies.study import Line, Study
+
+from ..players import tournament, traversing
+from .study import Line, Study
 
 __all__ = ["STUDY"]
 

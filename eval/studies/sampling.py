@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 import spiel_cr
-from eval.studies.study import Line, Study
-from spiel_cr.result import CurvePoint
+from spiel_cr.policies.result import CurvePoint
+
+from .study import Line, Study
 
 __all__ = ["STUDY"]
 

@@ -4,8 +4,9 @@ import statistics
 
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
-from eval import traversing
-from eval.studies.study import Line, Study
+
+from ..players import traversing
+from .study import Line, Study
 
 __all__ = ["STUDY"]
 

@@ -3,7 +3,8 @@
 import numpy as np
 
 import spiel_cr
-from eval.studies.study import Line, Study
+
+from .study import Line, Study
 
 __all__ = ["STUDY"]
 

@@ -1,0 +1,186 @@
+"""The command `show`: look inside a strategy from a file."""
+
+import argparse
+import pathlib
+from collections.abc import Sequence
+
+import spiel_cr
+from spiel_cr.common import storage
+from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.solving import solve
+
+from ..inspection import infoset_view, tree_page, tree_subgames
+from ..reporting.html_page import plain
+from .command import Commands, add_command
+
+__all__ = ["add_commands"]
+
+_EPILOG = """columns:
+  own      probability that the player's own actions lead to the information state
+  others   the same of opponent and chance
+  value    counterfactual value under the policy: the player's utility from there on,
+           weighted by `others`, in the game's units
+  gain     how much more a best response from there on would get, weighted alike
+  actions  name, probability, and the counterfactual value of taking it
+
+examples:
+  spiel-cr solve --game kuhn_poker --save out/kuhn.npz
+  spiel-cr show --policy out/kuhn.npz --game kuhn_poker
+  spiel-cr show --policy out/kuhn.npz --game kuhn_poker --html out/kuhn.html \\
+    --gadgets 'resolving(solver=cfr+,iterations=100)'"""
+
+_SORTS = ("game", "reach", "gain")
+
+
+def add_commands(commands: Commands) -> None:
+    """Adds the command of this file."""
+    text = "look inside a policy: probabilities, reach and values at its infosets"
+    parser = add_command(commands, "show", _show, text)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _EPILOG
+    parser.add_argument("--policy", required=True, help="file written with --save")
+    parser.add_argument("--game", required=True, help="OpenSpiel game string")
+    parser.add_argument("--player", type=int, choices=(0, 1), help="only this one's")
+    parser.add_argument(
+        "--find", metavar="TEXT", help="only information states with this text in them"
+    )
+    parser.add_argument(
+        "--sort",
+        choices=_SORTS,
+        default="game",
+        help="in the game's order, by reach of all, or by gain (default %(default)s)",
+    )
+    parser.add_argument(
+        "--limit",
+        type=int,
+        default=40,
+        metavar="N",
+        help="so many at most for each player (default %(default)s)",
+    )
+    parser.add_argument(
+        "--html", metavar="FILE", help="write the tree as a page to walk through"
+    )
+    parser.add_argument(
+        "--gadgets",
+        metavar="BOT",
+        help="show in the page what the gadgets of this resolving player were worth, "
+        "which is asked everywhere: 'resolving(solver=cfr+,iterations=100)'; with the "
+        "gadget cfrd and without target",
+    )
+
+
+def _show(arguments: argparse.Namespace) -> dict[str, object]:
+    solve.check_iterations(arguments.limit, name="limit")
+    if arguments.html:
+        storage.check_writable(arguments.html)
+    elif arguments.gadgets:
+        raise ValueError("gadgets: are shown in a page; give --html FILE, too")
+    if not pathlib.Path(arguments.policy).is_file():
+        raise ValueError(
+            f"policy={arguments.policy}: there is no such file; write one with "
+            f"spiel-cr solve --game '{arguments.game}' --save {arguments.policy}"
+        )
+    tree = solve.as_compiled(arguments.game, observed=True)
+    policy = spiel_cr.load_policy(arguments.policy, tree)
+    strategy = policy_lib.behaviour_from_policy(tree, policy)
+    # What is refused is refused before anything is printed.
+    if arguments.html:
+        tree_page.check_size(tree)
+    players = _players(tree, arguments.gadgets) if arguments.gadgets else ()
+    views = infoset_view.look(tree, strategy)
+    chosen, left_off = [], 0
+    for player, own in enumerate(views):
+        if arguments.player in (None, player):
+            found = _choose(own, arguments.find, arguments.sort)
+            _print_player(player, len(own), found, arguments.limit)
+            chosen += found[: arguments.limit]
+            left_off += len(found[arguments.limit :])
+    report: dict[str, object] = {
+        "game": str(tree.game),
+        "policy": arguments.policy,
+        "infosets": [_as_json(view) for view in chosen],
+        # Infosets that --limit cut off.
+        "left_off": left_off,
+    }
+    if arguments.html:
+        target = pathlib.Path(arguments.html)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        page = tree_page.tree_page(
+            tree,
+            strategy,
+            views,
+            title=f"A policy for {tree.game}",
+            lead=f"{arguments.policy}: {len(tree.histories):,} histories, "
+            f"{len(views[0]):,} and {len(views[1]):,} information states",
+            players=players,
+            playing=arguments.gadgets or "",
+        )
+        storage.write_text(target, page)
+        print(f"page: {target}")
+        report["html"] = str(target)
+    return report
+
+
+def _players(
+    tree: tree_lib.CompiledGame, text: str
+) -> tuple[spiel_cr.ResolvingBot, spiel_cr.ResolvingBot]:
+    """A resolving player in each seat."""
+    first, second = (
+        spiel_cr.load_bot(text, tree, seat, seed=seat) for seat in range(2)
+    )
+    if not isinstance(first, spiel_cr.ResolvingBot):
+        raise ValueError(
+            f"gadgets={text!r}: only a resolving player has gadgets; write "
+            f"'resolving(solver=cfr+,iterations=100)'"
+        )
+    assert isinstance(second, spiel_cr.ResolvingBot)
+    tree_subgames.check_gadgets(first)
+    return first, second
+
+
+def _choose(
+    views: Sequence[infoset_view.InfosetView], find: str | None, sort: str
+) -> list[infoset_view.InfosetView]:
+    found = [v for v in views if find is None or find.lower() in v.key.lower()]
+    if sort == "reach":
+        found.sort(key=lambda view: -view.own_reach * view.others_reach)
+    elif sort == "gain":
+        found.sort(key=lambda view: -view.gain)
+    return found
+
+
+def _print_player(
+    player: int, total: int, views: Sequence[infoset_view.InfosetView], limit: int
+) -> None:
+    print(f"player {player}: {len(views):,} of {total:,} information states")
+    print(f"{'own':>10}{'others':>10}{'value':>11}{'gain':>10}  information state")
+    for view in views[:limit]:
+        numbers = (view.own_reach, view.others_reach, view.value)
+        line = "".join(
+            f"{_number(value):>{width}}"
+            for value, width in zip(numbers, (10, 10, 11), strict=True)
+        )
+        key = " / ".join(part for part in view.key.splitlines() if part.strip())
+        print(f"{line}{_number(max(view.gain, 0.0)):>10}  {key}")
+        actions = "   ".join(
+            f"{action.name} {action.probability:.4f} ({_number(action.value)})"
+            for action in view.actions
+        )
+        print(f"{'':43}{actions}")
+    if len(views) > limit:
+        print(f"  ... {len(views) - limit:,} more; raise --limit, or use --find")
+    print()
+
+
+def _number(value: float) -> str:
+    # Beyond rounding there is nothing to read.
+    return "0" if abs(value) < 1e-12 else plain(value, 4)
+
+
+def _as_json(view: infoset_view.InfosetView) -> dict[str, object]:
+    return {
+        **view._asdict(),
+        "gain": view.gain,
+        "actions": [action._asdict() for action in view.actions],
+    }

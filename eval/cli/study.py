@@ -1,0 +1,78 @@
+"""The command `study`: figures of the literature, computed again."""
+
+import argparse
+import time
+
+from ..studies import (
+    best_responses,
+    discounting,
+    kuhn,
+    leduc,
+    resolving_oos,
+    sampling,
+    sweeps,
+    variance,
+)
+from ..studies.study import Line, Study
+from .command import Commands, add_command
+
+__all__ = ["STUDIES", "add_commands"]
+
+STUDIES: dict[str, Study] = {
+    study.name: study
+    for study in (
+        kuhn.STUDY,
+        leduc.STUDY,
+        discounting.STUDY,
+        sweeps.STUDY,
+        sampling.STUDY,
+        variance.STUDY,
+        resolving_oos.STUDY,
+        best_responses.STUDY,
+    )
+}
+
+_EPILOG = "studies:\n" + "\n".join(
+    f"  {study.name}: {study.text}" for study in STUDIES.values()
+)
+
+
+def add_commands(commands: Commands) -> None:
+    """Adds the command of this file."""
+    text = "compute a published figure again, and print both"
+    parser = add_command(commands, "study", _study, text)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _EPILOG
+    parser.add_argument("name", choices=tuple(STUDIES), help="see below")
+    parser.add_argument(
+        "--size",
+        type=float,
+        default=1.0,
+        metavar="SHARE",
+        help="of the default numbers of iterations and samples (default %(default)s)",
+    )
+
+
+def _study(arguments: argparse.Namespace) -> dict[str, object]:
+    if not 0 < arguments.size <= 1000:
+        raise ValueError(f"size={arguments.size} must be above 0 and at most 1000")
+    study = STUDIES[arguments.name]
+    started = time.perf_counter()
+    lines = study.run(arguments.size)
+    seconds = time.perf_counter() - started
+    print(f"{study.text}\n  source: {study.source}\n")
+    for line in lines:
+        print(_shown(line))
+    print(f"\n{seconds:.1f} s")
+    return {
+        "study": study.name,
+        "size": arguments.size,
+        "seconds": seconds,
+        "lines": [line._asdict() for line in lines],
+    }
+
+
+def _shown(line: Line) -> str:
+    verdict = {True: "agrees", False: "DIFFERS", None: "no verdict"}[line.agrees]
+    head = f"{line.what}: {verdict}"
+    return f"{head}\n  published  {line.published}\n  ours       {line.ours}"

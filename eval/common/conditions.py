@@ -1,0 +1,81 @@
+"""Comparing: the conditions of a run: machine and versions."""
+
+import functools
+import hashlib
+import os
+import pathlib
+import platform
+from importlib import metadata
+
+import game_defs
+import spiel_cr
+from spiel_cr.common import storage
+
+__all__ = ["cpu_model", "machine", "optional_versions", "source", "versions"]
+
+# Folders whose code makes results; this package may lie outside of spiel_cr's folder.
+_FOLDERS = (
+    pathlib.Path(spiel_cr.__file__).parent,
+    pathlib.Path(game_defs.__file__).parent,
+    pathlib.Path(__file__).parents[1],
+)
+_OPTIONAL = (
+    "jaxlib",
+    "flax",
+    "optax",
+    "chex",
+    "orbax-checkpoint",
+    "etils",
+    "cvxpy",
+    "ecos",
+    "ray",
+)
+
+
+@functools.cache
+def machine() -> str:
+    """This machine in one line: processor, cores, system."""
+    return (
+        f"{cpu_model()}, {os.cpu_count()} cores, {platform.system()} "
+        f"{platform.machine()}"
+    )
+
+
+def versions() -> dict[str, str]:
+    """Of everything that can change a result."""
+    return {"python": platform.python_version(), **storage.versions()}
+
+
+@functools.cache
+def source() -> str:
+    """A fingerprint of the project's code, which changes more often than versions."""
+    digest = hashlib.sha256()
+    for folder in _FOLDERS:
+        for file in sorted(folder.rglob("*.py")):
+            name = f"{folder.name}/{file.relative_to(folder).as_posix()}"
+            digest.update(f"{name}\0".encode())
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+@functools.cache
+def optional_versions() -> dict[str, str]:
+    """Of packages that decide what can run, where they are installed."""
+    found = {}
+    for package in _OPTIONAL:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def cpu_model() -> str:
+    """The processor's name, as the system gives it."""
+    try:
+        for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()

@@ -1,0 +1,174 @@
+"""Comparing: runs cells here, in worker processes, or on a Ray cluster.
+
+All three yield the same records. A worker that crashes costs its own cell only, and is
+replaced; so is one that takes too long. Workers end when the process that started them
+ends, however that happens.
+"""
+
+import contextlib
+import importlib
+import importlib.util
+import json
+import multiprocessing
+import multiprocessing.connection
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Any, NamedTuple
+
+from .measure import Cell, run_cell
+
+__all__ = ["check_ray", "failed", "run_here", "run_in_processes", "run_on_ray"]
+
+_Record = dict[str, Any]
+
+# An idle worker that is no longer needed ends by itself within this time.
+_FAREWELL_SECONDS = 5.0
+
+
+def run_here(cells: Sequence[Cell]) -> Iterator[_Record]:
+    """One after the other, in this process."""
+    for cell in cells:
+        yield run_cell(cell)
+
+
+def failed(cell: Cell, error: str) -> _Record:
+    """The record of a cell that could not make its own."""
+    numbers = dict.fromkeys(("seconds", "iterations", "nash_conv", "game_value"))
+    return {**cell.key._asdict(), **numbers, "error": error}
+
+
+class _Worker(NamedTuple):
+    process: BaseProcess
+    pipe: Connection
+
+
+def run_in_processes(
+    cells: Sequence[Cell], workers: int, patience: float | None
+) -> Iterator[_Record]:
+    """Several at a time, each in a process of its own; in the order they finish.
+
+    Args:
+      cells: to run, in this order.
+      workers: processes at a time.
+      patience: seconds of wall-clock time after which a cell is given up; None: none.
+    """
+    left = list(reversed(cells))
+    busy: dict[Connection, tuple[_Worker, Cell, float]] = {}
+    idle: list[_Worker] = []
+    try:
+        while left or busy:
+            while left and len(busy) < workers:
+                worker, cell = idle.pop() if idle else _start(), left.pop()
+                # Whether it still lives, reading its answer will tell.
+                with contextlib.suppress(OSError):
+                    worker.pipe.send_bytes(json.dumps(cell).encode())
+                busy[worker.pipe] = worker, cell, time.monotonic()
+            ready = multiprocessing.connection.wait(list(busy), timeout=0.2)
+            for pipe in ready:
+                assert isinstance(pipe, Connection)
+                worker, cell, _ = busy.pop(pipe)
+                try:
+                    record = json.loads(pipe.recv_bytes())
+                    idle.append(worker)
+                except (EOFError, OSError):
+                    # A process that is killed resets its end of the pipe.
+                    worker.process.join()
+                    code = worker.process.exitcode
+                    record = failed(cell, f"its process ended with code {code}")
+                yield record
+            for pipe, (worker, cell, begun) in list(busy.items()):
+                if patience is not None and time.monotonic() - begun > patience:
+                    del busy[pipe]
+                    _end(worker)
+                    yield failed(
+                        cell,
+                        f"given up after {patience:g} wall-clock seconds (--patience)",
+                    )
+    finally:
+        for worker, *_ in busy.values():
+            _end(worker)
+        for worker in idle:
+            worker.pipe.close()
+        for worker in idle:
+            worker.process.join(_FAREWELL_SECONDS)
+            _end(worker)
+
+
+def _start() -> _Worker:
+    context = multiprocessing.get_context("spawn")
+    mine, theirs = context.Pipe()
+    process = context.Process(target=_work, args=(theirs,), daemon=True)
+    process.start()
+    # Otherwise the end of the worker would not be noticed.
+    theirs.close()
+    return _Worker(process, mine)
+
+
+def _end(worker: _Worker) -> None:
+    worker.process.kill()
+    worker.process.join()
+    worker.pipe.close()
+
+
+def _work(pipe: Connection) -> None:
+    """A worker: cells in, records out, until nobody asks any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    # The last line of stdout is the command's own.
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    while True:
+        try:
+            cell = Cell(*json.loads(pipe.recv_bytes()))
+        except (EOFError, OSError):
+            return
+        pipe.send_bytes(json.dumps(run_cell(cell)).encode())
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    multiprocessing.connection.wait([parent.sentinel])
+    os._exit(1)
+
+
+def check_ray() -> None:
+    """Raises ValueError where Ray is not installed."""
+    if importlib.util.find_spec("ray") is None:
+        raise ValueError(
+            "--ray needs the extra `ray`; install it with: pip install -e '.[ray]' "
+            "(in the virtual environment), or use --workers"
+        )
+
+
+def run_on_ray(cells: Sequence[Cell]) -> Iterator[_Record]:
+    """As tasks of one CPU each; joins the cluster that RAY_ADDRESS names, if any."""
+    check_ray()
+    ray: Any = importlib.import_module("ray")
+    mine = not ray.is_initialized()
+    if mine:
+        ray.init(log_to_driver=False, include_dashboard=False)
+    try:
+        # A cell is never run twice, even where a node is lost.
+        task: Any = ray.remote(num_cpus=1, max_retries=0)(_on_ray)
+        pending = {task.remote(json.dumps(cell)): cell for cell in cells}
+        while pending:
+            (ready, *_), _ = ray.wait(list(pending), num_returns=1)
+            cell = pending.pop(ready)
+            try:
+                yield json.loads(ray.get(ready))
+            except ray.exceptions.RayError as error:
+                first = str(error).strip().splitlines()[0]
+                yield failed(cell, f"{type(error).__name__}: {first}")
+    finally:
+        if mine:
+            ray.shutdown()
+
+
+def _on_ray(text: str) -> str:
+    return json.dumps(run_cell(Cell(*json.loads(text))))

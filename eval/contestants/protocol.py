@@ -1,0 +1,196 @@
+"""Comparing: what an algorithm must offer to be compared, and the game it meets."""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal, NamedTuple, Protocol
+
+import numpy as np
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+
+import game_defs  # noqa: F401  registers the project's games
+from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.solving import solve
+
+__all__ = [
+    "Arena",
+    "Contestant",
+    "Entry",
+    "MissingError",
+    "NumpyDraws",
+    "Strategy",
+    "Way",
+    "ask",
+    "enter",
+    "fast_game",
+    "states",
+]
+
+# For each player float64 [S], action probabilities by logical sequence.
+Strategy = tuple[np.ndarray, np.ndarray]
+
+Way = Literal["iterates", "restarts", "once"]
+
+
+class MissingError(Exception):
+    """An algorithm cannot run here or on this game; the message says why."""
+
+
+class Arena(NamedTuple):
+    """A game as contestants meet it.
+
+    Attributes:
+      name: the game string.
+      tree: compiled with `observed=True`; its `game` is sequential.
+      fast: the same game in C++, for OpenSpiel's algorithms.
+      walk_seconds: what compiling took.
+    """
+
+    name: str
+    tree: tree_lib.CompiledGame
+    fast: pyspiel.Game
+    walk_seconds: float
+
+    @property
+    def game(self) -> pyspiel.Game:
+        """The sequential OpenSpiel game."""
+        return self.tree.game
+
+
+class Contestant(Protocol):
+    """One algorithm on one game, made fresh for each cell.
+
+    Attributes:
+      compile_seconds: of making it and running it, what went into compiling JAX
+        programs (where that can be told apart).
+      note: what a reader of the result should know besides; may be empty.
+    """
+
+    compile_seconds: float
+    note: str
+
+    def run(self, iterations: int) -> float | None:
+        """Does its work.
+
+        Args:
+          iterations: of an entry that "iterates", how many more; of one that
+            "restarts", how many from the beginning; of one that works "once", 1.
+
+        Returns:
+          The seconds that count, where the clock outside would count too much
+          (compiling, for example); None: the clock outside is right.
+        """
+
+    def strategy(self) -> Strategy:
+        """What it plays after what it did so far, everywhere in the game."""
+
+
+class Entry(NamedTuple):
+    """An algorithm by name.
+
+    Attributes:
+      name: what users write.
+      title: for tables.
+      ours: of this project; otherwise bundled with OpenSpiel.
+      how: one sentence on how its numbers come about.
+      make: from arena and seed to a contestant. May raise `MissingError`.
+      way: "iterates": every further iteration improves the same strategy; "restarts":
+        a budget has to be known beforehand, so that each point of its curve is a run
+        of its own; "once": it takes the time that it takes.
+      samples: whether seeds make a difference.
+      modules: that must be installed.
+      extra: which extra of the project installs them; empty: none.
+      least: iterations at least.
+      files: that must exist.
+    """
+
+    name: str
+    title: str
+    ours: bool
+    how: str
+    make: Callable[[Arena, int], Contestant]
+    way: Way = "iterates"
+    samples: bool = False
+    modules: tuple[str, ...] = ()
+    extra: str = ""
+    least: int = 1
+    files: tuple[str, ...] = ()
+
+
+def enter(game: str, *, memory_limit: int | str | None = None) -> Arena:
+    """Loads and compiles a game.
+
+    Raises:
+      MissingError: the game is larger than the limit.
+      pyspiel.SpielError, ValueError: as `spiel_cr.compile_game`.
+    """
+    started = time.perf_counter()
+    try:
+        tree = solve.as_compiled(game, observed=True, memory_limit=memory_limit)
+    except ValueError as error:
+        if not ("memory_limit" in str(error) and "histories" in str(error)):
+            raise
+        raise MissingError(f"the game is too large: {error}") from error
+    walked = time.perf_counter() - started
+    return Arena(game, tree, fast_game(tree.game), walked)
+
+
+def fast_game(game: pyspiel.Game) -> pyspiel.Game:
+    """The same game in C++ if it is a Python one.
+
+    The cached tree makes C++ algorithms about a hundred times faster on those, and
+    Python ones three times.
+    """
+    if game.get_type().short_name.startswith("python_"):
+        return pyspiel.convert_to_cached_tree(game)
+    return game
+
+
+def ask(
+    tree: tree_lib.CompiledGame, policy: pyspiel.Policy | openspiel_policy.Policy
+) -> Strategy:
+    """A policy's answers at every infoset; uniform where it has none.
+
+    OpenSpiel's solvers give no probabilities, or 0/0, where they never were.
+    """
+    strategy = policy_lib.behaviour_from_policy(tree, policy)
+    for infosets, behaviour in zip(tree.infosets, strategy, strict=True):
+        owner = infosets.decisions.owner[1:]
+        total = np.bincount(owner, behaviour[1:], minlength=len(infosets))
+        silent = 1 + np.flatnonzero(~(total[owner] > 0))
+        behaviour[silent] = policy_lib.uniform_behaviour(infosets.decisions)[silent]
+    return strategy
+
+
+class NumpyDraws:
+    """A stream of numpy's global random numbers that leaves the others' alone.
+
+    Some of what OpenSpiel bundles draws from numpy's global generator.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._state = np.random.RandomState(seed).get_state()
+
+    @contextlib.contextmanager
+    def installed(self) -> Iterator[None]:
+        """Draws come from this stream inside the block."""
+        others = np.random.get_state()
+        np.random.set_state(self._state)
+        try:
+            yield
+        finally:
+            self._state = np.random.get_state()
+            np.random.set_state(others)
+
+
+def states(tree: tree_lib.CompiledGame, player: int) -> Sequence[pyspiel.State]:
+    """The first state of each of a player's infosets."""
+    found = []
+    for history in tree.infosets[player].history:
+        state = tree.game.new_initial_state()
+        for action in tree.histories.actions_to(int(history)):
+            state.apply_action(action)
+        found.append(state)
+    return found

@@ -1,0 +1,137 @@
+"""Last stage of comparing: OpenSpiel's exact tools judge a strategy, in C++.
+
+`judge.py` asks OpenSpiel's Python tools, which take a minute where these take a second.
+Both compute the same numbers, and a test holds them together.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.policies import best_response
+
+from ..contestants.protocol import Arena, Strategy
+
+__all__ = ["OPENSPIEL", "OURS", "ExactJudge", "Judged"]
+
+OPENSPIEL = "OpenSpiel"
+OURS = "spiel_cr"
+
+# OpenSpiel's tools build objects for every history; beyond this many they take too much
+# memory and time for what they add.
+_MOST_HISTORIES = 2_000_000
+# Points on the way: so many histories take OpenSpiel's tools about three seconds.
+_QUICK_HISTORIES = 50_000
+# Policies of solvers in float32 do not sum to 1 exactly.
+_SUM_TOLERANCE = 1e-3
+# Both judges agree to rounding, relative to the largest payoff.
+_AGREEMENT = 1e-6
+
+
+class Judged(NamedTuple):
+    """The verdict on a strategy.
+
+    Attributes:
+      nash_conv: sum of both players' gains by best responses, in the game's units.
+      game_value: player 0's expected utility when both follow the strategy.
+      by: who computed NashConv, `OPENSPIEL` or `OURS`.
+      reason: why not OpenSpiel; empty where it did.
+    """
+
+    nash_conv: float
+    game_value: float
+    by: str
+    reason: str
+
+
+class ExactJudge:
+    """Judges strategies of one game.
+
+    Attributes:
+      way_by: who computes points on the way, `OPENSPIEL` or `OURS`.
+    """
+
+    def __init__(self, arena: Arena) -> None:
+        self._tree = arena.tree
+        self._fast = arena.fast
+        self._refusal = ""
+        count = len(arena.tree.histories)
+        keys = [set(infosets.keys) for infosets in arena.tree.infosets]
+        if count > _MOST_HISTORIES:
+            self._refusal = f"{count:,} histories are too many for OpenSpiel's tool"
+        elif keys[0] & keys[1]:
+            self._refusal = (
+                "both players have an information-state string in common, which "
+                "OpenSpiel's table cannot hold twice"
+            )
+        quick = count <= _QUICK_HISTORIES and not self._refusal
+        self.way_by = OPENSPIEL if quick else OURS
+        self._scale = max(1.0, float(np.abs(arena.tree.histories.utility).max()))
+
+    def on_the_way(self, strategy: Strategy) -> float:
+        """NashConv for a curve."""
+        strategy = self._checked(strategy)
+        if self.way_by == OPENSPIEL:
+            return float(pyspiel.nash_conv(self._fast, self._table(strategy)))
+        return self._own(strategy)[0]
+
+    def final(self, strategy: Strategy) -> Judged:
+        """NashConv and value; where OpenSpiel computes them, ours must agree.
+
+        Raises:
+          ValueError: no strategy, or the two judges disagree, which would be a bug.
+        """
+        strategy = self._checked(strategy)
+        nash_conv, value = self._own(strategy)
+        if self._refusal:
+            return Judged(nash_conv, value, OURS, self._refusal)
+        table = self._table(strategy)
+        judged = float(pyspiel.nash_conv(self._fast, table))
+        returns = pyspiel.expected_returns(
+            self._fast.new_initial_state(), pyspiel.TabularPolicy(table), -1, True
+        )
+        for ours, theirs in ((nash_conv, judged), (value, returns[0])):
+            # Written so that NaN fails.
+            if not abs(ours - theirs) <= _AGREEMENT * self._scale:
+                raise ValueError(
+                    f"OpenSpiel finds {theirs} where spiel_cr finds {ours}; one of "
+                    f"the two judges is wrong, please report it"
+                )
+        return Judged(judged, float(returns[0]), OPENSPIEL, "")
+
+    def _checked(self, strategy: Strategy) -> Strategy:
+        """Distributions everywhere, or ValueError."""
+        found = []
+        for infosets, behaviour in zip(self._tree.infosets, strategy, strict=True):
+            behaviour = np.array(behaviour, np.float64)
+            owner = infosets.decisions.owner[1:]
+            total = np.bincount(owner, behaviour[1:], minlength=len(infosets))
+            good = np.isfinite(behaviour).all() and (behaviour >= -_SUM_TOLERANCE).all()
+            if not (good and (np.abs(total - 1) <= _SUM_TOLERANCE).all()):
+                worst = int(np.argmax(np.abs(total - 1)))
+                raise ValueError(
+                    f"no strategy: at {infosets.keys[worst]!r} the probabilities sum "
+                    f"to {total[worst]}"
+                )
+            behaviour = np.maximum(behaviour, 0.0)
+            total = np.bincount(owner, behaviour[1:], minlength=len(infosets))
+            behaviour[1:] /= total[owner]
+            found.append(behaviour)
+        return found[0], found[1]
+
+    def _own(self, strategy: Strategy) -> tuple[float, float]:
+        form = self._tree.form
+        reach = best_response.reach_of(form, strategy)
+        nash_conv = best_response.nash_conv(form, reach)
+        return float(nash_conv), best_response.expected_value(form, reach)
+
+    def _table(self, strategy: Strategy) -> dict[str, list[tuple[int, float]]]:
+        table = {}
+        for infosets, behaviour in zip(self._tree.infosets, strategy, strict=True):
+            ends = np.cumsum(infosets.decisions.num_actions)[:-1]
+            actions = np.split(infosets.actions, ends)
+            rows = np.split(behaviour[1:], ends)
+            for key, own, row in zip(infosets.keys, actions, rows, strict=True):
+                table[key] = list(zip(own.tolist(), row.tolist(), strict=True))
+        return table

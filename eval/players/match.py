@@ -1,0 +1,181 @@
+"""Last stage: one match between two players, with a referee."""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyspiel
+
+import spiel_cr
+from spiel_cr.cfr import cfr
+from spiel_cr.mccfr import mccfr
+from spiel_cr.policies import best_response
+from spiel_cr.solving import solve
+
+__all__ = [
+    "IllegalMoveError",
+    "Match",
+    "Observer",
+    "count_programs",
+    "late_moves",
+    "play_match",
+]
+
+# Called with (state, player, action) before the action is applied; the player is
+# OpenSpiel's number, -1 for chance.
+Observer = Callable[[pyspiel.State, int, int], None]
+
+# Policies of bots that compute in float32 do not sum to 1 exactly.
+_SUM_TOLERANCE = 1e-3
+
+
+class IllegalMoveError(ValueError):
+    """A bot chose what it may not.
+
+    Attributes:
+      player: who.
+    """
+
+    def __init__(self, player: int, words: str) -> None:
+        super().__init__(words)
+        self.player = player
+
+
+class Match(NamedTuple):
+    """What happened in a match.
+
+    Attributes:
+      actions: OpenSpiel's actions from the beginning, chance's included.
+      returns: utilities of players 0 and 1, in the game's units.
+      seconds: what each answer of player 0 and of player 1 took.
+    """
+
+    actions: tuple[int, ...]
+    returns: tuple[float, float]
+    seconds: tuple[tuple[float, ...], tuple[float, ...]]
+
+
+def play_match(
+    game: solve.Game,
+    bots: Sequence[pyspiel.Bot],
+    rng: np.random.Generator,
+    *,
+    chance: np.random.Generator | None = None,
+    observers: Sequence[Observer] = (),
+) -> Match:
+    """Plays a match from the beginning of a game to its end.
+
+    A bot that provides its policy is asked for that, and the referee draws the action:
+    so a match depends on its own generators and not on what was played before. Any
+    other bot is asked to step.
+
+    Args:
+      game: OpenSpiel game string, game, or compiled game; simultaneous moves are
+        converted to turns.
+      bots: of player 0 and of player 1; they are restarted.
+      rng: draws the bots' actions; consumed, one number an action.
+      chance: draws chance's actions; consumed, one number an action, so that equal
+        generators deal alike. None: `rng` draws these too.
+      observers: are told every action before it is applied.
+
+    Raises:
+      IllegalMoveError: a bot chose what it may not.
+      ValueError: not two bots.
+    """
+    if len(bots) != 2:
+        raise ValueError(f"bots: {len(bots)} were given; a match has two players")
+    if not isinstance(game, spiel_cr.CompiledGame):
+        state = spiel_cr.load_game(game).new_initial_state()
+    else:
+        state = game.game.new_initial_state()
+    seconds: tuple[list[float], list[float]] = ([], [])
+    for bot in bots:
+        bot.restart()
+    while not state.is_terminal():
+        player = state.current_player()
+        if state.is_chance_node():
+            action = _draw(state.chance_outcomes(), rng if chance is None else chance)
+        else:
+            begun = time.perf_counter()
+            action = _ask(bots[player], state, rng)
+            seconds[player].append(time.perf_counter() - begun)
+        for observer in observers:
+            observer(state, player, action)
+        for other, bot in enumerate(bots):
+            if other != player:
+                bot.inform_action(state, player, action)
+        state.apply_action(action)
+    first, second = state.returns()
+    return Match(
+        tuple(state.history()),
+        (float(first), float(second)),
+        (tuple(seconds[0]), tuple(seconds[1])),
+    )
+
+
+def late_moves(bot: pyspiel.Bot) -> int | None:
+    """From the bot's own record, if it keeps one; see `clock.Statistics`."""
+    statistics = getattr(getattr(bot, "resolver", bot), "statistics", None)
+    return getattr(statistics, "late_moves", None)
+
+
+@contextlib.contextmanager
+def count_programs() -> Iterator[tuple[list[int], Observer]]:
+    """JAX programs compiled before each player's actions, and the observer that counts.
+
+    Counted here because a bot can only count since it was made, and others that were
+    made after it have compiled programs since.
+    """
+    counts = [0, 0]
+    seen = _programs()
+
+    def count(state: pyspiel.State, player: int, action: int) -> None:
+        nonlocal seen
+        now = _programs()
+        if player >= 0:
+            counts[player] += now - seen
+        seen = now
+
+    yield counts, count
+
+
+def _programs() -> int:
+    return cfr.programs() + mccfr.programs() + best_response.programs()
+
+
+def _ask(bot: pyspiel.Bot, state: pyspiel.State, rng: np.random.Generator) -> int:
+    """The bot's action, checked."""
+    player, legal = state.current_player(), state.legal_actions()
+    who = f"player {player}, a {type(bot).__name__},"
+    if bot.provides_policy():
+        policy = list(bot.get_policy(state))
+        probabilities = np.array([p for _, p in policy], dtype=float)
+        # Written so that NaN fails.
+        fair = (probabilities >= 0).all()
+        if not (fair and abs(probabilities.sum() - 1) < _SUM_TOLERANCE):
+            raise IllegalMoveError(
+                player,
+                f"{who} gave the policy {policy} after the actions {state.history()}; "
+                f"probabilities must be at least 0 and sum to 1",
+            )
+        action = _draw(policy, rng)
+    else:
+        action = bot.step(state)
+    if action not in legal:
+        raise IllegalMoveError(
+            player,
+            f"{who} chose the illegal action {action!r} after the actions "
+            f"{state.history()}; it must be one of {legal}",
+        )
+    return int(action)
+
+
+def _draw(outcomes: Sequence[tuple[int, float]], rng: np.random.Generator) -> int:
+    """One of (action, probability), by one number whatever the outcomes are."""
+    possible = [(action, p) for action, p in outcomes if p > 0]
+    ends = np.cumsum([p for _, p in possible])
+    chosen = np.searchsorted(ends, rng.random() * ends[-1], side="right")
+    # The product may round up to the end.
+    return possible[min(int(chosen), len(possible) - 1)][0]

@@ -1,0 +1,245 @@
+"""Comparing: what a report says in words, the same in HTML and in Markdown."""
+
+import math
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from spiel_cr.players import bot_strings
+
+from ..comparison.measure import Budget
+from ..contestants import registry
+from ..judging.cpp_judge import OURS
+from .html_page import number
+from .summary import GameSummary, Row
+
+__all__ = ["Words", "command", "words_of"]
+
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+class Words(NamedTuple):
+    """Sentences and facts about a run.
+
+    Attributes:
+      title: of the report.
+      lead: a sentence under it.
+      method: paragraphs on how numbers were obtained.
+      facts: (name, value) about machine and versions.
+      command: which repeats the run.
+    """
+
+    title: str
+    lead: str
+    method: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
+    command: str
+
+    @staticmethod
+    def of_game(summary: GameSummary) -> list[str]:
+        """What stands out in a game."""
+        lines = []
+        if summary.done < summary.expected:
+            lines.append(
+                f"Not finished: {summary.done} of {summary.expected} cells are there."
+            )
+        ours, theirs = summary.best(ours=True), summary.best(ours=False)
+        both = [row for row in (ours, theirs) if row is not None]
+        if both:
+            best = min(both, key=lambda row: row.nash_conv.median)
+            line = f"Lowest NashConv of the iterative solvers: {_named(best)}"
+            other = theirs if best is ours else ours
+            if other is not None:
+                whose = "bundled with OpenSpiel" if best is ours else "ours"
+                line += f"; of those {whose}: {_named(other)}{_ratio(best, other)}"
+            lines.append(f"{line}.")
+        exact = summary.exact
+        if exact is not None:
+            lines.append(
+                f"The game's value for player 0 is "
+                f"{number(exact.game_value.median, 8)}, by linear programming "
+                f"(NashConv {number(exact.nash_conv.median)})."
+            )
+        if any(OURS in row.judges for row in summary.rows):
+            lines.append(
+                "NashConv was computed by spiel_cr's own exact best response here, "
+                "since OpenSpiel's tool cannot: see the column of judges."
+            )
+        return lines
+
+
+def words_of(
+    settings: dict[str, Any],
+    records: Sequence[dict[str, Any]],
+    summaries: Sequence[GameSummary],
+    out: str,
+) -> Words:
+    """The words for a run.
+
+    Args:
+      settings: of the run.
+      records: its cells.
+      summaries: one a game.
+      out: its folder, for the command.
+    """
+    budget = Budget(**settings["budget"])
+    games = settings["games"]
+    what = games[0] if len(games) == 1 else f"{len(games)} games"
+    rows = len({row.algorithm for summary in summaries for row in summary.rows})
+    seeds = settings["seeds"]
+    lead = (
+        f"{rows} algorithms, {budget.text()} each, "
+        f"{'one seed' if seeds == 1 else f'{seeds} seeds for those that sample'}. "
+        f"NashConv is the sum of both players' gains from exact best responses, in the "
+        f"game's units; 0 is an equilibrium."
+    )
+    return Words(
+        title=f"Comparison on {what}",
+        lead=lead,
+        method=_method(settings, records, budget),
+        facts=_facts(settings, records),
+        command=command(settings, out),
+    )
+
+
+def command(settings: dict[str, Any], out: str) -> str:
+    """The line for a shell that repeats a run."""
+    parts = ["spiel-cr", "compare"]
+    for game in settings["games"]:
+        parts += ["--game", game]
+    names = settings["algorithms"]
+    if names == list(registry.GROUPS["default"]):
+        names = ["default"]
+    parts += ["--algorithms", ";".join(names)]
+    for name, value in settings["budget"].items():
+        if value is not None:
+            # Nothing may be rounded: another budget is another run.
+            short = f"{value:g}"
+            parts += [f"--{name}", short if float(short) == value else repr(value)]
+    parts += ["--seeds", str(settings["seeds"])]
+    if settings["workers"] == "ray":
+        parts.append("--ray")
+    else:
+        parts += ["--workers", str(settings["workers"])]
+    limit = settings.get("memory_limit", bot_strings.MEMORY_LIMIT)
+    if limit not in (bot_strings.MEMORY_LIMIT, None):
+        parts += ["--memory-limit", str(limit)]
+    return shlex.join([*parts, "--out", out])
+
+
+def _named(row: Row) -> str:
+    return f"{row.title}, {number(row.nash_conv.median)}"
+
+
+def _ratio(best: Row, other: Row) -> str:
+    low, high = best.nash_conv.median, other.nash_conv.median
+    if low <= 0 or high / low < 1.05:
+        return ""
+    factor = high / low
+    shown = f"{factor:.1f}" if factor < 10 else f"{float(f'{factor:.2g}'):,.0f}"
+    if factor >= 1e9:
+        power = str(math.floor(math.log10(factor))).translate(_RAISED)
+        return f", more than 10{power} times as much"
+    return f", {shown} times as much"
+
+
+def _method(
+    settings: dict[str, Any], records: Sequence[dict[str, Any]], budget: Budget
+) -> tuple[str, ...]:
+    own = [r for r in records if r.get("judge") == OURS]
+    way = sorted({r["game"] for r in records if r.get("curve_judge") == OURS})
+    judged = (
+        "Final values of NashConv and of the game come from OpenSpiel's exact tools "
+        "(pyspiel.nash_conv, pyspiel.expected_returns), which were given every "
+        "algorithm's strategy at every information state. spiel_cr's own best response "
+        "computed each of them too and had to agree to a millionth of the largest "
+        "payoff."
+    )
+    if own:
+        reasons = sorted({f"{r['game']}: {r['judge_reason']}" for r in own})
+        judged += f" Exceptions, judged by spiel_cr alone: {'; '.join(reasons)}."
+    if way:
+        judged += (
+            f" Points on the way to the final value are spiel_cr's on large games: "
+            f"{'; '.join(way)}."
+        )
+    return (
+        judged,
+        f"Each algorithm works for {budget.text()}. The clock stands still while it is "
+        f"made (set-up: for ours with the walk over the game), while JAX programs are "
+        f"compiled (where that can be told apart), and while NashConv is computed on "
+        f"the way. Where every point is a run from the beginning, those that took "
+        f"longer than one of more iterations are not drawn against seconds. What one "
+        f"iteration is differs from algorithm to algorithm. "
+        f"Algorithms marked by single points (linear programs, players that think in a "
+        f"match) take as long as their parameters say, whatever the budget. Marks on a "
+        f"picture's lower edge are there or below: zeros and rounding errors.",
+        "Algorithms that sample run once for every seed: shown are medians, with the "
+        "least and the greatest as bands and ranges. All others run once. Where every "
+        "point is a run from the beginning, seeds are joined at runs of as many "
+        "iterations, and at their last ones, whose iterations differ.",
+        f"Cells ran {_where(settings, records)}. Most algorithms use one thread; JAX "
+        f"may use more on large games (results.jsonl has the processor seconds of the "
+        f"same work, with what was compiled in it).",
+    )
+
+
+def _where(settings: dict[str, Any], records: Sequence[dict[str, Any]]) -> str:
+    """How cells ran; a folder that grew may have several ways."""
+    known = [record["workers"] for record in records if "workers" in record]
+    ways = Counter(map(_at_a_time, known or [settings["workers"]]))
+    if known and len(known) < len(records):
+        ways["in a way that was not recorded"] = len(records) - len(known)
+    if len(ways) == 1:
+        return next(iter(ways))
+    return "; ".join(f"{way} ({count} of them)" for way, count in ways.items())
+
+
+def _at_a_time(workers: int | str) -> str:
+    if isinstance(workers, str):
+        return "as tasks on Ray, one processor core each"
+    if workers == 0:
+        return "one after the other in one process"
+    return f"in {workers} worker process{'es' if workers > 1 else ''} at a time"
+
+
+def _facts(
+    settings: dict[str, Any], records: Sequence[dict[str, Any]]
+) -> tuple[tuple[str, str], ...]:
+    machines = dict.fromkeys(r["machine"] for r in records if r.get("machine"))
+    dates = sorted(r["finished"] for r in records if r.get("finished"))
+    facts = [("machine", "; ".join(machines) or "unknown")]
+    if dates:
+        first, last = dates[0][:10], dates[-1][:10]
+        facts.append(("date", first if first == last else f"{first} to {last}"))
+    facts += list(settings["versions"].items())
+    facts += _optional(settings, records)
+    sources = Counter(r["source"] for r in records if r.get("source"))
+    if sources:
+        facts.append(("source", _listed(sources)))
+    facts.append(("cells", f"{len(records)}"))
+    return tuple(facts)
+
+
+def _optional(
+    settings: dict[str, Any], records: Sequence[dict[str, Any]]
+) -> list[tuple[str, str]]:
+    """Versions of optional packages, all that cells met."""
+    met = [r["optional_versions"] for r in records if "optional_versions" in r]
+    met = met or [settings["optional_versions"]]
+    names = dict.fromkeys(name for versions in met for name in versions)
+    return [
+        (name, _listed(Counter(versions.get(name, "absent") for versions in met)))
+        for name in names
+    ]
+
+
+def _listed(values: Counter[str]) -> str:
+    """One value, or each with the number of its cells."""
+    if len(values) == 1:
+        return next(iter(values))
+    return ", ".join(
+        f"{value} ({count} cell{'' if count == 1 else 's'})"
+        for value, count in values.items()
+    )

@@ -1,0 +1,215 @@
+"""Third stage: which infosets play alike, for abstraction and forgetting.
+
+A map infoset → bucket makes all infosets of a bucket play one strategy. The game itself
+stays as it is: reach, values and NashConv are those of the game with perfect recall;
+only regrets are added up within a bucket (see `sharing.py`).
+"""
+
+import hashlib
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from spiel_cr.common import arrays
+from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.compilation import infostate_strings, replay, vectorised
+from spiel_cr.sequence_form import layout
+
+__all__ = [
+    "Buckets",
+    "Labels",
+    "counts",
+    "digest",
+    "first_members",
+    "labels_of",
+    "pool",
+]
+
+# What one player's infosets share: nothing, numbers int [I], or a name for each
+# information-state string (strings that are left out keep buckets of their own).
+OneMap: TypeAlias = Mapping[str, Hashable] | Sequence[int] | np.ndarray | None
+Buckets: TypeAlias = tuple[OneMap, OneMap]
+
+# For each player int32 [I], the bucket of each logical infoset, numbered from 0, all in
+# use; None where every infoset is alone.
+Labels: TypeAlias = tuple[np.ndarray | None, np.ndarray | None]
+
+
+def labels_of(
+    tree: tree_lib.CompiledGame,
+    buckets: Buckets | None = None,
+    *,
+    imperfect_recall: bool = False,
+) -> Labels:
+    """Numbers the buckets that somebody asked for.
+
+    Args:
+      tree: the compiled game.
+      buckets: for each player None, numbers [I] by logical infoset, or a mapping from
+        information-state strings to anything hashable.
+      imperfect_recall: let the game say what players forget, by a method
+        `bucket_key(player)` of its states, or `bucket_key(states, player)` of its
+        expansion, with integers [n] or [n, k].
+
+    Raises:
+      ValueError: both were given, the game has no `bucket_key`, a map does not fit the
+        game, or infosets of one bucket have different legal actions.
+    """
+    if imperfect_recall and buckets is not None:
+        raise ValueError(
+            "imperfect_recall=True takes the game's own buckets; leave out buckets"
+        )
+    labels: list[np.ndarray | None] = [None, None]
+    if buckets is not None and len(buckets) != 2:
+        raise ValueError(
+            f"buckets has {len(buckets)} entries; give one for each of the two players"
+        )
+    for player in range(2):
+        if imperfect_recall:
+            mine: np.ndarray | None = _of_game(tree, player)
+        else:
+            mine = _of_user(tree, None if buckets is None else buckets[player], player)
+        if mine is not None and len(mine):
+            _check_actions(tree, mine, player)
+            labels[player] = mine
+    return labels[0], labels[1]
+
+
+def counts(tree: tree_lib.CompiledGame, labels: Labels) -> tuple[int, int]:
+    """How many buckets each player has; infosets, where it has no map."""
+    first, second = (
+        len(infosets) if mine is None else int(mine.max()) + 1
+        for infosets, mine in zip(tree.infosets, labels, strict=True)
+    )
+    return first, second
+
+
+def digest(labels: Labels) -> str | None:
+    """A hash that tells maps apart, for checkpoints; None where there are none."""
+    if all(mine is None for mine in labels):
+        return None
+    parts = (b"" if mine is None else mine.tobytes() for mine in labels)
+    return hashlib.sha256(b"|".join(parts)).hexdigest()
+
+
+def _of_user(
+    tree: tree_lib.CompiledGame, given: OneMap, player: int
+) -> np.ndarray | None:
+    """One player's labels from a mapping or from numbers."""
+    infosets = tree.infosets[player]
+    if given is None:
+        return None
+    if isinstance(given, Mapping):
+        unknown = set(given) - set(infosets.keys)
+        if unknown:
+            raise ValueError(
+                f"buckets[{player}] names {min(unknown)!r}, which is no information "
+                f"state of player {player} in {tree.game}"
+            )
+        # Tuples, so that no bucket has the name of an infoset that is left out.
+        keys = [(0, given[k]) if k in given else (1, k) for k in infosets.keys]
+        return _number(keys)
+    numbers = np.asarray(given)
+    whole = numbers.dtype.kind in "iu" or not numbers.size
+    if numbers.shape != (len(infosets),) or not whole:
+        raise ValueError(
+            f"buckets[{player}] is {numbers.dtype} {list(numbers.shape)}; give "
+            f"integers [{len(infosets)}], one for each infoset of player {player}, or "
+            f"a mapping from information-state strings"
+        )
+    return arrays.ranks([numbers]) if len(numbers) else np.zeros(0, np.int32)
+
+
+def _of_game(tree: tree_lib.CompiledGame, player: int) -> np.ndarray:
+    """One player's labels by the game's own `bucket_key`."""
+    infosets, game = tree.infosets[player], tree.game
+    if not len(infosets):
+        return np.zeros(0, np.int32)
+    if tree.rooted:
+        raise ValueError(
+            f"{game}: this part begins with a move that is not the game's own, so the "
+            f"game cannot say what its players forget; give buckets instead"
+        )
+    paths = tree.histories.paths_to(infosets.history)
+    rules = vectorised.of_game(game)
+    key = getattr(rules, "bucket_key", None)
+    if rules is not None and callable(key):
+        states = replay.states_along(rules, paths)
+        return arrays.ranks([np.asarray(key(some, player)) for some in states])
+    keys: list[Hashable] = [None] * len(paths)
+    for number, state in infostate_strings.states_along(game, paths):
+        key = getattr(state, "bucket_key", None)
+        if not callable(key):
+            raise ValueError(
+                f"{game} does not say what its players forget: its states have no "
+                f"method bucket_key; give buckets instead of imperfect_recall=True"
+            )
+        keys[number] = key(player)
+    return _number(keys)
+
+
+def _number(keys: Iterable[Hashable]) -> np.ndarray:
+    """int32 [I], equal numbers from 0 for equal keys."""
+    seen: dict[Hashable, int] = {}
+    return np.array([seen.setdefault(key, len(seen)) for key in keys], np.int32)
+
+
+def _check_actions(
+    tree: tree_lib.CompiledGame, labels: np.ndarray, player: int
+) -> None:
+    """Raises ValueError where a bucket holds different legal actions."""
+    infosets = tree.infosets[player]
+    decisions = infosets.decisions
+    owner, first = decisions.owner[1:], decisions.first_sequence
+    usual = first_members(labels)[labels]
+    other = decisions.num_actions != decisions.num_actions[usual]
+    # The action at the same place, as far as there is one.
+    place = np.arange(1, decisions.num_sequences) - first[owner]
+    there = np.minimum(first[usual[owner]] + place, decisions.num_sequences - 1)
+    differs = infosets.actions != infosets.actions[there - 1]
+    other |= np.bincount(owner, weights=differs, minlength=len(infosets)) > 0
+    if not other.any():
+        return
+    odd = int(np.flatnonzero(other)[0])
+    pair = [
+        f"{infosets.keys[i]!r} "
+        f"{infosets.actions[first[i] - 1 :][: decisions.num_actions[i]].tolist()}"
+        for i in (odd, int(usual[odd]))
+    ]
+    raise ValueError(
+        f"{tree.game}: infosets of player {player} with different legal actions are in "
+        f"one bucket: {pair[0]} and {pair[1]}; put them into buckets of their own"
+    )
+
+
+def first_members(labels: np.ndarray) -> np.ndarray:
+    """int64 [B], the first infoset of each bucket."""
+    members = np.empty(int(labels.max()) + 1, np.int64)
+    members[labels[::-1]] = np.arange(len(labels))[::-1]  # the first comes last, stays
+    return members
+
+
+def pool(
+    decisions: layout.Decisions, labels: np.ndarray, reach: np.ndarray
+) -> np.ndarray:
+    """Adds up reach of sequences over buckets; the average strategy is in proportion.
+
+    A bucket's cumulative strategy is the sum, over iterations and over its infosets, of
+    the infoset's own reach times the strategy. Summing the average sequence form over
+    the infosets of a bucket gives the same. (Lanctot et al. 2012 add up histories, not
+    infosets: there an infoset weighs the more, the more histories it has.)
+
+    Args:
+      decisions: of one player.
+      labels: int32 [I], the bucket of each infoset.
+      reach: float64 [S], the average strategy in sequence form.
+
+    Returns:
+      float64 [S]: for each sequence the sum over its bucket. Not a sequence form.
+    """
+    owner = decisions.owner[1:]
+    action = np.arange(1, decisions.num_sequences) - decisions.first_sequence[owner]
+    place = labels[owner].astype(np.int64) * int(decisions.num_actions.max()) + action
+    total = np.bincount(place, weights=reach[1:])
+    return np.concatenate([reach[:1], total[place]])

@@ -1,0 +1,319 @@
+"""Names and settings of iterative algorithms, in OpenSpiel's parameter syntax."""
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.cfr import regret_matching
+
+__all__ = [
+    "PRESETS",
+    "SAMPLED_PRESETS",
+    "CFRConfig",
+    "MCCFRConfig",
+    "check_dtype",
+    "parse_algorithm",
+    "parse_any",
+]
+
+
+_MAX_BATCH = 1 << 20
+
+
+@dataclasses.dataclass(frozen=True)
+class CFRConfig:
+    """One member of the CFR family.
+
+    Attributes:
+      name: for people; the preset or the string it was made from. Two configurations
+        that differ in name only are equal.
+      rule: what happens to regrets.
+      gamma: iteration t enters the average strategy with weight t^gamma: 0 the plain
+        mean, 1 linear averaging.
+      alternating: player 1 answers player 0's update of the same iteration (as in
+        OpenSpiel's solvers); otherwise both answer the previous iteration.
+    """
+
+    name: str = dataclasses.field(compare=False)
+    rule: regret_matching.Rule
+    gamma: float = 0.0
+    alternating: bool = True
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.gamma < math.inf:
+            raise ValueError(
+                f"gamma={self.gamma} (averaging exponent) must be finite and >= 0"
+            )
+
+
+_CHOICES = {
+    "scheme": ("outcome", "external", "average"),
+    "baseline": ("none", "average", "history", "expected", "oracle"),
+    "averaging": ("exact", "sampled"),
+    "explore": ("uniform", "balanced"),
+    "draws": ("lattice", "independent"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class MCCFRConfig:
+    """One member of the Monte Carlo CFR family.
+
+    Attributes:
+      name, rule, gamma, alternating: as in `CFRConfig`; an iteration is one batch for
+        each player.
+      scheme: which actions of the updating player a trajectory follows: "outcome" one
+        (Lanctot et al. 2009), "external" all (same paper), "average" those that the
+        average strategy plays (Gibson et al. 2012).
+      epsilon: outcome sampling: probability of an exploring action at the updating
+        player's infosets; average-strategy sampling: least probability of an action.
+      explore: how outcome sampling explores: "uniform" over actions, or "balanced", in
+        proportion to how many of the player's sequences they lead to, which makes
+        deep infosets likelier (Farina et al. 2020, "Stochastic regret minimization in
+        extensive-form games").
+      batch: trajectories of an iteration and player, stepped together; 1 is the
+        textbook algorithm, but for its average (see `averaging`).
+      baseline: control variate, see `baselines.py`.
+      decay: how much of an "average" or "history" baseline one sample replaces.
+      averaging: "exact" adds every iterate's whole sequence form to the average;
+        "sampled" adds the visited infosets' only, weighted by own reach over sampling
+        probability (stochastically weighted averaging).
+      draws: "lattice" spreads the random numbers of a batch evenly (a randomly shifted
+        Sobol sequence: each trajectory has the same law as alone, together they vary
+        less); "independent" does not.
+      incremental: build the tree as trajectories go: each adds the first infoset that
+        is not yet in it, and below plays on by the current strategies without exploring
+        or updating; infosets that are not in the tree are uniform.
+      delta: share of targeted trajectories, where a target is given.
+      threshold, bonus: tau and beta of average-strategy sampling; by default the
+        paper's, with which no action is left out before many iterations.
+    """
+
+    name: str = dataclasses.field(compare=False)
+    rule: regret_matching.Rule
+    gamma: float = 0.0
+    alternating: bool = True
+    scheme: str = "outcome"
+    epsilon: float = 0.6
+    explore: str = "uniform"
+    batch: int = 1024
+    baseline: str = "none"
+    decay: float = 0.5
+    averaging: str = "exact"
+    draws: str = "lattice"
+    incremental: bool = False
+    delta: float = 0.9
+    threshold: float = 1000.0
+    bonus: float = 1e6
+
+    def __post_init__(self) -> None:
+        for field, choices in _CHOICES.items():
+            if getattr(self, field) not in choices:
+                raise ValueError(
+                    f"{field}={getattr(self, field)!r} must be one of "
+                    f"{', '.join(choices)}"
+                )
+        if not 0 <= self.gamma < math.inf:
+            raise ValueError(
+                f"gamma={self.gamma} (averaging exponent) must be finite and >= 0"
+            )
+        if not 0 < self.epsilon <= 1:
+            raise ValueError(
+                f"epsilon={self.epsilon} must lie in (0, 1], or some actions would "
+                f"never be sampled"
+            )
+        if not 0 < self.decay <= 1:
+            raise ValueError(f"decay={self.decay} must lie in (0, 1]")
+        if not 0 <= self.delta < 1:
+            raise ValueError(
+                f"delta={self.delta} must lie in [0, 1); some trajectories must be free"
+            )
+        if not 1 <= self.batch <= _MAX_BATCH:
+            raise ValueError(f"batch={self.batch} must lie in 1 .. {_MAX_BATCH}")
+        if not (0 <= self.threshold < math.inf and 0 < self.bonus < math.inf):
+            raise ValueError(
+                f"threshold={self.threshold} must be >= 0, bonus={self.bonus} > 0, and "
+                f"both finite"
+            )
+
+
+def _preset(name: str, gamma: float, **rule: float | bool) -> CFRConfig:
+    return CFRConfig(name=name, gamma=gamma, rule=regret_matching.Rule(**rule))  # type: ignore[arg-type]
+
+
+# Published defaults. OpenSpiel's CFRSolver and CFRPlusSolver are cfr and cfr+.
+PRESETS: dict[str, CFRConfig] = {
+    preset.name: preset
+    for preset in (
+        _preset("cfr", 0.0),
+        _preset("cfr+", 1.0, beta=-math.inf),
+        _preset("lcfr", 1.0, alpha=1.0, beta=1.0),
+        _preset("dcfr", 2.0, alpha=1.5, beta=0.0),
+        _preset("pcfr+", 2.0, beta=-math.inf, predictive=True),
+        _preset("pdcfr+", 5.0, alpha=2.3, beta=-math.inf, predictive=True),
+    )
+}
+
+
+def _sampled(name: str, **settings: Any) -> MCCFRConfig:
+    rule = settings.pop("rule", regret_matching.Rule())
+    return MCCFRConfig(name=name, rule=rule, **settings)
+
+
+SAMPLED_PRESETS: dict[str, MCCFRConfig] = {
+    preset.name: preset
+    for preset in (
+        _sampled("os-mccfr"),
+        _sampled("es-mccfr", scheme="external", batch=64),
+        _sampled("as-mccfr", scheme="average", epsilon=0.05, batch=64),
+        _sampled(
+            "vr-mccfr",
+            rule=regret_matching.Rule(beta=-math.inf),
+            gamma=2.0,
+            baseline="expected",
+            explore="balanced",
+            epsilon=0.8,
+            batch=4096,
+        ),
+    )
+}
+
+_PARAMETERS = ("alpha", "beta", "gamma", "predictive", "exploration", "alternating")
+
+
+_BOOLEANS = ("predictive", "alternating", "incremental")
+_SAMPLED_PARAMETERS = (
+    *_PARAMETERS,
+    "epsilon",
+    "batch",
+    "baseline",
+    "decay",
+    "averaging",
+    "draws",
+    "explore",
+    "incremental",
+    "delta",
+    "threshold",
+    "bonus",
+)
+
+
+def parse_algorithm(algorithm: str | CFRConfig) -> CFRConfig:
+    """Reads a string like "cfr+" or "dcfr(alpha=1.5,beta=0,gamma=2)".
+
+    Args:
+      algorithm: a preset's name, with any of the parameters alpha, beta, gamma,
+        exploration (numbers; alpha and beta also inf, beta also -inf), predictive and
+        alternating (booleans) in brackets; a CFRConfig is returned as it is.
+
+    Raises:
+      ValueError: unknown algorithm or parameter, or a value out of range.
+    """
+    config = parse_any(algorithm)
+    if isinstance(config, MCCFRConfig):
+        raise ValueError(
+            f"algorithm={algorithm!r} samples; here a full-width algorithm is needed: "
+            f"{', '.join(PRESETS)}"
+        )
+    return config
+
+
+def parse_any(algorithm: str | CFRConfig | MCCFRConfig) -> CFRConfig | MCCFRConfig:
+    """Reads full-width algorithms and sampled ones.
+
+    Args:
+      algorithm: as for `parse_algorithm`, or a sampled preset's name, as in
+        "vr-mccfr(epsilon=0.6,baseline=average,decay=0.5,batch=1024)", with the
+        parameters of `MCCFRConfig` besides those of the regret rule; a configuration
+        is returned as it is.
+
+    Raises:
+      ValueError: unknown algorithm or parameter, or a value out of range.
+    """
+    if isinstance(algorithm, CFRConfig | MCCFRConfig):
+        return algorithm
+    if not isinstance(algorithm, str):
+        raise ValueError(
+            f"algorithm={algorithm!r} must be a string such as 'cfr+', or a "
+            f"CFRConfig or MCCFRConfig"
+        )
+    try:
+        given = dict(pyspiel.game_parameters_from_string(algorithm))
+    except (pyspiel.SpielError, RuntimeError) as error:
+        raise ValueError(
+            f"algorithm={algorithm!r} cannot be read: {error}; write name or "
+            f"name(parameter=value,...)"
+        ) from error
+    name = given.pop("name", "")
+    if name == "lp":
+        raise ValueError(
+            "algorithm='lp' solves whole games only: use it with solve, and without "
+            "parameters"
+        )
+    preset = PRESETS.get(name) or SAMPLED_PRESETS.get(name)
+    if preset is None:
+        raise ValueError(
+            f"algorithm={algorithm!r}: there is no algorithm {name!r}; choose one of "
+            f"{', '.join(PRESETS)}, {', '.join(SAMPLED_PRESETS)}; solve also takes lp"
+        )
+    known = _PARAMETERS if isinstance(preset, CFRConfig) else _SAMPLED_PARAMETERS
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise ValueError(
+            f"algorithm={algorithm!r}: unknown parameter {unknown[0]!r}; {name} takes "
+            f"{', '.join(known)}"
+        )
+    if any(isinstance(value, dict) for value in given.values()):
+        raise ValueError(
+            f"algorithm={algorithm!r}: parameters do not nest; write them in a row, as "
+            f"in vr-mccfr(baseline=average,decay=0.5)"
+        )
+    if len(given) != algorithm.count("="):
+        raise ValueError(
+            f"algorithm={algorithm!r}: every parameter needs a value, as in gamma=2"
+        )
+    values: dict[str, Any] = {
+        key: _value(algorithm, key, value) for key, value in given.items()
+    }
+    of_rule = {field.name for field in dataclasses.fields(regret_matching.Rule)}
+    rule = {key: values.pop(key) for key in of_rule & set(values)}
+    values.update(name=algorithm, rule=dataclasses.replace(preset.rule, **rule))
+    return dataclasses.replace(preset, **values)
+
+
+def _value(algorithm: str, key: str, value: object) -> float | bool | str:
+    """Checks and converts one parameter; inf and booleans may arrive as strings."""
+    if key in _CHOICES:
+        return str(value)
+    if key == "batch":
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+        raise ValueError(f"algorithm={algorithm!r}: batch={value!r} must be whole")
+    if key in _BOOLEANS:
+        if isinstance(value, bool):
+            return value
+        raise ValueError(
+            f"algorithm={algorithm!r}: {key}={value!r} must be true or false"
+        )
+    try:
+        if isinstance(value, bool):
+            raise TypeError(value)
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"algorithm={algorithm!r}: {key}={value!r} must be a number"
+        ) from None
+
+
+def check_dtype(dtype: np.typing.DTypeLike) -> np.dtype:
+    """Returns float32 or float64 or raises ValueError."""
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        found = None
+    if found not in (np.float32, np.float64):
+        raise ValueError(f"dtype={found or dtype} must be float32 or float64")
+    return found

@@ -1,0 +1,283 @@
+"""Third stage: drives a solver's jitted loop in chunks and reads its strategies.
+
+`cfr.make_solver` and `mccfr.make_solver` hand over their state and compiled program;
+what is the same for all solvers (clock, interrupts, checkpoints, arrays by logical
+number) is here.
+"""
+
+import contextlib
+import functools
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import numpy as np
+
+from spiel_cr.cfr import abstraction as buckets_lib
+from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.sequence_form import layout, treeplex
+
+__all__ = ["PlayerState", "Solver", "State", "cast", "precision", "quick_options"]
+
+# The clock is looked at between chunks of about this many seconds.
+_CHUNK_SECONDS = 0.25
+# With less time than this before a deadline, no further chunk is begun.
+_LAST_SECONDS = 5e-4
+
+
+class PlayerState(NamedTuple):
+    """What one player's regret minimiser remembers.
+
+    Attributes:
+      strategy: current behaviour strategy, [A, n] a block.
+      regrets: cumulative counterfactual regrets, [A, n] a block, the game's units;
+        where infosets share them, one tuple of [A, B], blocks of buckets.
+      reach: float [S], own reach of every position under `strategy`.
+      average: float [S], weighted mean over the iterations of `reach`: the average
+        strategy in sequence form.
+      values: float [I], weighted mean over the iterations of every infoset's
+        counterfactual value (own perspective, the game's units) *under the iterates*,
+        with the same weights; None where they were not asked for. Continual resolving
+        needs these: values of the average strategy would be meaningless where the
+        owner's own reach is zero.
+    """
+
+    strategy: treeplex.Blocks
+    regrets: treeplex.Blocks
+    reach: jax.Array
+    average: jax.Array
+    values: jax.Array | None
+
+
+class State(Protocol):
+    """What every solver's state has: a NamedTuple of arrays, with these among them."""
+
+    @property
+    def players(self) -> tuple[PlayerState, PlayerState]: ...
+
+    @property
+    def iteration(self) -> jax.Array: ...
+
+
+def precision(dtype: np.dtype) -> contextlib.AbstractContextManager[object]:
+    """Switches double precision on or off for a block of code only."""
+    return jax.enable_x64(dtype == np.float64)
+
+
+def cast(arrays: Any, dtype: np.dtype) -> Any:
+    """A tree of numpy arrays with the floating ones in `dtype`."""
+
+    def one(array: np.ndarray) -> np.ndarray:
+        floating = np.issubdtype(array.dtype, np.floating)
+        return array.astype(dtype) if floating else array
+
+    return jax.tree.map(one, arrays)
+
+
+class Solver:
+    """Drives the jitted loop for one game; holds the state between calls.
+
+    Double precision is switched on inside its methods only, so the caller's JAX
+    configuration does not change.
+
+    Attributes:
+      form: the game.
+      config: the algorithm: a frozen dataclass with a `name`.
+      dtype: float64 or float32.
+      compile_seconds: time spent tracing and compiling so far.
+      seconds: time spent iterating so far.
+    """
+
+    def __init__(
+        self,
+        form: layout.SequenceForm,
+        state: State,
+        advance: Callable[[Any, int], Any],
+        *,
+        config: Any,
+        dtype: np.dtype,
+        first: int = 0,
+        weighs_reach: bool = True,
+        buckets: buckets_lib.Labels = (None, None),
+    ) -> None:
+        """Puts the state on the device and compiles the program.
+
+        Args:
+          form: the game.
+          state: the initial state, numpy arrays; players in the order of updates.
+          advance: from a state and a number of iterations to the state after them.
+          config: the algorithm.
+          dtype: of all floating-point arrays.
+          first: who updates first.
+          weighs_reach: the state's averages are sequence forms; otherwise only the
+            proportions within an infoset mean something.
+          buckets: for each player the bucket of each infoset, or None.
+        """
+        self._weighs_reach = weighs_reach
+        self._buckets = buckets
+        self.form = form
+        self.config = config
+        self.dtype = dtype
+        self.seconds = 0.0
+        self._order = (first, 1 - first)
+        self._program = advance
+        with self._precision():
+            self._state = jax.device_put(state)
+        started = time.perf_counter()
+        self._advance(0)
+        self.compile_seconds = time.perf_counter() - started
+
+    @property
+    def iterations(self) -> int:
+        """Iterations done so far."""
+        return int(self._state.iteration)
+
+    @property
+    def state(self) -> State:
+        """The state, as pure functions take it."""
+        return self._state
+
+    def restore(self, leaves: Sequence[np.ndarray], *, seconds: float) -> None:
+        """Puts back a state that was taken apart by `jax.tree.leaves`.
+
+        Args:
+          leaves: the arrays of a state of the same game, dtype and options.
+          seconds: time that was spent iterating before.
+
+        Raises:
+          ValueError: the arrays do not fit this game.
+        """
+        mine, structure = jax.tree.flatten(self._state)
+        shapes = [(leaf.shape, leaf.dtype) for leaf in mine]
+        if shapes != [(leaf.shape, leaf.dtype) for leaf in leaves]:
+            raise ValueError("the state is one of another game, dtype or solver option")
+        with self._precision():
+            arrays = jax.device_put(list(leaves))
+        self._state = jax.tree.unflatten(structure, arrays)
+        self.seconds = seconds
+
+    def run(
+        self,
+        iterations: int,
+        *,
+        after_chunk: Callable[[int], bool | None] | None = None,
+    ) -> bool:
+        """Iterates.
+
+        Args:
+          iterations: how many more.
+          after_chunk: called after every chunk of about a quarter of a second with the
+            number of iterations in it; returns True to stop.
+
+        Returns:
+          Whether `after_chunk` stopped it.
+        """
+        done, chunk = 0, 1
+        while done < iterations:
+            chunk = min(chunk, iterations - done)
+            started = time.perf_counter()
+            self._advance(chunk)
+            elapsed = time.perf_counter() - started
+            self.seconds += elapsed
+            done += chunk
+            if after_chunk is not None and after_chunk(chunk):
+                return True
+            chunk = max(1, int(chunk * min(8.0, _CHUNK_SECONDS / max(elapsed, 1e-9))))
+        return False
+
+    def run_until(self, deadline: float, *, most: int = 2**31 - 1) -> int:
+        """Iterates until shortly before a point in time.
+
+        Args:
+          deadline: by `time.perf_counter`. The next chunk is never chosen longer than
+            half of what is left at the rate so far; at least one iteration is done.
+          most: iterations to stop after.
+
+        Returns:
+          How many iterations were done.
+        """
+        done, chunk = 0, 1
+        while done < most:
+            chunk = min(chunk, most - done)
+            started = time.perf_counter()
+            self._advance(chunk)
+            now = time.perf_counter()
+            self.seconds += now - started
+            done += chunk
+            rate = chunk / max(now - started, 1e-9)
+            chunk = min(16 * chunk, int(rate * (deadline - now) / 2))
+            if chunk < 1 or deadline - now < _LAST_SECONDS:
+                break
+        return done
+
+    def average(self, player: int) -> np.ndarray:
+        """float64 [S], the average strategy in sequence form, by logical sequence."""
+        if self._weighs_reach and self._buckets[player] is None:
+            return self._sequences(player)
+        decisions = self.form.decisions[player]
+        return policy_lib.reach_from_behaviour(
+            decisions, self.average_behaviour(player)
+        )
+
+    def average_behaviour(self, player: int) -> np.ndarray:
+        """float64 [S], the average strategy's action probabilities."""
+        decisions = self.form.decisions[player]
+        reach, labels = self._sequences(player), self._buckets[player]
+        if labels is not None:
+            reach = buckets_lib.pool(decisions, labels, reach)
+        return policy_lib.behaviour_from_reach(decisions, reach)
+
+    def current_behaviour(self, player: int) -> np.ndarray:
+        """float64 [S], the last iterate's action probabilities, by logical sequence."""
+        with self._precision():
+            rows = [
+                np.asarray(block).reshape(-1)
+                for level in self._player(player).strategy
+                for block in level
+            ]
+        positions = np.concatenate([np.ones(1), *rows]).astype(np.float64)
+        return positions[self.form.layouts[player].sequences]
+
+    def infoset_values(self, player: int) -> np.ndarray:
+        """float64 [I], mean counterfactual values under the iterates (see PlayerState).
+
+        Raises:
+          ValueError: it was made without `values=True`.
+        """
+        values = self._player(player).values
+        if values is None:
+            raise ValueError(
+                "infoset values were not kept; ask make_solver for values=True"
+            )
+        by_position = np.asarray(values, np.float64)
+        return by_position[self.form.layouts[player].infosets]
+
+    def _player(self, player: int) -> PlayerState:
+        return self._state.players[self._order[player]]
+
+    def _sequences(self, player: int) -> np.ndarray:
+        by_position = np.asarray(self._player(player).average, np.float64)
+        return by_position[self.form.layouts[player].sequences]
+
+    def _advance(self, iterations: int) -> None:
+        with self._precision():
+            self._state = jax.block_until_ready(self._program(self._state, iterations))
+
+    def _precision(self) -> contextlib.AbstractContextManager[object]:
+        return precision(self.dtype)
+
+
+@functools.cache
+def quick_options() -> dict[str, bool] | None:
+    """Options of `jax.jit` that compile in about half the time.
+
+    XLA's older CPU emitters give code that is slower by up to a half, or as fast where
+    gathers dominate. None where this jaxlib has no such option.
+    """
+    options = {"xla_cpu_use_fusion_emitters": False}
+    try:
+        jax.jit(lambda x: x + 1, compiler_options=options)(np.int32(0))
+    except jax.errors.JaxRuntimeError:
+        return None
+    return options

@@ -1,0 +1,164 @@
+"""Files: arrays and JSON metadata in `.npz`, written atomically, never pickled."""
+
+import contextlib
+import hashlib
+import itertools
+import json
+import os
+import pathlib
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import metadata as importlib_metadata
+from typing import IO, Any
+
+import numpy as np
+
+from spiel_cr.compilation import infostate_strings, tree
+from spiel_cr.sequence_form import layout
+
+__all__ = [
+    "Path",
+    "check_writable",
+    "fingerprint",
+    "load",
+    "save",
+    "versions",
+    "write",
+    "write_text",
+]
+
+Path = str | os.PathLike[str]
+
+# The member of the archive that holds the JSON text, as UTF-8 bytes.
+_METADATA = "metadata"
+
+# Strings of a game in a hash: held at a time; the most of which all are made (a few
+# microseconds each); and how many are, evenly spaced, of more.
+_STRINGS_AT_ONCE = 1 << 14
+_MOST_STRINGS = 1 << 20
+_SOME_STRINGS = 1 << 12
+
+
+def versions() -> dict[str, str]:
+    """Versions of everything that can change a result."""
+    packages = ("spiel_cr", "open_spiel", "jax", "numpy", "scipy")
+    return {name: importlib_metadata.version(name) for name in packages}
+
+
+def fingerprint(game: tree.CompiledGame | layout.SequenceForm) -> str:
+    """A hash that tells games apart: trees, payoffs, and keys where there are any.
+
+    Of a player with more than a million infosets, some thousand keys are looked at.
+    """
+    form = game.form if isinstance(game, tree.CompiledGame) else game
+    digest = hashlib.sha256()
+    for decisions in form.decisions:
+        digest.update(decisions.parent.tobytes())
+        digest.update(decisions.num_actions.tobytes())
+    for array in form.payoffs:
+        digest.update(array.tobytes())
+    if isinstance(game, tree.CompiledGame):
+        for infosets in game.infosets:
+            _digest_strings(digest, infosets.keys)
+    return digest.hexdigest()
+
+
+def _digest_strings(digest: Any, keys: Sequence[str]) -> None:
+    """Feeds strings to a hash, zeros between them; they are not kept in memory."""
+    strings = keys.once() if isinstance(keys, infostate_strings.Strings) else iter(keys)
+    if len(keys) > _MOST_STRINGS:
+        strings = iter(keys[:: len(keys) // _SOME_STRINGS])
+    between = b""
+    while some := list(itertools.islice(strings, _STRINGS_AT_ONCE)):
+        digest.update(between)
+        digest.update("\0".join(some).encode("utf-8", "surrogatepass"))
+        between = b"\0"
+
+
+def check_writable(path: Path) -> None:
+    """Raises ValueError, before any work, if `save` could not write to `path`."""
+    target = pathlib.Path(path)
+    folder = target.parent.absolute()
+    while not folder.exists():
+        folder = folder.parent
+    if target.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise ValueError(f"{target} cannot be written; give the path of a file")
+
+
+def save(
+    path: Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]
+) -> None:
+    """Writes arrays and metadata so that a reader sees the old file or the new one.
+
+    Args:
+      path: the file; its folder is made where it is missing.
+      arrays: by name.
+      metadata: anything that JSON can hold.
+    """
+    with _replacing(path) as file:
+        write(file, arrays, metadata)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a file of text, so that a reader sees the old file or the new one."""
+    with _replacing(path) as file:
+        file.write(text.encode())
+
+
+@contextlib.contextmanager
+def _replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file that takes the place of `path` when it is whole; the folder is made."""
+    target = pathlib.Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # Always the same name, so that a process killed here leaves one file at most, which
+    # the next write takes over.
+    temporary = target.with_name(f".{target.name}.part")
+    try:
+        with temporary.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def write(
+    file: IO[bytes], arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]
+) -> None:
+    """Writes what `load` reads into an open file."""
+    text = np.frombuffer(json.dumps(dict(metadata)).encode(), np.uint8)
+    np.savez(file, allow_pickle=False, **{_METADATA: text}, **dict(arrays))
+
+
+def load(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Reads what `save` wrote.
+
+    Raises:
+      OSError: there is no such file, or it cannot be read.
+      ValueError: the file is not one of ours, or damaged.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        metadata = json.loads(bytes(arrays.pop(_METADATA)).decode())
+        if not isinstance(metadata, dict):
+            raise ValueError("its metadata are no table")
+    except OSError:
+        raise
+    except (
+        AttributeError,
+        EOFError,
+        KeyError,
+        TypeError,
+        ValueError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:
+        raise ValueError(
+            f"{os.fspath(path)} is not a file written by spiel_cr, or it is damaged "
+            f"({error}); delete it to start anew"
+        ) from error
+    return arrays, metadata

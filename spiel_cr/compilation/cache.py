@@ -1,0 +1,324 @@
+"""Second stage: compiled games kept in a folder of files, for the next time.
+
+A file is found by a hash of all that decides what is in it: the game with all its
+parameters, versions, and the sources of Python games and of the compiler. It is written
+under a name of its own and then renamed, so readers and other writers see whole files
+only; what cannot be read is compiled anew and replaced. Nothing is pickled.
+"""
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+import pathlib
+import secrets
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyspiel
+from absl import logging
+
+from spiel_cr.common import storage
+from spiel_cr.compilation import infostate_strings, numbering, vectorised
+from spiel_cr.compilation import tree as compiled
+from spiel_cr.sequence_form import layout
+
+__all__ = ["identify", "load", "save", "through"]
+
+# Modules whose changes change what is stored, and where they are.
+# Packages whose code decides what is compiled.
+_COMPILER = ("common", "sequence_form", "compilation")
+_SOURCES = pathlib.Path(__file__).parents[1]
+_PACKAGES = ("spiel_cr", "open_spiel", "numpy")
+_SUFFIX = ".npz"
+_PART = ".part"
+# Files of writers that were killed are removed after this time.
+_STALE_SECONDS = 3600.0
+
+
+def through(
+    game: pyspiel.Game,
+    rules: vectorised.Expansion | None,
+    folder: storage.Path,
+    make: Callable[..., compiled.CompiledGame],
+    *,
+    observed: bool,
+    max_histories: int | None,
+) -> compiled.CompiledGame:
+    """Reads a compiled game from a folder, or compiles it and writes it there.
+
+    Args:
+      game: a checked, sequential game.
+      rules: the expansion that it is compiled by, if any.
+      folder: where the files are; made where it is missing.
+      make: compiles; called with the game, the rules, and what follows here.
+      observed: as in `tree.compile_game`.
+      max_histories: likewise.
+
+    Raises:
+      ValueError: `folder` is a file, or as in `tree.compile_game`.
+    """
+    place = pathlib.Path(folder)
+    if place.exists() and not place.is_dir():
+        raise ValueError(f"cache={os.fspath(folder)!r} is a file; give a folder")
+    options: dict = {"observed": observed, "max_histories": max_histories}
+    try:
+        identity = identify(game, rules, observed=observed)
+    except ValueError as error:
+        logging.warning("not cached: %s", error)
+        return make(game, rules, **options)
+    path = place / _name(identity)
+    tree = load(path, identity, game, rules)
+    if tree is None:
+        tree = make(game, rules, **options)
+        try:
+            save(path, identity, tree, strings=rules is None)
+        except OSError as error:
+            logging.warning("%s is compiled but not cached: %s", game, error)
+    elif max_histories is not None and len(tree.histories) > max_histories:
+        raise numbering.too_many(game, max_histories)
+    return tree
+
+
+def identify(
+    game: pyspiel.Game, rules: vectorised.Expansion | None, *, observed: bool = False
+) -> dict[str, Any]:
+    """All that decides what a game compiles to, for JSON.
+
+    Args:
+      game: a sequential game.
+      rules: the expansion that it is compiled by, if any.
+      observed: as in `tree.compile_game`.
+
+    Raises:
+      ValueError: that cannot be told: the game is not what its string says, or its
+        Python source is not to be found.
+    """
+    _check_string(game)
+    versions = storage.versions()
+    return {
+        "kind": "compiled game",
+        "game": str(game),
+        "parameters": game.get_parameters(),
+        "observed": observed,
+        "vectorised": rules is not None,
+        "versions": {package: versions[package] for package in _PACKAGES},
+        "sources": _hash_files(sorted(_sources(game, rules))),
+        "compiler": _hash_files(_sources()),
+    }
+
+
+def _sources() -> list[str]:
+    """The files of the compiler's packages."""
+    return sorted(
+        str(file) for name in _COMPILER for file in (_SOURCES / name).glob("*.py")
+    )
+
+
+def _check_string(game: pyspiel.Game) -> None:
+    """Raises ValueError unless OpenSpiel loads an equal game by the game's string."""
+    name = game.get_type().short_name
+    if name not in pyspiel.registered_names():
+        raise ValueError(
+            f"{game} is not registered with OpenSpiel; load it by a string"
+        )
+    again = pyspiel.load_game(str(game))
+    same = type(again) is type(game)
+    same = same and again.get_parameters() == game.get_parameters()
+    if same and type(game) is not pyspiel.Game:
+        try:
+            same = bool(vars(again) == vars(game))
+        except ValueError:  # arrays, which have no single truth value
+            same = False
+    if not same:
+        raise ValueError(
+            f"OpenSpiel loads another game by the string {game}; give the game "
+            f"parameters, so that its string tells it from others"
+        )
+
+
+def _sources(game: pyspiel.Game, rules: vectorised.Expansion | None) -> set[str]:
+    """Files that a game depends on: its Python sources, and files in its parameters.
+
+    Of Python classes, all sources in the folders of their modules.
+
+    Raises:
+      ValueError: a class has no source file.
+    """
+    files: set[str] = set()
+    for part in _strings_in(game.get_parameters()):
+        if os.path.isfile(part):
+            files.add(part)
+    classes: set[type] = set()
+    for inner in _with_inner(game):
+        if type(inner) is not pyspiel.Game:
+            classes |= {type(inner), type(inner.new_initial_state())}
+    if rules is not None:
+        classes.add(type(rules))
+    for kind in {base for one in classes for base in one.__mro__}:
+        bundled = kind in (*pyspiel.Game.__mro__, *pyspiel.State.__mro__)
+        if bundled or kind.__module__.partition(".")[0] in sys.stdlib_module_names:
+            continue
+        file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+        if file is None or not os.path.isfile(file):
+            raise ValueError(f"{game} has no source file for {kind.__qualname__}")
+        files.add(file)
+        files |= {str(path) for path in pathlib.Path(file).parent.glob("*.py")}
+    return files
+
+
+def _strings_in(parameters: Mapping[str, Any]) -> Iterator[str]:
+    for value in parameters.values():
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, Mapping):
+            yield from _strings_in(value)
+
+
+def _with_inner(game: pyspiel.Game) -> Iterator[pyspiel.Game]:
+    """A game and the games that it wraps."""
+    yield game
+    for value in game.get_parameters().values():
+        if isinstance(value, Mapping) and "name" in value:
+            parameters = {k: v for k, v in value.items() if k != "name"}
+            yield from _with_inner(pyspiel.load_game(value["name"], parameters))
+
+
+def _hash_files(paths: Iterable[str]) -> str | None:
+    """A hash of the names and contents of files; None without any."""
+    digest = None
+    for path in paths:
+        digest = digest or hashlib.sha256()
+        content = pathlib.Path(path).read_bytes()
+        digest.update(f"{os.path.basename(path)} {len(content)}\0".encode() + content)
+    return None if digest is None else digest.hexdigest()
+
+
+def _name(identity: Mapping[str, Any]) -> str:
+    """The file's name: readable, and different for different identities."""
+    text = json.dumps(identity, sort_keys=True)
+    short = str(identity["game"]).partition("(")[0]
+    return f"{short}-{hashlib.sha256(text.encode()).hexdigest()[:24]}{_SUFFIX}"
+
+
+def load(
+    path: pathlib.Path,
+    identity: Mapping[str, Any],
+    game: pyspiel.Game,
+    rules: vectorised.Expansion | None,
+) -> compiled.CompiledGame | None:
+    """Reads a file that `save` wrote; None where there is none, or it is damaged.
+
+    Args:
+      path: the file.
+      identity: what it must be for.
+      game: the game.
+      rules: its expansion, if it is compiled by that.
+    """
+    if not path.is_file():
+        return None
+    try:
+        # The archive has a checksum for each array, which reading it compares.
+        arrays, metadata = storage.load(path)
+        if metadata != json.loads(json.dumps(identity)):
+            raise ValueError("it is for another game")
+        return _from_arrays(arrays, game, rules)
+    except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
+        logging.warning("%s is not used and will be replaced: %s", path, error)
+        return None
+
+
+def save(
+    path: pathlib.Path,
+    identity: Mapping[str, Any],
+    tree: compiled.CompiledGame,
+    *,
+    strings: bool,
+) -> None:
+    """Writes a compiled game; whoever reads meanwhile sees the old file or the new one.
+
+    Args:
+      path: the file; its folder is made where it is missing.
+      identity: from `identify`.
+      tree: the compiled game.
+      strings: also keep information-state strings; not needed where an expansion makes
+        them.
+
+    Raises:
+      ValueError: the game was compiled in part.
+    """
+    if tree.edge is not None:
+        raise ValueError(f"{tree.game} was compiled in part; files hold whole games")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    arrays = _to_arrays(tree, strings)
+    mine = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(8)}{_PART}")
+    try:
+        with mine.open("xb") as file:
+            storage.write(file, arrays, identity)
+        os.replace(mine, path)
+    except BaseException:
+        mine.unlink(missing_ok=True)
+        raise
+    for part in path.parent.glob(f".{path.name}.*{_PART}"):
+        with contextlib.suppress(FileNotFoundError):  # its writer was faster
+            if time.time() - part.stat().st_mtime > _STALE_SECONDS:
+                part.unlink()
+
+
+def _to_arrays(tree: compiled.CompiledGame, strings: bool) -> dict[str, np.ndarray]:
+    """All that cannot be made again faster than it is read."""
+    arrays = dict(vars(tree.histories))
+    if arrays["observed"] is None:
+        arrays["observed"] = np.zeros(0, np.int32)
+    if arrays["chance"].strides == (0,):  # a view of a single number
+        arrays["chance"] = arrays["chance"][:1]
+    for player, own in enumerate(tree.infosets):
+        arrays |= {
+            f"parent{player}": own.decisions.parent,
+            f"num_actions{player}": own.decisions.num_actions,
+            f"actions{player}": own.actions,
+            f"history{player}": own.history,
+        }
+        if strings:
+            text, ends = infostate_strings.Strings.packed(own.keys).utf8()
+            arrays |= {f"text{player}": text, f"ends{player}": ends}
+    return arrays
+
+
+def _from_arrays(
+    arrays: Mapping[str, np.ndarray],
+    game: pyspiel.Game,
+    rules: vectorised.Expansion | None,
+) -> compiled.CompiledGame:
+    names = [field.name for field in dataclasses.fields(compiled.Histories)]
+    fields: dict[str, Any] = {name: arrays[name] for name in names}
+    if not len(arrays["observed"]):
+        fields["observed"] = None
+    if len(arrays["chance"]) == 1:
+        fields["chance"] = np.broadcast_to(arrays["chance"][0], len(arrays["parent"]))
+    no_order = np.zeros(0, np.int64)
+    players = []
+    strings = None
+    if rules is None:
+        first, second = (
+            infostate_strings.Strings.of_utf8(arrays[f"text{p}"], arrays[f"ends{p}"])
+            for p in range(2)
+        )
+        strings = first, second
+    for player in range(2):
+        decisions = layout.Decisions(
+            arrays[f"parent{player}"], arrays[f"num_actions{player}"]
+        )
+        own = arrays[f"actions{player}"], arrays[f"history{player}"]
+        players.append(numbering.PlayerNumbers(decisions, *own, order=no_order))
+    return compiled.assemble(
+        game,
+        compiled.Histories(**fields),
+        (players[0], players[1]),
+        rules=rules,
+        strings=strings,
+    )

@@ -1,0 +1,301 @@
+"""Second stage, what both ways of walking share: checks, and the numbers of a game.
+
+Both ways, over OpenSpiel's states (`walk.py`) and over arrays of states
+(`expansion.py`), end in the same `Walked`: histories in breadth-first order, with any
+numbers for what players know. Here perfect recall is checked, infosets and sequences
+get their numbers, and all that follows from the tree alone is filled in.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.compilation import infostate_strings
+from spiel_cr.sequence_form import layout
+
+__all__ = [
+    "CHANCE",
+    "MAX_HISTORIES",
+    "TERMINAL",
+    "Numbered",
+    "PlayerNumbers",
+    "TooManyHistoriesError",
+    "Walked",
+    "number",
+    "smallest_dtype",
+    "too_many",
+]
+
+CHANCE = int(pyspiel.PlayerId.CHANCE)
+TERMINAL = int(pyspiel.PlayerId.TERMINAL)
+
+# Histories are numbered by int32.
+MAX_HISTORIES = 2**31 - 1
+
+
+class TooManyHistoriesError(ValueError):
+    """The game has more histories than were allowed."""
+
+
+def too_many(game: pyspiel.Game, limit: int) -> TooManyHistoriesError:
+    """The error to raise when a game turns out to have more histories than `limit`."""
+    if limit >= MAX_HISTORIES:
+        return TooManyHistoriesError(
+            f"{game} has more than {MAX_HISTORIES} histories, the most that can be "
+            f"numbered; choose smaller game parameters"
+        )
+    return TooManyHistoriesError(
+        f"{game} has more than max_histories={limit} histories; raise the limit or "
+        f"choose smaller game parameters"
+    )
+
+
+class Walked(NamedTuple):
+    """Every history of a game, breadth-first, the children of one contiguous.
+
+    Attributes:
+      parent: int32 [N], index of the parent history, -1 at the root, history 0.
+      action: integers [N], OpenSpiel's action that leads here, -1 at the root; the
+        children of one are in the order in which OpenSpiel lists these actions.
+      player: int8 [N], who acts: 0, 1, CHANCE or TERMINAL.
+      label: int32 [N], the acting player's information: numbers from 0 for each player,
+        each in use, equal exactly where the information is; -1 where nobody decides.
+      told: the same for the player who does *not* act, or None.
+      chance: float64 [N], product of the chance probabilities from the root, or None
+        if there is no chance.
+      utility: float64 [N], player 0's utility at terminals, 0 elsewhere.
+      level_start: int64 [D + 1], histories of depth d are
+        `level_start[d]:level_start[d + 1]`.
+    """
+
+    parent: np.ndarray
+    action: np.ndarray
+    player: np.ndarray
+    label: np.ndarray
+    told: np.ndarray | None
+    chance: np.ndarray | None
+    utility: np.ndarray
+    level_start: np.ndarray
+
+    def actions_to(self, history: int) -> list[int]:
+        """OpenSpiel actions (chance included) from the root to `history`."""
+        actions = []
+        while self.parent[history] >= 0:
+            actions.append(int(self.action[history]))
+            history = int(self.parent[history])
+        return actions[::-1]
+
+
+class PlayerNumbers(NamedTuple):
+    """One player's infosets; the fields are those of `tree.Infosets`.
+
+    `order` int64 [I] is the label that each infoset had.
+    """
+
+    decisions: layout.Decisions
+    actions: np.ndarray
+    history: np.ndarray
+    order: np.ndarray
+
+
+class Numbered(NamedTuple):
+    """What numbering adds; the fields are those of `tree.Histories`."""
+
+    players: tuple[PlayerNumbers, PlayerNumbers]
+    infoset: np.ndarray
+    observed: np.ndarray | None
+    sequence: np.ndarray
+
+
+def smallest_dtype(high: int) -> np.dtype:
+    """The smallest signed integer type that holds -1..high."""
+    return np.min_scalar_type(-max(high, 0) - 1)
+
+
+def number(walked: Walked, game: pyspiel.Game) -> Numbered:
+    """Numbers infosets and sequences; checks that the game has perfect recall.
+
+    Infosets are sorted by the number of own decisions before them, then by the first of
+    their histories in preorder. What players are told is numbered in preorder, too.
+
+    Args:
+      walked: all histories.
+      game: for messages.
+
+    Raises:
+      ValueError: a player forgets something, or the histories of an infoset have
+        different legal actions.
+    """
+    begin = _first_children(walked)
+    preorder = _preorder(walked, begin)
+    infoset = np.full(len(walked.parent), -1, np.int32)
+    players = []
+    for p in range(2):
+        members = np.flatnonzero(walked.player == p)
+        labels = walked.label[members]
+        mine, ranks = _number_infosets(walked, begin, preorder, p)
+        infoset[members] = ranks[labels]
+        same = np.diff(begin)[mine.history][infoset[members]] == np.diff(begin)[members]
+        if not same.all():
+            raise _different_actions(walked, mine, infoset, members[~same][0], game)
+        players.append(mine)
+    numbers = players[0], players[1]
+    sequence = _sequences(walked, begin, numbers, infoset, game)
+    _check_recall(walked, numbers, infoset, sequence, game)
+    observed = None
+    if walked.told is not None:
+        observed = np.full(len(infoset), -1, np.int32)
+        for p in range(2):
+            members = np.flatnonzero(walked.player == p)
+            first = _earliest(walked.told[members], preorder[members])
+            observed[members] = _ranks(np.argsort(first))[walked.told[members]]
+    return Numbered(numbers, infoset, observed, sequence)
+
+
+def _first_children(walked: Walked) -> np.ndarray:
+    """int32 [N + 1], the children of history h are begin[h]:begin[h + 1]."""
+    begin = np.ones(len(walked.parent) + 1, np.int32)
+    counts = np.bincount(walked.parent[1:], minlength=len(walked.parent))
+    np.cumsum(counts, out=begin[1:], dtype=np.int32)
+    begin[1:] += 1
+    return begin
+
+
+def _preorder(walked: Walked, begin: np.ndarray) -> np.ndarray:
+    """int32 [N], the place of each history if the tree is walked depth-first."""
+    size = np.ones(len(walked.parent), np.int32)
+    levels = range(len(walked.level_start) - 2)
+
+    def before(level: int) -> tuple[slice, slice, np.ndarray, np.ndarray]:
+        """Sizes of the subtrees to the left, in one level, and where families begin."""
+        low, high, end = walked.level_start[level : level + 3].tolist()
+        left = np.zeros(end - high + 1, np.int32)
+        np.cumsum(size[high:end], out=left[1:], dtype=np.int32)
+        return slice(low, high), slice(high, end), left, begin[low : high + 1] - high
+
+    for level in reversed(levels):
+        above, _, left, families = before(level)
+        size[above] += np.diff(left[families])
+    place = np.zeros(len(size), np.int32)
+    for level in levels:
+        above, below, left, families = before(level)
+        base = place[above] + 1 - left[families[:-1]]
+        place[below] = np.repeat(base, np.diff(families)) + left[:-1]
+    return place
+
+
+def _earliest(labels: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """int32 [labels], the least place of each label."""
+    first = np.full(int(labels.max(initial=-1)) + 1, np.iinfo(np.int32).max, np.int32)
+    np.minimum.at(first, labels, places)
+    return first
+
+
+def _ranks(order: np.ndarray) -> np.ndarray:
+    """int32, the inverse of a permutation."""
+    ranks = np.empty(len(order), np.int32)
+    ranks[order] = np.arange(len(order), dtype=np.int32)
+    return ranks
+
+
+def _number_infosets(
+    walked: Walked, begin: np.ndarray, preorder: np.ndarray, player: int
+) -> tuple[PlayerNumbers, np.ndarray]:
+    """One player's infosets but for parents, and the number of each label."""
+    members = np.flatnonzero(walked.player == player)
+    labels = walked.label[members]
+    places = _earliest(labels, preorder[members])
+    history = np.empty(len(places), np.int32)
+    history[labels[::-1]] = members[::-1]  # the first member comes last and stays
+    level = np.zeros(len(places), np.int32)
+    above = walked.parent[history]
+    while (inside := above >= 0).any():
+        level += inside & (walked.player[above] == player)
+        above = np.where(inside, walked.parent[above], -1)
+    order = np.lexsort((places, level))
+    history = history[order]
+    counts = begin[history + 1] - begin[history]
+    starts = np.cumsum(counts) - counts
+    children = np.repeat(begin[history] - starts, counts) + np.arange(counts.sum())
+    numbers = PlayerNumbers(
+        decisions=layout.Decisions(np.zeros(len(order), np.int32), counts),
+        actions=walked.action[children].astype(np.int32),
+        history=history,
+        order=order,
+    )
+    return numbers, _ranks(order)
+
+
+def _sequences(
+    walked: Walked,
+    begin: np.ndarray,
+    players: tuple[PlayerNumbers, PlayerNumbers],
+    infoset: np.ndarray,
+    game: pyspiel.Game,
+) -> np.ndarray:
+    """int32 [2, N], each player's last own sequence at every history."""
+    sequence = np.zeros((2, len(infoset)), np.int32)
+    first = [mine.decisions.first_sequence for mine in players]
+    for level in range(len(walked.level_start) - 2):
+        low, high, end = walked.level_start[level : level + 3].tolist()
+        player, counts = walked.player[low:high], np.diff(begin[low : high + 1])
+        for p in range(2):
+            last = sequence[p, low:high].copy()
+            decides = np.flatnonzero(player == p)
+            # To this comes the number of the child.
+            last[decides] = first[p][infoset[low + decides]] - begin[low + decides]
+            sequence[p, high:end] = np.repeat(last, counts)
+            if not len(decides):
+                continue
+            children = high + np.flatnonzero(np.repeat(player == p, counts))
+            own = sequence[p, children] + children
+            same = players[p].actions[own - 1] == walked.action[children]
+            if not same.all():
+                odd = walked.parent[children[~same][0]]
+                raise _different_actions(walked, players[p], infoset, odd, game)
+            sequence[p, children] = own
+    return sequence
+
+
+def _check_recall(
+    walked: Walked,
+    players: tuple[PlayerNumbers, PlayerNumbers],
+    infoset: np.ndarray,
+    sequence: np.ndarray,
+    game: pyspiel.Game,
+) -> None:
+    """Fills in the parents of infosets; every history of one must have the same."""
+    for p, mine in enumerate(players):
+        mine.decisions.parent[:] = sequence[p, mine.history]
+        members = np.flatnonzero(walked.player == p)
+        same = mine.decisions.parent[infoset[members]] == sequence[p, members]
+        if not same.all():
+            odd = walked.actions_to(int(members[~same][0]))
+            raise ValueError(
+                f"{game}: player {p} has imperfect recall: the information state "
+                f"{infostate_strings.string_at(game, odd, p)!r} is reached after "
+                f"different own infosets or actions; spiel_cr needs "
+                f"information-state strings that remember them"
+            )
+
+
+def _different_actions(
+    walked: Walked,
+    mine: PlayerNumbers,
+    infoset: np.ndarray,
+    odd: int,
+    game: pyspiel.Game,
+) -> ValueError:
+    """What to say of a history whose actions are not those of its infoset."""
+    player = int(walked.player[odd])
+    usual = int(mine.history[infoset[odd]])
+    legal, other = (
+        walked.action[walked.parent == history].tolist() for history in (odd, usual)
+    )
+    key = infostate_strings.string_at(game, walked.actions_to(int(odd)), player)
+    return ValueError(
+        f"{game}: player {player} has legal actions {legal} at one history of "
+        f"information state {key!r} and {other} at another; a player must be able to "
+        f"tell such histories apart"
+    )

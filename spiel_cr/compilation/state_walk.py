@@ -1,0 +1,151 @@
+"""Second stage, the way that suits every game: one walk over OpenSpiel's states."""
+
+from array import array
+from typing import NamedTuple
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.compilation import numbering
+
+__all__ = ["Told", "walk"]
+
+
+class Told(NamedTuple):
+    """A walk and the strings that it met.
+
+    Attributes:
+      walked: all histories.
+      strings: for each player the information-state string of each label.
+    """
+
+    walked: numbering.Walked
+    strings: tuple[list[str], list[str]]
+
+
+def walk(
+    game: pyspiel.Game, *, observed: bool = False, max_histories: int | None = None
+) -> Told:
+    """Visits every state of a sequential game exactly once.
+
+    Args:
+      game: a sequential game.
+      observed: also record what the player who does not act is told.
+      max_histories: refuse games with more histories than this.
+
+    Raises:
+      ValueError: somebody else acts than players 0 and 1 and chance, or a player has
+        nothing to do.
+      TooManyHistoriesError: there are more than `max_histories` histories.
+    """
+    walking = _Walk(game, observed, max_histories)
+    walking.run()
+    return walking.finish()
+
+
+class _Walk:
+    """Depth-first walk: whole levels of states would need too much memory."""
+
+    def __init__(
+        self, game: pyspiel.Game, observed: bool, max_histories: int | None
+    ) -> None:
+        self._game = game
+        self._limit = min(
+            max_histories or numbering.MAX_HISTORIES, numbering.MAX_HISTORIES
+        )
+        self._observed = observed
+        self._labels: tuple[dict[str, int], dict[str, int]] = ({}, {})
+        self._told_labels: tuple[dict[str, int], dict[str, int]] = ({}, {})
+        self._parent = array("i")
+        self._action = array("i")
+        self._player = array("b")
+        self._label = array("i")
+        self._told = array("i")
+        self._chance = array("d")
+        self._utility = array("d")
+        self._depth = array("i")
+
+    def run(self) -> None:
+        """Visits everything, in preorder."""
+        stack = [(self._game.new_initial_state(), -1, -1, 1.0, 0)]
+        pop, push = stack.pop, stack.append
+        while stack:
+            state, parent, action, chance, depth = pop()
+            node = len(self._parent)
+            if node == self._limit:
+                raise numbering.too_many(self._game, self._limit)
+            player = state.current_player()
+            self._parent.append(parent)
+            self._action.append(action)
+            self._player.append(player)
+            self._chance.append(chance)
+            self._depth.append(depth)
+            if player >= 0:
+                self._label.append(self._inform(state, player))
+                self._told.append(self._tell(state, 1 - player))
+                self._utility.append(0.0)
+                for act in reversed(self._legal_actions(state, player)):
+                    push((state.child(act), node, act, chance, depth + 1))
+                continue
+            self._label.append(-1)
+            self._told.append(-1)
+            if player == numbering.TERMINAL:
+                self._utility.append(state.player_return(0))
+            elif player == numbering.CHANCE:
+                self._utility.append(0.0)
+                for act, p in reversed(state.chance_outcomes()):
+                    push((state.child(act), node, act, chance * p, depth + 1))
+            else:
+                raise ValueError(
+                    f"{self._game}: a state has current player {player}; only "
+                    f"players 0 and 1, chance and terminal states are supported"
+                )
+
+    def _legal_actions(self, state: pyspiel.State, player: int) -> list[int]:
+        legal: list[int] = state.legal_actions()
+        if not legal:
+            raise ValueError(
+                f"{self._game}: player {player} has no legal action at information "
+                f"state {state.information_state_string(player)!r}; a game without "
+                f"moves must be terminal there"
+            )
+        return legal
+
+    def _inform(self, state: pyspiel.State, player: int) -> int:
+        """A number for what the player who acts is told."""
+        labels = self._labels[player]
+        return labels.setdefault(state.information_state_string(player), len(labels))
+
+    def _tell(self, state: pyspiel.State, other: int) -> int:
+        """A number for what the player who does not act is told at this decision."""
+        if not self._observed:
+            return -1
+        try:
+            string = state.information_state_string(other)
+        except pyspiel.SpielError:
+            self._observed = False
+            return -1
+        labels = self._told_labels[other]
+        return labels.setdefault(string, len(labels))
+
+    def finish(self) -> Told:
+        """Sorts the histories breadth-first."""
+        depth = np.frombuffer(self._depth, np.int32)
+        order = np.argsort(depth, kind="stable")
+        rank = np.empty(len(order), np.int32)
+        rank[order] = np.arange(len(order), dtype=np.int32)
+        parent = np.frombuffer(self._parent, np.int32)[order]
+        levels = np.arange(int(depth.max()) + 2)
+        walked = numbering.Walked(
+            parent=np.where(parent >= 0, rank[parent], np.int32(-1)),
+            action=np.frombuffer(self._action, np.int32)[order],
+            player=np.frombuffer(self._player, np.int8)[order],
+            label=np.frombuffer(self._label, np.int32)[order],
+            told=(
+                np.frombuffer(self._told, np.int32)[order] if self._observed else None
+            ),
+            chance=np.frombuffer(self._chance, np.float64)[order],
+            utility=np.frombuffer(self._utility, np.float64)[order],
+            level_start=np.searchsorted(depth[order], levels),
+        )
+        return Told(walked, (list(self._labels[0]), list(self._labels[1])))

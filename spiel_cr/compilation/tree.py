@@ -1,0 +1,246 @@
+"""Second stage: what a compiled game is, and how it is put together.
+
+Legend for shapes, used in the whole package:
+  N histories (every node: chance, decision, terminal), I infosets of one player,
+  S sequences of one player (the empty one included), A actions at an infoset,
+  D depth levels, B batch.
+
+Sequences of a player are numbered logically: 0 is the empty sequence, and infoset i
+owns the consecutive numbers `first_sequence[i] + a` for its a-th legal action.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+import jax
+import numpy as np
+import pyspiel
+
+from spiel_cr.compilation import infostate_strings, numbering, replay, vectorised
+from spiel_cr.sequence_form import layout
+
+__all__ = ["CompiledGame", "Histories", "Infosets", "assemble", "histories_of"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Histories:
+    """Every history of the game, breadth-first; the children of one are contiguous.
+
+    Attributes:
+      parent: int32 [N], index of the parent history, -1 at a root.
+      action: int8, int16 or int32 [N], as small as it can be: OpenSpiel's action that
+        leads here, -1 at a root.
+      player: int8 [N], who acts: 0, 1, CHANCE or TERMINAL.
+      infoset: int32 [N], the acting player's infoset, -1 where nobody decides.
+      observed: int32 [N] or None; at decisions, a number for what the player who does
+        *not* act is told there (`information_state_string(other)`), -1 elsewhere.
+        None where it was not asked for or the game does not provide it.
+      sequence: int32 [2, N], each player's last own sequence.
+      chance: float64 [N], probability of the chance moves on the way from the root,
+        times the root's weight. A read-only view of a single 1 where that is all.
+      utility: float64 [N], player 0's utility at terminals, 0 elsewhere; in the
+        game's own units.
+      level_start: int64 [D + 1], histories of depth d are
+        `level_start[d]:level_start[d + 1]`.
+    """
+
+    parent: np.ndarray
+    action: np.ndarray
+    player: np.ndarray
+    infoset: np.ndarray
+    observed: np.ndarray | None
+    sequence: np.ndarray
+    chance: np.ndarray
+    utility: np.ndarray
+    level_start: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+    def actions_to(self, history: int) -> list[int]:
+        """OpenSpiel actions (chance included) from the root to `history`."""
+        actions = []
+        while self.parent[history] >= 0:
+            actions.append(int(self.action[history]))
+            history = int(self.parent[history])
+        return actions[::-1]
+
+    def paths_to(self, histories: np.ndarray) -> np.ndarray:
+        """Actions from the root to each of many histories, then -1.
+
+        Args:
+          histories: integers [n], indices.
+
+        Returns:
+          The type of `action` [n, D - 1], or [n, 1] where all are roots.
+        """
+        depth = np.searchsorted(self.level_start, histories, side="right") - 1
+        width = max(1, int(depth.max(initial=0)))
+        paths = np.full((len(histories), width), -1, self.action.dtype)
+        here = np.asarray(histories)
+        rows = np.flatnonzero(depth)
+        while len(rows):
+            paths[rows, depth[rows] - 1] = self.action[here[rows]]
+            here = np.where(depth > 0, self.parent[here], here)
+            depth = depth - 1
+            rows = np.flatnonzero(depth > 0)
+        return paths
+
+
+@dataclasses.dataclass(frozen=True)
+class Infosets:
+    """One player's infosets, sorted by the number of own decisions before them.
+
+    Attributes:
+      keys: I information-state strings; made when they are asked for, where the game
+        has an expansion.
+      decisions: the parent sequence and action count of every infoset.
+      actions: int32 [S - 1], OpenSpiel's action of sequence s at index s - 1.
+      history: int32 [I], the first history of each infoset.
+    """
+
+    keys: Sequence[str]
+    decisions: layout.Decisions
+    actions: np.ndarray
+    history: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+@dataclasses.dataclass(frozen=True)
+class CompiledGame:
+    """A two-player zero-sum game with perfect recall as arrays.
+
+    Attributes:
+      game: the (sequential) OpenSpiel game.
+      histories: all N histories.
+      infosets: each player's infosets.
+      form: the same game in sequence form, which is all that full-width solvers need.
+      edge: bool [N], the histories at which a game that was compiled in part ends
+        though the game itself goes on: TERMINAL here, with a leaf value as utility
+        (see `growing.py`); None: all of the game is there.
+      rooted: it is a part that begins with a move of chance that is not the game's own
+        (see `growing.GrowingTree.rooted`), so that paths are none of the game; `edge`
+        is not None then.
+    """
+
+    game: pyspiel.Game
+    histories: Histories
+    infosets: tuple[Infosets, Infosets]
+    form: layout.SequenceForm
+    edge: np.ndarray | None = None
+    rooted: bool = False
+
+    @property
+    def num_terminals(self) -> int:
+        return int((self.histories.player == numbering.TERMINAL).sum())
+
+    @property
+    def max_depth(self) -> int:
+        """Moves, chance included, of the longest history."""
+        return len(self.histories.level_start) - 2
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the game takes, strings of infosets included once there are any.
+
+        Arrays that are views of others count once.
+        """
+        parts = [
+            *vars(self.histories).values(),
+            *(vars(own) | {"decisions": None} for own in self.infosets),
+            *map(vars, self.form.decisions),
+            self.form.payoffs,
+            *map(vars, self.form.layouts),
+            self.form.arrays,
+            self.edge,
+        ]
+        owners = {}
+        for leaf in jax.tree.leaves(parts):
+            if isinstance(leaf, np.ndarray):
+                while isinstance(leaf.base, np.ndarray):
+                    leaf = leaf.base
+                owners[id(leaf)] = leaf.nbytes
+            else:
+                owners[id(leaf)] = getattr(leaf, "nbytes", 0)
+        return sum(owners.values())
+
+
+def histories_of(walked: numbering.Walked, numbered: numbering.Numbered) -> Histories:
+    """The histories as they stay: numbered, and no wider than needed."""
+    chance = walked.chance
+    if chance is None or (chance == 1.0).all():
+        chance = np.broadcast_to(1.0, len(walked.parent))
+    actions = numbering.smallest_dtype(int(walked.action.max()))
+    return Histories(
+        parent=walked.parent,
+        action=walked.action.astype(actions, copy=False),
+        player=walked.player,
+        infoset=numbered.infoset,
+        observed=numbered.observed,
+        sequence=numbered.sequence,
+        chance=chance,
+        utility=walked.utility,
+        level_start=walked.level_start,
+    )
+
+
+def assemble(
+    game: pyspiel.Game,
+    histories: Histories,
+    players: tuple[numbering.PlayerNumbers, numbering.PlayerNumbers],
+    *,
+    rules: vectorised.Expansion | None = None,
+    strings: tuple[infostate_strings.Strings, infostate_strings.Strings] | None = None,
+) -> CompiledGame:
+    """Puts a compiled game together.
+
+    Args:
+      game: a sequential game.
+      histories: all of them.
+      players: each player's numbers; their `order` is not used.
+      rules: make the information-state strings on demand; else
+      strings: each player's.
+    """
+    infosets = []
+    for player, mine in enumerate(players):
+        if rules is not None:
+            keys = _strings(game, rules, histories, mine.history, player)
+        elif strings is not None:
+            keys = strings[player]
+        infosets.append(Infosets(keys, mine.decisions, mine.actions, mine.history))
+    decisions = infosets[0].decisions, infosets[1].decisions
+    form = layout.build(decisions, _payoffs(histories))
+    return CompiledGame(game, histories, (infosets[0], infosets[1]), form)
+
+
+def _payoffs(histories: Histories) -> layout.Payoffs:
+    """What the terminals pay, by the players' last own sequences."""
+    terminal = np.flatnonzero(
+        (histories.player == numbering.TERMINAL) & (histories.utility != 0)
+    )
+    return layout.sum_payoffs(
+        histories.sequence[0, terminal],
+        histories.sequence[1, terminal],
+        histories.chance[terminal] * histories.utility[terminal],
+    )
+
+
+def _strings(
+    game: pyspiel.Game,
+    rules: vectorised.Expansion,
+    histories: Histories,
+    first: np.ndarray,
+    player: int,
+) -> infostate_strings.Strings:
+    """Information-state strings at the first history of every infoset, on demand."""
+
+    def one(infoset: int) -> str:
+        path = histories.actions_to(int(first[infoset]))
+        return infostate_strings.string_at(game, path, player)
+
+    def every() -> Iterable[str]:
+        return replay.strings(game, rules, histories.paths_to(first), player)
+
+    return infostate_strings.Strings(len(first), one, every)

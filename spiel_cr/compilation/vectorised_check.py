@@ -1,0 +1,205 @@
+"""Second stage, its contract: does a game's expansion play the game of its states?
+
+For the tests of any game that has an expansion; nothing else in the package uses it.
+"""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.compilation import compiler, loading, numbering
+from spiel_cr.compilation import vectorised as expansion
+
+__all__ = ["check", "check_playouts", "check_tree"]
+
+
+def check(
+    game: str | pyspiel.Game,
+    random: np.random.Generator,
+    *,
+    playouts: int = 100,
+    max_histories: int = 20_000,
+) -> None:
+    """Compares a game's expansion with its states: on samples, and all if it is small.
+
+    Args:
+      game: OpenSpiel game string or game that has an expansion.
+      random: consumed by the playouts.
+      playouts: how many.
+      max_histories: games with more are not compared as a whole.
+
+    Raises:
+      ValueError: they differ, or there is no expansion; says where.
+    """
+    check_playouts(game, random, playouts=playouts)
+    try:
+        check_tree(game, max_histories=max_histories)
+    except compiler.TooManyHistoriesError:
+        pass
+
+
+def check_tree(game: str | pyspiel.Game, *, max_histories: int | None = None) -> None:
+    """Compiles a game both ways and compares everything, node for node.
+
+    Raises:
+      TooManyHistoriesError: there are more than `max_histories` histories.
+      ValueError: the results differ; says in what.
+    """
+    compiled, walked = (
+        compiler.compile_game(
+            game, observed=True, max_histories=max_histories, vectorised=vectorised
+        )
+        for vectorised in (True, False)
+    )
+    _compare(compiled.game, "histories", compiled.histories, walked.histories)
+    for player in range(2):
+        mine, theirs = compiled.infosets[player], walked.infosets[player]
+        _compare(compiled.game, f"infosets[{player}]", mine, theirs)
+    _compare(compiled.game, "payoffs", compiled.form.payoffs, walked.form.payoffs)
+
+
+def _compare(game: pyspiel.Game, name: str, ours: Any, theirs: Any) -> None:
+    """Compares arrays and strings, also inside of what holds them."""
+    if dataclasses.is_dataclass(ours):
+        for field in dataclasses.fields(ours):
+            inner = getattr(ours, field.name), getattr(theirs, field.name)
+            _compare(game, f"{name}.{field.name}", *inner)
+        return
+    if isinstance(ours, np.ndarray) and isinstance(theirs, np.ndarray):
+        same = ours.dtype == theirs.dtype and np.array_equal(ours, theirs)
+    elif ours is None or theirs is None:
+        same = ours is theirs
+    else:
+        same = len(ours) == len(theirs) and all(
+            np.array_equal(a, b) for a, b in zip(ours, theirs, strict=True)
+        )
+    if not same:
+        raise ValueError(f"{game}: {name} by the expansion is not that of its states")
+
+
+def check_playouts(
+    game: str | pyspiel.Game, random: np.random.Generator, *, playouts: int = 100
+) -> None:
+    """Plays a game at random, by states and by its expansion at once.
+
+    At every step both must agree on who acts, on legal actions, chances, utilities and
+    information. The expansion gets read-only arrays, since it must not change them.
+
+    Args:
+      game: OpenSpiel game string or game that has an expansion.
+      random: consumed, one draw a step and playout.
+      playouts: how many, all at the same time.
+
+    Raises:
+      ValueError: they differ, or there is no expansion; says after which actions.
+    """
+    game = loading.load_game(game)
+    rules = expansion.of_game(game)
+    if rules is None:
+        raise ValueError(f"{game} has no expansion; give its class a vectorised()")
+    comparison = _Comparison(game, rules)
+    rows = np.repeat(rules.new_initial_states(), playouts, axis=0)
+    states = [game.new_initial_state() for _ in range(playouts)]
+    while True:
+        comparison.compare(_read_only(rows), states)
+        on = [i for i, state in enumerate(states) if not state.is_terminal()]
+        rows, states = _read_only(rows[on]), [states[i] for i in on]
+        if not states:
+            return
+        actions = [
+            legal[int(random.integers(len(legal)))]
+            for legal in (state.legal_actions() for state in states)
+        ]
+        for state, action in zip(states, actions, strict=True):
+            state.apply_action(action)
+        rows = rules.child(rows, np.array(actions, np.int64))
+
+
+def _read_only(rows: np.ndarray) -> np.ndarray:
+    """A copy that cannot be written to."""
+    rows = rows.copy()
+    rows.setflags(write=False)
+    return rows
+
+
+class _Comparison:
+    """What was seen of a game so far; information must correspond one to one."""
+
+    def __init__(self, game: pyspiel.Game, rules: expansion.Expansion) -> None:
+        self._game = game
+        self._rules = rules
+        self._string_of: dict[tuple, str] = {}
+        self._key_of: dict[tuple, tuple] = {}
+
+    def compare(self, rows: np.ndarray, states: list[pyspiel.State]) -> None:
+        """Compares rows with states, one to one."""
+        player = self._rules.current_player(rows)
+        self._same(
+            "current_player", player, [s.current_player() for s in states], states
+        )
+        over = player == numbering.TERMINAL
+        ended = [s for s in states if s.is_terminal()]
+        if ended:
+            worth = self._rules.returns(_read_only(rows[over]))
+            self._same("returns", worth, [s.player_return(0) for s in ended], ended)
+        going = [s for s in states if not s.is_terminal()]
+        if not going:
+            return
+        live = _read_only(rows[~over])
+        mask = self._rules.legal_actions_mask(live)
+        legal = [np.flatnonzero(row).tolist() for row in mask]
+        self._same(
+            "legal_actions_mask", legal, [s.legal_actions() for s in going], going
+        )
+        draws = [i for i, state in enumerate(going) if state.is_chance_node()]
+        if draws:
+            odds = self._rules.chance_probabilities(_read_only(live[draws]))
+            for i, row in zip(draws, odds, strict=True):
+                given = [p for _, p in going[i].chance_outcomes()]
+                near = np.abs(row[legal[i]] - given) < 1e-12
+                self._same("chance_probabilities", [near.all()], [True], [going[i]])
+        for actor in range(2):
+            here = [i for i, s in enumerate(going) if s.current_player() == actor]
+            for told in range(2) if here else ():
+                some = [going[i] for i in here]
+                self._compare_information(_read_only(live[here]), some, actor, told)
+
+    def _compare_information(
+        self, rows: np.ndarray, states: list[pyspiel.State], actor: int, told: int
+    ) -> None:
+        """Compares what a player is told where `actor` acts."""
+        try:
+            strings = [state.information_state_string(told) for state in states]
+        except pyspiel.SpielError:
+            if actor == told:
+                raise
+            return  # a game need not tell those who do not act
+        make = getattr(self._rules, "information_state_strings", None)
+        if make is not None:
+            self._same("information_state_strings", make(rows, told), strings, states)
+        keys = self._rules.information_state(rows, told)
+        numbers = [(actor, told, *np.ravel(key).tolist()) for key in keys]
+        words = [(actor, told, string) for string in strings]
+        known = [
+            self._string_of.setdefault(number, string)
+            for number, string in zip(numbers, strings, strict=True)
+        ]
+        self._same("information_state", known, strings, states)
+        back = [
+            self._key_of.setdefault(word, number)
+            for word, number in zip(words, numbers, strict=True)
+        ]
+        self._same("information_state", numbers, back, states)
+
+    def _same(
+        self, method: str, ours: Any, theirs: Any, states: list[pyspiel.State]
+    ) -> None:
+        """Compares item by item; the message says where the first difference is."""
+        for mine, wanted, state in zip(ours, theirs, states, strict=True):
+            if mine != wanted:
+                raise ValueError(
+                    f"{self._game}: after actions {state.history()} {method} of the "
+                    f"expansion gives {mine}, where {wanted} is right"
+                )

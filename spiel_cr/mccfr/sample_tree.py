@@ -1,0 +1,336 @@
+"""Second stage: the histories of a compiled game as sampled solvers walk them.
+
+A sampled solver moves a batch of trajectories down the histories, one depth at a time.
+Tables over actions (strategies, sampled values, baselines) have one entry for every
+sequence of player 0, then of player 1, then for every outcome of every chance history:
+T entries in all. A history's actions are consecutive in them.
+"""
+
+from typing import NamedTuple, cast
+
+import jax
+import numpy as np
+
+from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.sequence_form import layout as sequence_form
+
+__all__ = [
+    "Depth",
+    "Plan",
+    "SampleLevel",
+    "SampleTree",
+    "build",
+    "leads_to",
+    "max_width",
+    "retarget",
+]
+
+# Acting "players" besides 0 and 1.
+_CHANCE, _NOBODY = 2, 3
+
+
+class SampleLevel(NamedTuple):
+    """The n histories of one depth, and one last row for finished trajectories.
+
+    Attributes:
+      first_child: int32 [n + 1], index of the first child in the next level.
+      row: int32 [n + 1], index of the first action in tables over actions.
+      num_actions: int32 [n + 1], number of actions; 0 where the game is over.
+      player: int32 [n + 1], who acts: 0, 1, 2 chance, 3 nobody.
+      utility: float [n + 1], player 0's utility at terminals, else 0.
+      target: bool [n + 1 + A] or None, what targeted trajectories may visit.
+      branch: bool [n + 1] or None, histories at which every action is followed.
+    """
+
+    first_child: jax.Array
+    row: jax.Array
+    num_actions: jax.Array
+    player: jax.Array
+    utility: jax.Array
+    target: jax.Array | None
+    branch: jax.Array | None
+
+
+class SampleTree(NamedTuple):
+    """All levels, top to bottom, and maps between tables and solvers' positions.
+
+    Attributes:
+      levels: one for each depth.
+      chance: float [C], probabilities of chance outcomes.
+      balanced: float [T + A], at each infoset the actions in proportion to how many of
+        the player's sequences they lead to.
+      row_of: int32 [T], the first entry of the history or infoset of each entry.
+      positions: for each player int32 [S], where the solver's blocks hold a sequence.
+      entries: for each player int32 [size], the entry of each position; T at padding.
+    """
+
+    levels: tuple[SampleLevel, ...]
+    chance: jax.Array
+    balanced: jax.Array
+    row_of: jax.Array
+    positions: tuple[jax.Array, jax.Array]
+    entries: tuple[jax.Array, jax.Array]
+
+
+class Depth(NamedTuple):
+    """What is known of a depth when a program is compiled.
+
+    Attributes:
+      width: the largest number of actions.
+      full: every history has `width` actions and no trajectory has finished before.
+      players: who acts at some history of this depth.
+      branches: some history here is one at which every action is followed.
+      slots: for the updates of each player, how many histories of this depth one
+        sample can visit if it follows all of that player's actions and those at
+        `branch` histories.
+      forced: the same if only `branch` histories are followed in full.
+    """
+
+    width: int
+    full: bool
+    players: frozenset[int]
+    branches: bool
+    slots: tuple[int, int]
+    forced: int
+
+
+Plan = tuple[Depth, ...]
+
+
+def build(
+    tree: tree_lib.CompiledGame,
+    *,
+    target: np.ndarray | None = None,
+    branch: np.ndarray | None = None,
+) -> tuple[SampleTree, Plan]:
+    """Lays out the histories for sampling; numpy arrays.
+
+    Args:
+      tree: the compiled game.
+      target: bool [N], histories that targeted trajectories must pass through; None:
+        no targeting.
+      branch: bool [N], histories at which every sample follows all actions, such as the
+        opponent's choices between terminating and following in a gadget game.
+
+    Raises:
+      ValueError: an array of another length, or an empty target.
+    """
+    histories = tree.histories
+    if branch is not None:
+        _check_mask(tree, "branch", branch)
+    counts = np.bincount(histories.parent[1:], minlength=len(histories))
+    player = np.select(
+        [histories.player == tree_lib.CHANCE, histories.player == tree_lib.TERMINAL],
+        [_CHANCE, _NOBODY],
+        histories.player,
+    )
+    player = np.where(counts == 0, _NOBODY, player).astype(np.int32)
+    sizes = [infosets.decisions.num_sequences for infosets in tree.infosets]
+    row, chance = _rows(tree, player, counts, sizes)
+    first_child = np.searchsorted(histories.parent, np.arange(len(histories)))
+    starts = histories.level_start
+    levels = []
+    for begin, end in zip(starts[:-1], starts[1:], strict=True):
+        here = slice(int(begin), int(end))
+        children = first_child[here] - end
+        after = int(counts[here].sum())
+        levels.append(
+            SampleLevel(
+                first_child=_row(np.where(counts[here] > 0, children, after), after),
+                row=_row(row[here], 0),
+                num_actions=_row(counts[here], 0),
+                player=_row(player[here], _NOBODY),
+                utility=_host(np.append(histories.utility[here], 0.0)),
+                target=None,
+                branch=None if branch is None else _flags(branch[here], 1),
+            )
+        )
+    entries = sum(sizes) + len(chance)
+    changes = np.zeros(entries + 1, np.int32)
+    changes[row[counts > 0]] = row[counts > 0]
+    layouts = tree.form.layouts
+    maps = []
+    for p, layout in enumerate(layouts):
+        entry = np.full(layout.size, entries, np.int32)
+        entry[layout.sequences] = np.arange(sizes[p], dtype=np.int32) + p * sizes[0]
+        maps.append(_host(entry))
+    parts = [_balance(infosets.decisions) for infosets in tree.infosets]
+    balanced = np.concatenate([*parts, np.zeros(counts.max() + len(chance))])
+    arrays = SampleTree(
+        levels=tuple(levels),
+        chance=_host(chance),
+        balanced=_host(balanced),
+        row_of=_host(np.maximum.accumulate(changes)[:entries]),
+        positions=(_host(layouts[0].sequences), _host(layouts[1].sequences)),
+        entries=(maps[0], maps[1]),
+    )
+    if target is not None:
+        arrays = retarget(arrays, tree, target)
+    return arrays, _plan(tree, player, counts, branch)
+
+
+def retarget(
+    arrays: SampleTree, tree: tree_lib.CompiledGame, target: np.ndarray
+) -> SampleTree:
+    """The same histories with another target, see `build`.
+
+    Raises:
+      ValueError: an array of another length, or an empty target.
+    """
+    _check_mask(tree, "target", target)
+    if not target.any():
+        raise ValueError("target names no history; leave it out or name some")
+    allowed = leads_to(tree, target)
+    starts, padding = tree.histories.level_start, _width(tree) + 1
+    levels = [
+        level._replace(target=_flags(allowed[begin:end], padding))
+        for level, begin, end in zip(
+            arrays.levels, starts[:-1], starts[1:], strict=True
+        )
+    ]
+    return arrays._replace(levels=tuple(levels))
+
+
+def _check_mask(tree: tree_lib.CompiledGame, name: str, mask: np.ndarray) -> None:
+    if mask.shape != (len(tree.histories),):
+        raise ValueError(
+            f"{name} has shape {mask.shape}; it must say yes or no for each of the "
+            f"{len(tree.histories)} histories"
+        )
+
+
+def _width(tree: tree_lib.CompiledGame) -> int:
+    """The largest number of actions."""
+    return int(np.bincount(tree.histories.parent[1:], minlength=1).max())
+
+
+def _balance(decisions: sequence_form.Decisions) -> np.ndarray:
+    """float64 [S], the balanced strategy (Farina et al. 2020, "Stochastic regret
+    minimization in extensive-form games")."""
+    size = np.ones(decisions.num_sequences)
+    levels, owner = decisions.levels(), decisions.owner
+    for level in range(int(levels.max(initial=-1)), -1, -1):
+        here = levels[owner[1:]] == level
+        sums = np.bincount(owner[1:][here], size[1:][here], minlength=len(decisions))
+        at_level = np.flatnonzero(levels == level)
+        np.add.at(size, decisions.parent[at_level], sums[at_level])
+    totals = np.bincount(owner[1:], size[1:], minlength=len(decisions))
+    return np.concatenate([np.ones(1), size[1:] / totals[owner[1:]]])
+
+
+def max_width(plan: Plan) -> int:
+    """A, the largest number of actions at any depth: the padding of tables."""
+    return max(shape.width for shape in plan)
+
+
+def leads_to(tree: tree_lib.CompiledGame, target: np.ndarray) -> np.ndarray:
+    """bool [N], the histories on the way to a target, the targets, and all below."""
+    histories = tree.histories
+    above, below = target.copy(), target.copy()
+    starts = histories.level_start
+    for begin, end in reversed(list(zip(starts[1:-1], starts[2:], strict=True))):
+        parents = histories.parent[begin:end]
+        above[parents[above[begin:end]]] = True
+    for begin, end in zip(starts[1:-1], starts[2:], strict=True):
+        below[begin:end] |= below[histories.parent[begin:end]]
+    return above | below
+
+
+def _rows(
+    tree: tree_lib.CompiledGame,
+    player: np.ndarray,
+    counts: np.ndarray,
+    sizes: list[int],
+) -> tuple[np.ndarray, np.ndarray]:
+    """Each history's first entry in tables over actions, and chance probabilities."""
+    histories = tree.histories
+    row = np.zeros(len(histories), np.int64)
+    for p, infosets in enumerate(tree.infosets):
+        acts = player == p
+        first = infosets.decisions.first_sequence[histories.infoset[acts]]
+        row[acts] = first + p * sizes[0]
+    at_chance = np.flatnonzero(player == _CHANCE)
+    ends = np.cumsum(counts[at_chance])
+    row[at_chance] = sum(sizes) + ends - counts[at_chance]
+    outcomes = 1 + np.flatnonzero(player[histories.parent[1:]] == _CHANCE)
+    # Quotients of products of probabilities; the sum of each row becomes exactly one.
+    chance = histories.chance[outcomes] / histories.chance[histories.parent[outcomes]]
+    owner = np.repeat(np.arange(len(at_chance)), counts[at_chance])
+    total = np.bincount(owner, weights=chance, minlength=len(at_chance))
+    return row, chance / total[owner]
+
+
+def _plan(
+    tree: tree_lib.CompiledGame,
+    player: np.ndarray,
+    counts: np.ndarray,
+    branch: np.ndarray | None,
+) -> Plan:
+    histories = tree.histories
+    forced = np.zeros(len(histories), bool) if branch is None else branch
+    follows = [forced | (player == p) for p in range(2)]
+    slots = [_slots(histories, follow) for follow in (*follows, forced)]
+    depths, alive = [], True
+    for d, (begin, end) in enumerate(
+        zip(histories.level_start[:-1], histories.level_start[1:], strict=True)
+    ):
+        here = counts[begin:end]
+        width = int(here.max(initial=0))
+        depths.append(
+            Depth(
+                width=width,
+                full=alive and width > 0 and bool((here == width).all()),
+                players=frozenset(int(p) for p in np.unique(player[begin:end])),
+                branches=bool(forced[begin:end].any()),
+                slots=(int(slots[0][d]), int(slots[1][d])),
+                forced=int(slots[2][d]),
+            )
+        )
+        alive = alive and bool((here > 0).all())
+    return tuple(depths)
+
+
+def _slots(histories: tree_lib.Histories, follow: np.ndarray) -> np.ndarray:
+    """int64 [D], the most histories of each depth in one sample.
+
+    Where all actions are followed, the children's histories add up; elsewhere one child
+    is drawn, and the largest number over the children counts, depth by depth.
+    """
+    starts = histories.level_start
+    depth = len(starts) - 1
+    if not follow.any():
+        return np.ones(depth, np.int64)
+    below = np.zeros((0, depth), np.int64)
+    for d in range(depth - 1, -1, -1):
+        begin, end = int(starts[d]), int(starts[d + 1])
+        mine = np.zeros((end - begin, depth), np.int64)
+        if len(below):
+            parent = histories.parent[end : int(starts[d + 2])] - begin
+            # Children of one history are contiguous.
+            has, first = np.unique(parent, return_index=True)
+            followed = follow[begin:end][has]
+            if followed.all():
+                mine[has] = np.add.reduceat(below, first, axis=0)
+            else:
+                mine[has] = np.maximum.reduceat(below, first, axis=0)
+            if followed.any() and not followed.all():
+                summed = np.add.reduceat(below, first, axis=0)
+                mine[has[followed]] = summed[followed]
+        mine[:, d] = 1
+        below = mine
+    return cast(np.ndarray, below.max(axis=0))
+
+
+def _row(values: np.ndarray, last: int) -> jax.Array:
+    """int32 with one more row behind."""
+    return _host(np.append(values, last).astype(np.int32))
+
+
+def _flags(values: np.ndarray, padding: int) -> jax.Array:
+    """bool with False behind."""
+    return _host(np.append(values, np.zeros(padding, bool)))
+
+
+def _host(array: np.ndarray) -> jax.Array:
+    """Types a numpy array as what it becomes when a solver puts it on a device."""
+    return cast(jax.Array, array)

@@ -1,0 +1,173 @@
+"""Exact values and best responses on a game in sequence form.
+
+These serve inside loops (convergence curves, stopping rules, values at subgame roots);
+results that people see come from OpenSpiel's own exact tools.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.sequence_form import layout, treeplex
+
+__all__ = [
+    "best_response",
+    "best_response_value",
+    "expected_value",
+    "infoset_values",
+    "nash_conv",
+    "programs",
+    "reach_of",
+]
+
+
+def infoset_values(
+    form: layout.SequenceForm,
+    player: int,
+    other_reach: np.ndarray,
+    behaviour: np.ndarray | None = None,
+) -> np.ndarray:
+    """Counterfactual values of one player's infosets.
+
+    Args:
+      form: the game.
+      player: whose infosets and whose perspective.
+      other_reach: float64 [S'], the opponent's strategy in sequence form.
+      behaviour: float64 [S], the player's own action probabilities; None: a best
+        response.
+
+    Returns:
+      float64 [I + 1]: the value of each logical infoset, weighted by the reach of
+      opponent and chance, in the game's units; last, the value of the whole game.
+    """
+    own, other = form.layouts[player], form.layouts[1 - player]
+    other_positions = np.zeros(other.size)
+    other_positions[other.sequences] = other_reach
+    own_positions = None
+    if behaviour is not None:
+        own_positions = np.zeros(own.size)
+        own_positions[own.sequences] = behaviour
+    with jax.enable_x64(True):
+        values, root = _evaluate(form.arrays[player], other_positions, own_positions)
+        by_position, root_value = np.asarray(values), float(root)
+    return np.concatenate([by_position[own.infosets], [root_value]])
+
+
+def best_response_value(
+    form: layout.SequenceForm, player: int, other_reach: np.ndarray
+) -> float:
+    """What `player` gets by a best response, in its own utility.
+
+    Args:
+      form: the game.
+      player: the responder.
+      other_reach: float64 [S'], the opponent's strategy in sequence form.
+    """
+    return float(infoset_values(form, player, other_reach)[-1])
+
+
+def best_response(
+    form: layout.SequenceForm, player: int, other_reach: np.ndarray
+) -> np.ndarray:
+    """A pure best response; the first of equally good actions.
+
+    Args:
+      form: the game.
+      player: the responder.
+      other_reach: float64 [S'], the opponent's strategy in sequence form.
+
+    Returns:
+      float64 [S], action probabilities by logical sequence, 0 or 1.
+    """
+    decisions = form.decisions[player]
+    rows, columns, values = form.payoffs
+    own, other = (rows, columns) if player == 0 else (columns, rows)
+    gain = values * other_reach[other] * (1 if player == 0 else -1)
+    total = np.bincount(own, gain, minlength=decisions.num_sequences)
+    below = infoset_values(form, player, other_reach)[:-1]
+    np.add.at(total, decisions.parent, below)
+    owner = decisions.owner[1:]
+    # Equal up to rounding: the first one.
+    best = np.isclose(total[1:], below[owner], rtol=1e-12, atol=1e-12)
+    best_value = np.full(len(decisions), -np.inf)
+    np.maximum.at(best_value, owner, total[1:])
+    best |= total[1:] == best_value[owner]
+    first = np.full(len(decisions), decisions.num_sequences)
+    np.minimum.at(first, owner[best], 1 + np.flatnonzero(best))
+    behaviour = np.zeros(decisions.num_sequences)
+    behaviour[0] = 1.0
+    behaviour[first] = 1.0
+    return behaviour
+
+
+def expected_value(
+    form: layout.SequenceForm, reach: tuple[np.ndarray, np.ndarray]
+) -> float:
+    """Player 0's expected utility when both play, strategies in sequence form [S]."""
+    rows, columns, values = form.payoffs
+    return float(np.sum(values * reach[0][rows] * reach[1][columns]))
+
+
+def nash_conv(form: layout.SequenceForm, reach: tuple[np.ndarray, np.ndarray]) -> float:
+    """Sum of both players' gains from best responses (OpenSpiel's NashConv).
+
+    Args:
+      form: the game.
+      reach: each player's strategy in sequence form, float64 [S].
+    """
+    return best_response_value(form, 0, reach[1]) + best_response_value(
+        form, 1, reach[0]
+    )
+
+
+def programs() -> int:
+    """How many programs this process has compiled for best responses."""
+    return int(_evaluate._cache_size())  # type: ignore[attr-defined]
+
+
+@jax.jit
+def _evaluate(
+    tree: treeplex.Treeplex, other_reach: jax.Array, behaviour: jax.Array | None
+) -> tuple[jax.Array, jax.Array]:
+    """Values of all infosets by position, and of the root."""
+    leaves = treeplex.leaf_values(tree, other_reach)
+    child: treeplex.Level | None = None
+    child_values: jax.Array | None = None
+    end = 1 + sum(level.source.shape[0] for level in tree.levels)
+    values = []
+    for level in reversed(tree.levels):
+        parts = []
+        begin = end - level.source.shape[0]
+        at = begin
+        for actions, uniform in zip(
+            treeplex.values_below(level, leaves, child, child_values),
+            level.uniform,
+            strict=True,
+        ):
+            if behaviour is None:
+                best = jnp.where(uniform > 0, actions, -jnp.inf).max(axis=0)
+                # The first action of an infoset is legal unless it is padding.
+                parts.append(jnp.where(uniform[0] > 0, best, 0))
+            else:
+                chosen = behaviour[at : at + uniform.size].reshape(uniform.shape)
+                parts.append((chosen * actions).sum(axis=0))
+            at += uniform.size
+        child, child_values = level, treeplex.join(parts)
+        values.append(child_values)
+        end = begin
+    root = leaves[tree.root_source[0]]
+    if child_values is None:
+        return jnp.zeros(0, leaves.dtype), root
+    return jnp.concatenate(values[::-1]), root + child_values.sum()
+
+
+def reach_of(
+    form: layout.SequenceForm, behaviour: tuple[np.ndarray, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Both players' sequence forms from their action probabilities, float64 [S]."""
+    first, second = (
+        policy_lib.reach_from_behaviour(d, b)
+        for d, b in zip(form.decisions, behaviour, strict=True)
+    )
+    return first, second

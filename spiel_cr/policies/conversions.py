@@ -1,0 +1,159 @@
+"""Arrays ⇄ OpenSpiel policies.
+
+A behaviour strategy of one player is a float64 [S] array by logical sequence: the
+probability of the action that ends the sequence, 1 at the empty one. Its sequence form
+(own reach) is the product of these on the way from the root.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from open_spiel.python import policy as policy_lib
+
+from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.sequence_form import layout
+
+__all__ = [
+    "behaviour_from_reach",
+    "behaviour_from_policy",
+    "history_values",
+    "move_probabilities",
+    "reach_from_behaviour",
+    "tabular_policy",
+    "uniform_behaviour",
+]
+
+
+def uniform_behaviour(decisions: layout.Decisions) -> np.ndarray:
+    """float64 [S], equal probabilities at every infoset."""
+    probabilities = np.repeat(1.0 / decisions.num_actions, decisions.num_actions)
+    return np.concatenate([np.ones(1), probabilities])
+
+
+def reach_from_behaviour(
+    decisions: layout.Decisions, behaviour: np.ndarray
+) -> np.ndarray:
+    """float64 [S], own reach of each sequence, from float64 [S] probabilities."""
+    reach = np.ones(decisions.num_sequences)
+    owner, levels = decisions.owner[1:], decisions.levels()
+    for level in range(int(levels.max(initial=-1)) + 1):
+        mine = 1 + np.flatnonzero(levels[owner] == level)
+        reach[mine] = reach[decisions.parent[owner[mine - 1]]] * behaviour[mine]
+    return reach
+
+
+def behaviour_from_reach(decisions: layout.Decisions, reach: np.ndarray) -> np.ndarray:
+    """float64 [S] probabilities; uniform at infosets that are never reached."""
+    owner = decisions.owner[1:]
+    total = np.bincount(owner, weights=reach[1:], minlength=len(decisions))
+    behaviour = uniform_behaviour(decisions)
+    reached = 1 + np.flatnonzero(total[owner] > 0)
+    behaviour[reached] = reach[reached] / total[owner[reached - 1]]
+    return behaviour
+
+
+def tabular_policy(
+    tree: tree_lib.CompiledGame, behaviour: Sequence[np.ndarray]
+) -> policy_lib.TabularPolicy:
+    """An OpenSpiel `TabularPolicy` over every infoset of the game.
+
+    Args:
+      tree: the compiled game.
+      behaviour: for each player float64 [S], action probabilities by logical sequence.
+
+    Raises:
+      ValueError: both players have an infoset with the same information-state string,
+        so that a table by string cannot hold both.
+    """
+    clash = set(tree.infosets[0].keys) & set(tree.infosets[1].keys)
+    if clash:
+        raise ValueError(
+            f"{tree.game}: both players have the information state {min(clash)!r}; a "
+            f"TabularPolicy cannot hold two strategies for one string"
+        )
+    states = {}
+    for infosets in tree.infosets:
+        for key, history in zip(infosets.keys, infosets.history, strict=True):
+            state = tree.game.new_initial_state()
+            for action in tree.histories.actions_to(int(history)):
+                state.apply_action(action)
+            states[key] = state
+    policy = policy_lib.TabularPolicy(tree.game, states=states)
+    policy.action_probability_array[:] = 0.0
+    for infosets, probabilities in zip(tree.infosets, behaviour, strict=True):
+        rows = np.array([policy.state_lookup[key] for key in infosets.keys], np.int64)
+        owner = infosets.decisions.owner[1:]
+        policy.action_probability_array[rows[owner], infosets.actions] = probabilities[
+            1:
+        ]
+    return policy
+
+
+def behaviour_from_policy(
+    tree: tree_lib.CompiledGame, policy: policy_lib.Policy
+) -> tuple[np.ndarray, np.ndarray]:
+    """Asks an OpenSpiel policy at the first history of every infoset.
+
+    Args:
+      tree: the compiled game.
+      policy: any policy for both players that depends on information states only.
+
+    Returns:
+      For each player float64 [S], action probabilities by logical sequence.
+    """
+    result = []
+    for infosets in tree.infosets:
+        behaviour = np.ones(infosets.decisions.num_sequences)
+        first = infosets.decisions.first_sequence
+        for i, history in enumerate(infosets.history):
+            state = tree.game.new_initial_state()
+            for action in tree.histories.actions_to(int(history)):
+                state.apply_action(action)
+            probabilities = policy.action_probabilities(state)
+            for a in range(int(infosets.decisions.num_actions[i])):
+                action = int(infosets.actions[first[i] + a - 1])
+                behaviour[first[i] + a] = probabilities.get(action, 0.0)
+        result.append(behaviour)
+    return result[0], result[1]
+
+
+def move_probabilities(
+    tree: tree_lib.CompiledGame, behaviour: Sequence[np.ndarray]
+) -> np.ndarray:
+    """float64 [N - 1], the probability of the move into each history but the root.
+
+    Args:
+      tree: the compiled game.
+      behaviour: for each player float64 [S], action probabilities by logical sequence.
+    """
+    histories = tree.histories
+    above = histories.parent[1:]
+    mover = histories.player[above]
+    # Quotients of products of chance probabilities; never 0 / 0, since games offer no
+    # outcome without probability.
+    step: np.ndarray = histories.chance[1:] / histories.chance[above]
+    for p, probabilities in enumerate(behaviour):
+        step = np.where(mover == p, probabilities[histories.sequence[p][1:]], step)
+    return step
+
+
+def history_values(
+    tree: tree_lib.CompiledGame, behaviour: Sequence[np.ndarray] | None = None
+) -> np.ndarray:
+    """float64 [N], player 0's expected utility from each history on.
+
+    Args:
+      tree: the compiled game.
+      behaviour: for each player float64 [S], action probabilities by logical sequence;
+        None: uniform.
+    """
+    histories = tree.histories
+    if behaviour is None:
+        behaviour = [uniform_behaviour(i.decisions) for i in tree.infosets]
+    value = histories.utility.copy()
+    step = move_probabilities(tree, behaviour)
+    starts = histories.level_start
+    for begin, end in reversed(list(zip(starts[1:-1], starts[2:], strict=True))):
+        share = step[begin - 1 : end - 1] * value[begin:end]
+        np.add.at(value, histories.parent[begin:end], share)
+    return value

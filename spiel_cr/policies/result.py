@@ -1,0 +1,182 @@
+"""What solving or resolving gives: strategies, timings, files."""
+
+import dataclasses
+from typing import NamedTuple
+
+import numpy as np
+from open_spiel.python import policy as openspiel_policy
+
+from spiel_cr.common import storage
+from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.compilation import loading
+from spiel_cr.policies import best_response
+from spiel_cr.policies import conversions as policy_lib
+
+__all__ = ["CurvePoint", "SolveResult", "load_policy"]
+
+
+class CurvePoint(NamedTuple):
+    """One point of a convergence curve.
+
+    Attributes:
+      iterations: done so far.
+      seconds: spent iterating so far; compiling and evaluating are not counted.
+      nash_conv: of the average strategy, exact, in the game's units.
+    """
+
+    iterations: int
+    seconds: float
+    nash_conv: float
+
+
+@dataclasses.dataclass(frozen=True)
+class SolveResult:
+    """What solving or resolving a game gave.
+
+    Attributes:
+      tree: the compiled game.
+      algorithm: as given.
+      iterations: iterations done, of each solve where there are several; for "lp" the
+        simplex iterations of both programs.
+      average: for each player float64 [S], the average strategy's action
+        probabilities by logical sequence.
+      current: the same of the last iterate; None where there is none (resolving, lp).
+      seconds: time spent iterating.
+      compile_seconds: time spent tracing and compiling JAX programs.
+      build_seconds: time spent walking the game and laying out arrays.
+      solves: how many solves that took.
+      trajectories: how many were sampled; 0 for full-width algorithms.
+      curve: NashConv on the way, where it was asked for.
+    """
+
+    tree: tree_lib.CompiledGame
+    algorithm: str
+    iterations: int
+    average: tuple[np.ndarray, np.ndarray]
+    current: tuple[np.ndarray, np.ndarray] | None
+    seconds: float
+    compile_seconds: float
+    build_seconds: float
+    solves: int = 1
+    trajectories: int = 0
+    curve: tuple[CurvePoint, ...] = ()
+
+    @property
+    def iterations_per_second(self) -> float:
+        """Iterations a second, compile time apart; 0 if nothing was done."""
+        return self.iterations * self.solves / self.seconds if self.seconds else 0.0
+
+    def average_policy(self) -> openspiel_policy.TabularPolicy:
+        """The average strategy over every infoset of the game.
+
+        Raises:
+          ValueError: the game was compiled in part.
+        """
+        self._check_whole()
+        return policy_lib.tabular_policy(self.tree, self.average)
+
+    def current_policy(self) -> openspiel_policy.TabularPolicy:
+        """The last iterate over every infoset of the game.
+
+        Raises:
+          ValueError: the result has no last iterate, or the game was compiled in
+            part.
+        """
+        self._check_whole()
+        if self.current is None:
+            raise ValueError(
+                "this result has an average policy only; use average_policy()"
+            )
+        return policy_lib.tabular_policy(self.tree, self.current)
+
+    def nash_conv(self) -> float:
+        """NashConv of the average strategy by our own exact best response.
+
+        Where the game was compiled in part, this is NashConv in the game that ends at
+        the part's edge; it says nothing of the game itself.
+
+        Results that people see should come from OpenSpiel's tools; this is for loops
+        and for games that are too large for those.
+        """
+        low, high = self.value_bounds()
+        return high - low
+
+    def value_bounds(self) -> tuple[float, float]:
+        """Between which utilities of player 0 the value of the game lies.
+
+        Player 0's average strategy wins at least the first against anybody, and against
+        player 1's nobody wins more than the second. NashConv is the difference.
+        """
+        form = self.tree.form
+        reach = best_response.reach_of(form, self.average)
+        low = -best_response.best_response_value(form, 1, reach[0])
+        return low, best_response.best_response_value(form, 0, reach[1])
+
+    def _check_whole(self) -> None:
+        """Raises ValueError for a part: no judge of the game can take its strategy."""
+        if self.tree.edge is not None:
+            raise ValueError(
+                f"{self.tree.game} was compiled in part, so there is no "
+                f"strategy for all of it; compile it whole, or play it with "
+                f"resolving(max_histories=...)"
+            )
+
+    def save(self, path: storage.Path) -> None:
+        """Writes the average strategy to an `.npz` file, atomically.
+
+        The file's metadata (JSON) hold game string, versions, algorithm, iterations and
+        NashConv; `load_policy` reads it.
+
+        Raises:
+          ValueError: the game was compiled in part.
+        """
+        self._check_whole()
+        metadata = {
+            "kind": "policy",
+            "game": str(self.tree.game),
+            "fingerprint": storage.fingerprint(self.tree),
+            "algorithm": self.algorithm,
+            "iterations": self.iterations,
+            "nash_conv": self.nash_conv(),
+            "versions": storage.versions(),
+        }
+        arrays = {f"player{p}": behaviour for p, behaviour in enumerate(self.average)}
+        storage.save(path, arrays, metadata)
+
+
+def load_policy(
+    path: storage.Path, game: str | tree_lib.CompiledGame | None = None
+) -> openspiel_policy.TabularPolicy:
+    """Reads a policy that `SolveResult.save` wrote.
+
+    Args:
+      path: the file.
+      game: the game it must be for, string or compiled; None: the one named in the
+        file.
+
+    Raises:
+      FileNotFoundError: there is no such file.
+      ValueError: the file holds no policy, is damaged, or is for another game.
+    """
+    arrays, metadata = storage.load(path)
+    if metadata.get("kind") != "policy":
+        raise ValueError(
+            f"{path} holds a {metadata.get('kind', 'file of another kind')}, not a "
+            f"policy; give a file written by SolveResult.save or --save"
+        )
+    try:
+        behaviours = arrays["player0"], arrays["player1"]
+        named, print_of_file = metadata["game"], metadata["fingerprint"]
+    except KeyError as error:
+        raise ValueError(f"{path} is a damaged policy file: {error} missing") from error
+    if not isinstance(game, tree_lib.CompiledGame):
+        game = tree_lib.compile_game(loading.load_game(game or named))
+    if storage.fingerprint(game) != print_of_file:
+        raise ValueError(
+            f"{path} holds a policy for {named}, not for {game.game}, or "
+            f"the game's rules or information states have changed since"
+        )
+    counts = [infosets.decisions.num_sequences for infosets in game.infosets]
+    if [behaviour.shape for behaviour in behaviours] != [(n,) for n in counts]:
+        raise ValueError(f"{path} is a damaged policy file: arrays of another length")
+    return policy_lib.tabular_policy(game, behaviours)

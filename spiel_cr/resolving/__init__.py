@@ -1,0 +1,1 @@
+"""spiel_cr/resolving."""

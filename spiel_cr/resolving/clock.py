@@ -1,0 +1,115 @@
+"""Fourth stage: thinking against the clock, and the record of it."""
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Iterator
+
+from spiel_cr.cfr import solver as driver
+
+__all__ = ["Clock", "Statistics"]
+
+# Of a move's time, this share is never planned for: machines are not exact.
+_RESERVE = 0.15
+
+
+@dataclasses.dataclass
+class Statistics:
+    """What a player did since it was made.
+
+    Attributes:
+      moves: decisions asked for.
+      solves: solves, of a subgame or of what a sampled solver aimed at.
+      iterations: of all solves.
+      late_moves: answers after more than `move_ms`.
+      max_ms: the longest that an answer took.
+      programs_compiled: JAX programs compiled since warming up.
+    """
+
+    moves: int = 0
+    solves: int = 0
+    iterations: int = 0
+    late_moves: int = 0
+    max_ms: float = 0.0
+    programs_compiled: int = 0
+
+
+class Clock:
+    """A player's time: milliseconds a move, iterations a solve, or both.
+
+    Attributes:
+      statistics: so far.
+    """
+
+    def __init__(self, move_ms: float | None, iterations: int | None) -> None:
+        self.statistics = Statistics()
+        self._move_ms = move_ms
+        self._iterations = iterations
+        self._begun = 0.0
+        # What a solve takes besides iterating before it can answer, in seconds.
+        self._after = 0.0
+        # What an answer takes after its last solve, and when that ended.
+        self._tail = 0.0
+        self._solved: float | None = None
+
+    @contextlib.contextmanager
+    def move(self) -> Iterator[None]:
+        """Around everything that an answer needs."""
+        self._begun, self._solved = time.perf_counter(), None
+        yield
+        now = time.perf_counter()
+        elapsed = 1000 * (now - self._begun)
+        if self._solved is not None:
+            self._tail = max(now - self._solved, 0.95 * self._tail)
+        self.statistics.moves += 1
+        self.statistics.max_ms = max(self.statistics.max_ms, elapsed)
+        if self._move_ms is not None and elapsed > self._move_ms:
+            self.statistics.late_moves += 1
+
+    def deadline(self, solves: int = 1) -> float | None:
+        """When the next of so many solves of this move must be done; None: no clock."""
+        if self._move_ms is None:
+            return None
+        now = time.perf_counter()
+        end = self._begun + self._move_ms / 1000 * (1 - _RESERVE) - self._tail
+        return now + (end - now) / solves
+
+    def init_deadline(self, init_ms: float | None) -> float | None:
+        """When the solve before the first move must be done; None: no clock.
+
+        Args:
+          init_ms: milliseconds for it; None: as long as the iterations take, or ten
+            moves' time where only a move's time is given.
+        """
+        if init_ms is None and self._iterations is None and self._move_ms is not None:
+            init_ms = 10 * self._move_ms
+        return None if init_ms is None else time.perf_counter() + init_ms / 1000
+
+    @contextlib.contextmanager
+    def solve(
+        self, solver: driver.Solver, deadline: float | None, most: int | None = None
+    ) -> Iterator[None]:
+        """Iterates; the block under it is the rest of the solve.
+
+        Args:
+          solver: to run.
+          deadline: by `time.perf_counter`, for iterating and the block; None: none.
+          most: iterations at most; None: as many as the player has.
+        """
+        before = solver.iterations
+        if most is None:
+            most = self._iterations or 2**31 - 1
+        if deadline is None:
+            solver.run(most)
+        else:
+            solver.run_until(deadline - self._after, most=most)
+        iterated = time.perf_counter()
+        yield
+        self._solved = time.perf_counter()
+        self._after = max(self._solved - iterated, 0.95 * self._after)
+        self.statistics.solves += 1
+        self.statistics.iterations += solver.iterations - before
+
+    def restart_statistics(self) -> None:
+        """Forgets what was recorded while warming up, but not what solves take."""
+        self.statistics = Statistics()

@@ -1,0 +1,252 @@
+"""Fourth stage: ISMCTS-BR, a best response found by search, batched on a compiled game.
+
+Timbers et al. 2022, "Approximate exploitability: learning a best response", Algorithms
+1 and 2: PUCT over the responder's information states, histories drawn from the exact
+posterior at the root, the opponent's moves from its policy.
+
+Deviations. The statistics of an information state do not depend on where a simulation
+began, since beliefs do not depend on the responder's own play; so all searches of one
+response share one table instead of reusing a tree within an episode. How values are
+backed up, and how simulations run side by side, is said in `search_kernel.py`.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from tqdm import tqdm
+
+from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.mccfr import draws
+from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.responses import ismcts_kernel, posterior, responder_tree
+from spiel_cr.responses.ismcts_config import SearchConfig
+from spiel_cr.responses.ismcts_kernel import Guide, Roots, Table
+from spiel_cr.responses.responder_tree import SearchTree, Shape
+
+__all__ = [
+    "Response",
+    "empty_table",
+    "search",
+    "search_response",
+    "uniform_guide",
+]
+
+# Rounds that the simulations of few roots are spread over at least: what a round finds
+# out guides the next one only.
+_ROUNDS = 64
+# Batches shrink in large steps, so that there are few programs.
+_NARROWER = 16
+# Values are backed up at least so often in a search.
+_LOOKS = 32
+
+
+class Response(NamedTuple):
+    """A response found by search.
+
+    Attributes:
+      player: the responder.
+      behaviour: float64 [S], its action probabilities (pure; uniform where the response
+        itself never comes).
+      table: the statistics it was read from; with `posterior="uniform"` each level of
+        decisions has its own, and this is the last.
+      simulations: how many were run.
+    """
+
+    player: int
+    behaviour: np.ndarray
+    table: Table
+    simulations: int
+
+
+def search_response(
+    tree: tree_lib.CompiledGame,
+    player: int,
+    other_behaviour: np.ndarray,
+    config: SearchConfig | None = None,
+    *,
+    seed: int = 0,
+    guide: Guide | None = None,
+    dtype: np.typing.DTypeLike = np.float32,
+    progress: bool = False,
+) -> Response:
+    """Searches wherever the response comes, from the first decision to the last.
+
+    At each level of own decisions the infosets that the actions chosen so far lead to
+    (and the opponent's play, with positive probability) are searched together, and the
+    most visited action of each is chosen. With `config.learn`, all levels are searched
+    before that from the last to the first, whatever leads there.
+
+    Args:
+      tree: the compiled game.
+      player: the responder.
+      other_behaviour: float64 [S'], the fixed opponent's action probabilities.
+      config: simulations and the rest.
+      seed: of all draws.
+      guide: prior and value; None: uniform prior, random rollouts.
+      dtype: of the statistics.
+      progress: show a bar.
+
+    Raises:
+      ValueError: `player` is not 0 or 1, `other_behaviour` is not a strategy, or more
+        simulations than `dtype` can count one by one.
+    """
+    config = config or SearchConfig()
+    posterior.check_player(player)
+    infosets = tree.infosets[player]
+    arrays, shape = responder_tree.build(tree, player, other_behaviour, dtype=dtype)
+    _check_counts(shape, config, dtype)
+    arrays = jax.device_put(arrays)
+    guide = jax.device_put(guide or uniform_guide(infosets, shape, dtype))
+    table = empty_table(infosets, shape, dtype)
+    reached = _reached(tree, player, other_behaviour)
+    decisions = infosets.decisions
+    levels, parent = decisions.levels(), decisions.parent
+    chosen = np.zeros(decisions.num_sequences, bool)
+    chosen[0] = True
+    key = jax.random.key(seed)
+    simulations = 0
+    learning = dataclasses.replace(config, simulations=config.learn or 1)
+    choices = decisions.num_actions > 1
+    # Backwards first, so that what a level finds serves those above it at once.
+    passes = [(n, True) for n in range(shape.depth) if config.learn][::-1]
+    passes += [(n, False) for n in range(shape.depth)]
+    for level, learns in tqdm(
+        passes, desc="searching", unit="level", disable=not progress
+    ):
+        wanted = choices if learns else chosen[parent]
+        roots = np.flatnonzero((levels == level) & reached & wanted)
+        if not len(roots):
+            continue
+        if config.posterior == "uniform":
+            # What follows a wrong belief is no use to those who have another one.
+            arrays, _ = responder_tree.build(
+                tree, player, other_behaviour, alike=level, dtype=dtype
+            )
+            arrays = jax.device_put(arrays)
+            table = empty_table(infosets, shape, dtype)
+        key, use = jax.random.split(key)
+        settings = learning if learns else config
+        table, done = search(arrays, shape, table, guide, roots, use, settings)
+        simulations += done
+        if not learns:
+            chosen[_most_visited(infosets, table, roots)] = True
+    behaviour = policy_lib.uniform_behaviour(decisions)
+    owner = decisions.owner
+    decided = np.bincount(owner[1:], chosen[1:], minlength=len(infosets)) > 0
+    at = 1 + np.flatnonzero(decided[owner[1:]])
+    behaviour[at] = chosen[at]
+    return Response(player, behaviour, table, simulations)
+
+
+def search(
+    arrays: SearchTree,
+    shape: Shape,
+    table: Table,
+    guide: Guide,
+    roots: np.ndarray,
+    key: jax.Array,
+    config: SearchConfig,
+) -> tuple[Table, int]:
+    """Runs `config.simulations` from each of some infosets; returns the table and how
+    many simulations that were.
+
+    Args:
+      arrays: the game, on the device.
+      shape: from `search_tree.build`.
+      table: what is known so far.
+      guide: prior and value.
+      roots: int [R], infosets to begin at.
+      key: of JAX's random numbers; consumed.
+      config: simulations, exploration, batch.
+    """
+    total = len(roots) * config.simulations
+    width = config.batch
+    while width > max(1, total // _ROUNDS):
+        width = -(-width // _NARROWER)
+    rounds = -(-total // width)
+    # Room for all infosets, so that one program serves all levels.
+    padded = np.zeros(len(table.reached), np.int32)
+    padded[: len(roots)] = roots
+    points = draws.spread(2 * shape.depth + 1, width).astype(np.float32)
+    work = len(table.reached) * shape.actions
+    interval = min(-(-work // (4 * width)), max(1, rounds // _LOOKS))
+    if config.batch == 1:
+        # The textbook's: every simulation sees what those before it found.
+        interval = 1
+    table = ismcts_kernel.run()(
+        arrays,
+        table,
+        guide,
+        Roots(jnp.asarray(padded), len(roots), rounds, interval),
+        jnp.asarray(points),
+        key,
+        jnp.asarray(config.exploration * shape.half_range, table.visits.dtype),
+        shape,
+    )
+    return table, rounds * width
+
+
+def uniform_guide(
+    infosets: tree_lib.Infosets, shape: Shape, dtype: np.typing.DTypeLike
+) -> Guide:
+    """All actions alike, and rollouts."""
+    prior = policy_lib.uniform_behaviour(infosets.decisions)
+    padded = np.concatenate([prior, np.zeros(shape.actions)]).astype(dtype)
+    return Guide(jnp.asarray(padded), None)
+
+
+def empty_table(
+    infosets: tree_lib.Infosets, shape: Shape, dtype: np.typing.DTypeLike
+) -> Table:
+    """Nothing searched yet."""
+    size, number = infosets.decisions.num_sequences + shape.actions, len(infosets)
+    sizes = (size, size, number, number, number, number)
+    return Table(*(jnp.zeros(n, np.dtype(dtype)) for n in sizes))
+
+
+def _check_counts(
+    shape: Shape, config: SearchConfig, dtype: np.typing.DTypeLike
+) -> None:
+    """Visits are counted in the table's floats: beyond 2 / epsilon they would stop."""
+    visits = shape.depth * (config.simulations + config.learn)
+    most = int(2 / np.finfo(dtype).eps)
+    if visits > most:
+        raise ValueError(
+            f"simulations={config.simulations} and learn={config.learn} may visit an "
+            f"action {visits:,} times; {np.dtype(dtype)} counts to {most:,}: ask for "
+            f"fewer, or give dtype=float64 with jax_enable_x64"
+        )
+
+
+def _reached(
+    tree: tree_lib.CompiledGame, player: int, other_behaviour: np.ndarray
+) -> np.ndarray:
+    """bool [I], infosets that chance and the opponent's policy can lead to."""
+    weight = posterior.weights(tree, player, other_behaviour)
+    here = np.flatnonzero(tree.histories.player == player)
+    total = np.bincount(
+        tree.histories.infoset[here],
+        weights=weight[here],
+        minlength=len(tree.infosets[player]),
+    )
+    result: np.ndarray = total > 0
+    return result
+
+
+def _most_visited(
+    infosets: tree_lib.Infosets, table: Table, roots: np.ndarray
+) -> np.ndarray:
+    """int [R], the most visited sequence of each root; the better one if equal."""
+    visits, value = np.asarray(table.visits), np.asarray(table.value)
+    first = infosets.decisions.first_sequence[roots]
+    count = infosets.decisions.num_actions[roots]
+    at = first[:, None] + np.arange(int(count.max()))
+    legal = np.arange(int(count.max())) < count[:, None]
+    most = np.where(legal, visits[at], -1)
+    tied = most == most.max(axis=1, keepdims=True)
+    best = np.where(tied & legal, value[at], -np.inf).argmax(axis=1)
+    chosen: np.ndarray = first + best
+    return chosen

@@ -1,0 +1,342 @@
+"""Fourth stage: opponents to respond to, as OpenSpiel policies.
+
+Fixed players of poker ("chumps"), and bots that are known by their moves alone.
+Strings name them, too: see `opponent_strings.py`.
+"""
+
+import itertools
+from collections import Counter
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pyspiel
+from open_spiel.python import policy as policy_lib
+
+from spiel_cr.compilation import loading
+from spiel_cr.solving import solve
+
+__all__ = [
+    "CHUMPS",
+    "Answer",
+    "Answers",
+    "BotPolicy",
+    "ChumpPolicy",
+    "chump",
+]
+
+# What each chump would like to do: equally likely wishes, each followed by what it does
+# instead where that is illegal.
+_WISHES: dict[str, tuple[tuple[str, ...], ...]] = {
+    "always_fold": (("fold", "call", "raise"),),
+    "always_call": (("call", "fold", "raise"),),
+    "always_raise": (("raise", "call", "fold"),),
+    "call_raise": (("call", "fold", "raise"), ("raise", "call", "fold")),
+}
+CHUMPS = tuple(_WISHES)
+
+_REMEMBERED = 200_000
+
+
+class ChumpPolicy(policy_lib.Policy):
+    """A player of poker that hardly looks; see `chump`.
+
+    Attributes:
+      kind: one of `CHUMPS`.
+      by_legal_actions: what it does depends on the legal actions alone.
+    """
+
+    def __init__(self, game: pyspiel.Game, kind: str) -> None:
+        """Use `chump`."""
+        if kind not in _WISHES:
+            raise ValueError(
+                f"kind={kind!r}: there is no such chump; choose one of "
+                f"{', '.join(CHUMPS)}"
+            )
+        super().__init__(game, list(range(game.num_players())))
+        self.kind = kind
+        first = _first_decision(game)
+        labels = set(_labels(first).values())
+        # Kuhn poker has two actions, which mean different things after a bet.
+        self._two_actions = labels == {"pass", "bet"}
+        self.by_legal_actions = not self._two_actions
+        known = {_meaning(label) for label in labels}
+        if not self._two_actions and not ("call" in known and known <= set(_ROLES)):
+            raise ValueError(
+                f"{game} is not a game of poker: the first player chooses among "
+                f"{', '.join(sorted(labels)) or 'nothing'}; chumps need actions named "
+                f"fold, call (or check) and raise (or bet), as in leduc_poker, "
+                f"universal_poker or kuhn_poker"
+            )
+        self._chosen: dict[tuple[int, ...], dict[int, float]] = {}
+
+    def action_probabilities(
+        self, state: pyspiel.State, player_id: int | None = None
+    ) -> dict[int, float]:
+        """Probabilities of all legal actions."""
+        legal = tuple(state.legal_actions())
+        if self._two_actions:
+            return self._choose(legal, _roles_after(state, legal))
+        if legal not in self._chosen:
+            self._chosen[legal] = self._choose(legal, _roles(_labels(state)))
+        return dict(self._chosen[legal])
+
+    def _choose(
+        self, legal: tuple[int, ...], roles: dict[str, int]
+    ) -> dict[int, float]:
+        wishes = _WISHES[self.kind]
+        probabilities = dict.fromkeys(legal, 0.0)
+        for wish in wishes:
+            action = next((roles[role] for role in wish if role in roles), legal[0])
+            probabilities[action] += 1 / len(wishes)
+        return probabilities
+
+
+def chump(game: str | pyspiel.Game, kind: str) -> ChumpPolicy:
+    """A fixed player of poker.
+
+    The actions are recognised by their names: fold, call (or check), raise (or bet; of
+    several sizes the smallest). In kuhn_poker, which names them pass and bet, a pass is
+    a check, or a fold after a bet; a bet is a raise, or a call after a bet.
+
+    always_fold folds wherever that is legal, also where it could check; else it calls
+    (checks). always_call calls. always_raise raises, and calls where it may not raise.
+    call_raise calls or raises with equal probability, and only calls where it may not
+    raise.
+
+    Args:
+      game: kuhn_poker, leduc_poker, python_leduc_poker, universal_poker, or another
+        whose actions have such names.
+      kind: one of `CHUMPS`.
+
+    Raises:
+      ValueError: no such kind, or the game is not poker.
+      pyspiel.SpielError: OpenSpiel does not know the game.
+    """
+    return ChumpPolicy(loading.load_game(game), kind)
+
+
+_ROLES = ("fold", "call", "raise")
+
+
+def _first_decision(game: pyspiel.Game) -> pyspiel.State:
+    state = game.new_initial_state()
+    while state.is_chance_node():
+        state.apply_action(state.chance_outcomes()[0][0])
+    return state
+
+
+def _labels(state: pyspiel.State) -> dict[int, str]:
+    """Names of the legal actions: "player=1 move=Fold" is "fold"."""
+    player = state.current_player()
+    if player < 0:
+        return {}
+    names = {a: state.action_to_string(player, a) for a in state.legal_actions()}
+    return {a: name.rpartition("move=")[2].strip().lower() for a, name in names.items()}
+
+
+def _meaning(label: str) -> str | None:
+    """fold, call, raise, or None for what chumps never do."""
+    word = label.rstrip("0123456789 ")
+    if word in ("call", "check"):
+        return "call"
+    if word in ("raise", "bet", "allin", "halfpot"):
+        return "raise"
+    return "fold" if word == "fold" else None
+
+
+def _roles(labels: dict[int, str]) -> dict[str, int]:
+    """The action of each role; of several raises the one with the least number."""
+    roles: dict[str, int] = {}
+    for action in sorted(labels):
+        roles.setdefault(str(_meaning(labels[action])), action)
+    return roles
+
+
+def _roles_after(state: pyspiel.State, legal: tuple[int, ...]) -> dict[str, int]:
+    """Roles in Kuhn poker, where a bet turns check | bet into fold | call."""
+    names = {name: action for action, name in _labels(state).items()}
+    moves = [step.action for step in state.full_history() if step.player >= 0]
+    if names["bet"] in moves:
+        return {"fold": names["pass"], "call": names["bet"]}
+    return {"call": names["pass"], "raise": names["bet"]}
+
+
+class BotPolicy(policy_lib.Policy):
+    """A bot as a policy: its probabilities, or an estimate from its moves.
+
+    Estimates are cached by information state string: the first history at which an
+    information state is met is the one at which the bot is asked. A bot that looks at
+    more than its information is therefore not described correctly.
+
+    An estimate is not the bot: what it happens to have drawn can be exploited, too, so
+    the value of a response to the estimate is no lower bound on the bot's
+    exploitability. Matches of that response against the bot itself are one.
+
+    Attributes:
+      queries: how often a bot was asked.
+    """
+
+    def __init__(
+        self,
+        game: str | pyspiel.Game,
+        make_bot: Callable[[int, int], pyspiel.Bot],
+        *,
+        queries: int = 100,
+        seed: int = 0,
+    ) -> None:
+        """Makes no bot yet.
+
+        Args:
+          game: OpenSpiel game string or game.
+          make_bot: of a seat and a seed, as `pyspiel.make_uniform_random_bot`; called
+            once a seat, when it is first needed.
+          queries: moves that are drawn at an information state, each after
+            `restart_at`, from a bot that does not provide its policy; others are asked
+            for that, once.
+          seed: the seats' bots get different seeds, made from this one.
+
+        Raises:
+          ValueError: `queries` is not a positive whole number, or a bad seed.
+        """
+        game = loading.load_game(game)
+        super().__init__(game, list(range(game.num_players())))
+        self._game = game
+        self._each = solve.check_iterations(queries, name="queries")
+        self._seed = solve.check_seed(seed)
+        self._make_bot = make_bot
+        self._bots: dict[int, pyspiel.Bot] = {}
+        self._known: dict[tuple[int, str], dict[int, float]] = {}
+        self.queries = 0
+
+    def action_probabilities(
+        self, state: pyspiel.State, player_id: int | None = None
+    ) -> dict[int, float]:
+        """Probabilities of all legal actions."""
+        player = state.current_player() if player_id is None else player_id
+        key = player, state.information_state_string(player)
+        if key not in self._known:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[key] = self._ask(state, self.bot(player))
+        return dict(self._known[key])
+
+    def bot(self, player: int) -> pyspiel.Bot:
+        """The bot of a seat, made when it is first needed."""
+        if player not in self._bots:
+            own = np.random.SeedSequence(self._seed, spawn_key=(player,))
+            # Some bots take 31 bits.
+            seed = int(own.generate_state(1)[0] >> 1)
+            self._bots[player] = self._make_bot(player, seed)
+        return self._bots[player]
+
+    def _restart_at(self, bot: pyspiel.Bot, state: pyspiel.State) -> None:
+        """In the middle of a match; a bot that cannot is told what was played."""
+        try:
+            bot.restart_at(state)
+            return
+        except pyspiel.SpielError as error:
+            if "not implemented" not in str(error):
+                raise
+        bot.restart()
+        before = self._game.new_initial_state()
+        for action in state.history():
+            bot.inform_action(before, before.current_player(), action)
+            before.apply_action(action)
+
+    def _ask(self, state: pyspiel.State, bot: pyspiel.Bot) -> dict[int, float]:
+        legal = state.legal_actions()
+        if bot.provides_policy():
+            self.queries += 1
+            self._restart_at(bot, state)
+            given = dict(bot.get_policy(state))
+            shares = np.array([given.get(action, 0.0) for action in legal])
+        else:
+            self.queries += self._each
+            counts: Counter[int] = Counter()
+            for _ in range(self._each):
+                self._restart_at(bot, state)
+                counts[int(bot.step(state))] += 1
+            shares = np.array([counts.pop(action, 0) for action in legal], float)
+            if counts:
+                raise ValueError(
+                    f"make_bot: a {type(bot).__name__} chose {min(counts)} where "
+                    f"{legal} are legal, after the actions {state.history()}"
+                )
+        if not (shares >= 0).all() or not shares.sum() > 0:
+            raise ValueError(
+                f"make_bot: a {type(bot).__name__} gave the probabilities "
+                f"{shares.tolist()} of the actions {legal}"
+            )
+        return dict(zip(legal, (shares / shares.sum()).tolist(), strict=True))
+
+
+class Answer(NamedTuple):
+    """A policy at one information state.
+
+    Attributes:
+      actions: those that it may take, of positive probability.
+      probabilities: of each; sum to 1.
+      ends: cumulative probabilities, for drawing: u in [0, 1) draws the first action
+        whose end is above u. The last one is 1.
+    """
+
+    actions: list[int]
+    probabilities: list[float]
+    ends: list[float]
+
+
+class Answers:
+    """A policy asked at states, once for each information state of its player.
+
+    Policies that depend on the legal actions alone (uniform ones and chumps) are known
+    by these, without making a string of the state.
+    """
+
+    def __init__(self, policy: policy_lib.Policy, player: int) -> None:
+        """Asks nothing yet.
+
+        Args:
+          policy: any that depends on the player's information states only.
+          player: whose policy.
+        """
+        self._policy = policy
+        self._player = player
+        self._blind = getattr(
+            policy,
+            "by_legal_actions",
+            type(policy) is policy_lib.UniformRandomPolicy,
+        )
+        self._known: dict[str | tuple[int, ...], Answer] = {}
+
+    def __call__(self, state: pyspiel.State) -> Answer:
+        """The policy where its player is to act."""
+        if self._blind:
+            key: str | tuple[int, ...] = tuple(state.legal_actions())
+        else:
+            key = state.information_state_string(self._player)
+        answer = self._known.get(key)
+        if answer is None:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            answer = self._known[key] = self._ask(state)
+        return answer
+
+    def _ask(self, state: pyspiel.State) -> Answer:
+        given = self._policy.action_probabilities(state, self._player)
+        legal = state.legal_actions()
+        shares = np.array([given.get(action, 0.0) for action in legal], float)
+        if not (shares >= 0).all() or not shares.sum() > 0:
+            raise ValueError(
+                f"opponent: its policy has the probabilities {shares.tolist()} of the "
+                f"actions {legal} at "
+                f"{state.information_state_string(self._player)!r}; they must be at "
+                f"least 0 and sum to 1"
+            )
+        shares /= shares.sum()
+        chosen = [(a, p) for a, p in zip(legal, shares.tolist(), strict=True) if p > 0]
+        probabilities = [p for _, p in chosen]
+        ends = list(itertools.accumulate(probabilities))
+        # Numbers drawn are below 1, whatever the sum was rounded to.
+        ends[-1] = 1.0
+        return Answer([a for a, _ in chosen], probabilities, ends)

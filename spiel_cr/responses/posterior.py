@@ -1,0 +1,137 @@
+"""Third stage: what a player believes, on a compiled game.
+
+The opponent's policy is fixed and known. Then the probability of a history given what
+the responder knows is chance times the opponent's reach, normalised: the responder's
+own reach is the same at all histories of its infoset and cancels (perfect recall).
+"""
+
+import numpy as np
+
+from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.policies import conversions as policy_lib
+
+__all__ = ["beliefs", "check_behaviour", "check_player", "transitions", "weights"]
+
+
+def check_player(player: int) -> None:
+    """Raises ValueError unless it is 0 or 1."""
+    if player not in (0, 1):
+        raise ValueError(f"player={player!r} must be 0 or 1")
+
+
+def check_behaviour(
+    tree: tree_lib.CompiledGame, player: int, behaviour: np.ndarray
+) -> np.ndarray:
+    """Returns one player's strategy, float64 [S], or raises ValueError."""
+    check_player(player)
+    decisions = tree.infosets[player].decisions
+    behaviour = np.asarray(behaviour, np.float64)
+    if behaviour.shape != (decisions.num_sequences,):
+        raise ValueError(
+            f"behaviour has shape {behaviour.shape}; player {player} of {tree.game} "
+            f"has {decisions.num_sequences} sequences"
+        )
+    total = np.bincount(
+        decisions.owner[1:], weights=behaviour[1:], minlength=len(decisions)
+    )
+    # Written so that NaN fails.
+    if not ((behaviour >= 0).all() and np.allclose(total, 1, atol=1e-6)):
+        raise ValueError(
+            f"behaviour of player {player} must be probabilities: at least 0, and 1 in "
+            f"sum at each infoset"
+        )
+    return behaviour
+
+
+def weights(
+    tree: tree_lib.CompiledGame, player: int, other_behaviour: np.ndarray
+) -> np.ndarray:
+    """float64 [N], chance times the opponent's reach of each history.
+
+    Args:
+      tree: the compiled game.
+      player: the responder.
+      other_behaviour: float64 [S'], the opponent's action probabilities.
+    """
+    decisions = tree.infosets[1 - player].decisions
+    reach = policy_lib.reach_from_behaviour(decisions, other_behaviour)
+    histories = tree.histories
+    product: np.ndarray = histories.chance * reach[histories.sequence[1 - player]]
+    return product
+
+
+def beliefs(
+    tree: tree_lib.CompiledGame,
+    player: int,
+    other_behaviour: np.ndarray,
+    *,
+    alike: np.ndarray | None = None,
+) -> np.ndarray:
+    """The responder's exact posterior over histories.
+
+    Args:
+      tree: the compiled game.
+      player: the responder.
+      other_behaviour: float64 [S'], the opponent's action probabilities.
+      alike: bool [I], infosets whose histories are all taken for equally likely, and
+        what follows them accordingly; of other infosets that follow none of these the
+        posterior stays exact. None: no such infosets.
+
+    Returns:
+      float64 [N], at the responder's decisions the probability of the history given its
+      infoset, 0 elsewhere. Where the opponent's policy never leads to an infoset, it is
+      taken to have played uniformly before.
+    """
+    histories = tree.histories
+    here = np.flatnonzero(histories.player == player)
+    infoset = histories.infoset[here]
+    count = len(tree.infosets[player])
+    uniform = policy_lib.uniform_behaviour(tree.infosets[1 - player].decisions)
+    result = np.zeros(len(histories))
+    sources = [weights(tree, player, b) for b in (other_behaviour, uniform)]
+    if alike is not None:
+        sources.insert(0, _weights_below(tree, player, other_behaviour, alike))
+    for source in sources:
+        weight = source[here]
+        total = np.bincount(infoset, weights=weight, minlength=count)
+        known = np.bincount(infoset, weights=result[here], minlength=count) > 0
+        new = (total[infoset] > 0) & ~known[infoset]
+        result[here[new]] = weight[new] / total[infoset[new]]
+    return result
+
+
+def _weights_below(
+    tree: tree_lib.CompiledGame,
+    player: int,
+    other_behaviour: np.ndarray,
+    alike: np.ndarray,
+) -> np.ndarray:
+    """float64 [N], 1 at histories of some infosets, times chance and the opponent's
+    probabilities below them, 0 elsewhere."""
+    histories = tree.histories
+    acts = histories.player == player
+    begins = acts & alike[np.where(acts, histories.infoset, 0)]
+    step = transitions(tree, player, other_behaviour)
+    weight = begins.astype(np.float64)
+    starts = histories.level_start
+    for begin, end in zip(starts[1:-1], starts[2:], strict=True):
+        above = weight[histories.parent[begin:end]] * step[begin:end]
+        weight[begin:end] = np.where(begins[begin:end], 1.0, above)
+    return weight
+
+
+def transitions(
+    tree: tree_lib.CompiledGame, player: int, other_behaviour: np.ndarray
+) -> np.ndarray:
+    """float64 [N], the probability of the move into each history where the opponent or
+    chance made it; 1 where the responder did, and at the root.
+
+    Args:
+      tree: the compiled game.
+      player: the responder.
+      other_behaviour: float64 [S'], the opponent's action probabilities.
+    """
+    # The responder's own moves count for 1.
+    mine = np.ones(tree.infosets[player].decisions.num_sequences)
+    both = (mine, other_behaviour) if player == 0 else (other_behaviour, mine)
+    return np.concatenate([np.ones(1), policy_lib.move_probabilities(tree, both)])

@@ -1,0 +1,394 @@
+"""Fourth stage: what a player knows of the history, on OpenSpiel states.
+
+For games that are too large to compile. A responder knows its own information states
+and actions, and the opponent's policy; this gives it a probability for every history.
+"""
+
+import bisect
+import itertools
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import pyspiel
+from open_spiel.python import policy as policy_lib
+
+from spiel_cr.responses import opponents
+from spiel_cr.solving import solve
+
+__all__ = [
+    "OBSERVATIONS",
+    "Resampler",
+    "Stage",
+    "StatePosterior",
+    "TooManyStatesError",
+    "observations",
+]
+
+# (state at the player's decision, player, generator, consumed) -> a state that the
+# player cannot tell from it, by looking at what the player knows only.
+Resampler = Callable[[pyspiel.State, int, np.random.Generator], pyspiel.State]
+
+OBSERVATIONS = ("auto", "always", "decisions")
+
+# How games refuse strings to a player who does not act, C++ and Python ones.
+_REFUSALS = (pyspiel.SpielError, NotImplementedError, AssertionError)
+
+_TERMINAL = int(pyspiel.PlayerId.TERMINAL)
+
+
+class TooManyStatesError(ValueError):
+    """The belief has more histories than were allowed."""
+
+
+class Stage(NamedTuple):
+    """What a player saw between two of its decisions.
+
+    Attributes:
+      seen: its information-state strings at the nodes after its own last action, each
+        once while it stays the same; the last one is that of its next decision.
+      action: what it did there; None where it is to act now.
+    """
+
+    seen: tuple[str, ...]
+    action: int | None
+
+
+def observations(
+    state: pyspiel.State, player: int, *, between: bool = True
+) -> list[Stage]:
+    """What a player has seen on the way to its decision at `state`.
+
+    Args:
+      state: the player is to act. Only what its information-state strings tell, and its
+        own actions, is used.
+      player: whose view.
+      between: also look at the strings where it does not act.
+
+    Raises:
+      ValueError: the player is not to act.
+      pyspiel.SpielError: the game has no strings where the player does not act.
+    """
+    if state.current_player() != player:
+        raise ValueError(
+            f"state: player {state.current_player()} is to act there; a belief is "
+            f"formed at player {player}'s own decisions"
+        )
+    replay = state.get_game().new_initial_state()
+    stages: list[Stage] = []
+    seen: list[str] = []
+    for action in [*state.history(), None]:
+        acts = replay.current_player() == player
+        if acts or between:
+            text = replay.information_state_string(player)
+            if not seen or seen[-1] != text:
+                seen.append(text)
+        if acts:
+            stages.append(Stage(tuple(seen), action))
+            seen = []
+        if action is not None:
+            replay.apply_action(action)
+    return stages
+
+
+# (moves before, who moves, place in the view) -> moves tried, and the place in the view
+# that each fitting one leads to.
+_Told: TypeAlias = dict[tuple[int, int, int], tuple[set[int], dict[int, int]]]
+
+
+class StatePosterior:
+    """The exact belief of one player, kept up to date along a match.
+
+    P(h | s) is proportional to the probability that chance and the opponent's policy
+    play as in h (Bayes; the player's own reach is the same for all histories of s and
+    cancels), over the histories h that give the player the same view as the match.
+
+    *View.* Two histories are the same to the player if its information-state strings at
+    its decisions are. That is what "decisions" compares; but in a game of cards
+    millions of deals are then followed to the next decision, most of them with cards
+    that the player never saw. "always" compares at every node on the way, where the
+    game gives strings to a player who does not act, and drops a wrong card as soon as
+    it is dealt. What is compared then is the sequence of different strings, not string
+    by string: a player who cannot count hidden moves sees nothing change during one, so
+    its view goes through the same strings however many hidden moves there were.
+
+    "always" is right wherever the player's strings at its decisions tell in which steps
+    it learned what it knows. Else its belief is finer than those strings: the histories
+    in which it learned the same, in other steps, are missing (universal_poker forgets
+    the order of its cards, which does no harm). "auto", the default, compares at
+    decisions as long as no more than about `max_histories` histories have to be looked
+    at from one decision to the next, and always from then on. Games that refuse strings
+    to a player who does not act are compared at decisions.
+
+    *Impossible observations.* Where the opponent's policy cannot have led to the view,
+    the belief is that of chance and a uniform opponent, from the beginning to the end
+    of the match.
+
+    Attributes:
+      states: the histories; not to be changed.
+      weights: float64 [len(states)], their probabilities; sum to 1.
+      surprised: the opponent's policy cannot have led here.
+    """
+
+    def __init__(
+        self,
+        game: pyspiel.Game,
+        player: int,
+        opponent: policy_lib.Policy,
+        *,
+        max_histories: int = 100_000,
+        compare: str = "auto",
+        open_moves: bool = False,
+        resampler: Resampler | None = None,
+    ) -> None:
+        """Knows nothing yet.
+
+        Args:
+          game: sequential, two players.
+          player: the responder, 0 or 1.
+          opponent: its policy; asked at its own information states only.
+          max_histories: refuse beliefs with more histories than this, also on the way.
+          compare: "auto", "always" or "decisions", see above.
+          open_moves: where strings are always compared, trust that what a move of
+            chance or of the opponent tells the player depends on nothing but the move,
+            who makes it, the number of moves before it, and the player's string before
+            it, as in games of cards; then it is looked up at one history instead of at
+            each, which is much faster where chance has many outcomes.
+          resampler: draws histories instead, for games with too many; then nothing is
+            enumerated, and it alone decides how likely a history is.
+
+        Raises:
+          ValueError: a bad player, limit, or way to compare.
+        """
+        if player not in (0, 1):
+            raise ValueError(f"player={player!r} must be 0 or 1")
+        if compare not in OBSERVATIONS:
+            raise ValueError(
+                f"compare={compare!r}; choose one of {', '.join(OBSERVATIONS)}"
+            )
+        self._limit = solve.check_iterations(max_histories, name="max_histories")
+        self._game = game
+        self._player = player
+        self._between, self._auto = compare == "always", compare == "auto"
+        self._open_moves = open_moves
+        self._resampler = resampler
+        self._answers = opponents.Answers(opponent, 1 - player)
+        self._uniform = opponents.Answers(
+            policy_lib.UniformRandomPolicy(game), 1 - player
+        )
+        self.restart()
+
+    def restart(self) -> None:
+        """A new match."""
+        self._stages: list[Stage] = []
+        self._state: pyspiel.State | None = None
+        self.surprised = False
+        self._set([self._game.new_initial_state()], [1.0])
+
+    def update(self, state: pyspiel.State) -> None:
+        """Takes in what the player has seen since; any match may be given.
+
+        Args:
+          state: the player is to act there.
+
+        Raises:
+          ValueError: the player is not to act.
+          TooManyStatesError: the belief has more than `max_histories` histories.
+        """
+        if self._resampler is not None:
+            self._state = state
+            return
+        try:
+            self._update(state)
+        except TooManyStatesError:
+            if not self._auto:
+                raise
+            self._auto = False
+            self._restart_with(between=True)
+            self.update(state)
+        except _REFUSALS:
+            if not self._between:
+                raise
+            self._restart_with(between=False)
+            self.update(state)
+
+    def _restart_with(self, *, between: bool) -> None:
+        self._between = between
+        self.restart()
+
+    def _update(self, state: pyspiel.State) -> None:
+        stages = observations(state, self._player, between=self._between)
+        known = self._stages
+        done = len(known)
+        if (
+            [stage.seen for stage in known] != [stage.seen for stage in stages[:done]]
+            # What was done at the last known decision was not known then.
+            or known[:-1] != stages[: max(done - 1, 0)]
+        ):
+            self.restart()
+            done = 0
+        if done < len(stages):
+            self._follow(stages, done)
+
+    def sample(
+        self, random: np.random.Generator, *, uniform: bool = False
+    ) -> pyspiel.State:
+        """A history, drawn; a copy, which may be changed.
+
+        Args:
+          random: consumed, one number.
+          uniform: all histories of positive probability alike.
+        """
+        if self._resampler is not None:
+            if self._state is None:
+                raise ValueError("update(state) must come before sample")
+            return self._resampler(self._state, self._player, random)
+        return self.at(random.random(), uniform=uniform).clone()
+
+    def at(self, number: float, *, uniform: bool = False) -> pyspiel.State:
+        """The history that a number in [0, 1) draws; not to be changed."""
+        if uniform:
+            return self.states[int(number * len(self.states))]
+        return self.states[bisect.bisect_right(self._ends, number)]
+
+    def _set(self, states: list[pyspiel.State], weights: Sequence[float]) -> None:
+        self.states = states
+        self.weights = np.array(weights) / np.sum(weights)
+        self._ends = list(itertools.accumulate(self.weights.tolist()))
+        # Numbers are below 1, whatever the sum was rounded to.
+        self._ends[-1] = 1.0
+
+    def _follow(self, stages: list[Stage], done: int) -> None:
+        """From the belief at stage `done - 1` to that at the last one."""
+        states, weights = [self._game.new_initial_state()], [1.0]
+        if done:
+            states, weights = self.states, self.weights.tolist()
+        # Until it is complete, the belief belongs to no match.
+        self._stages, self.states = [], []
+        answers = self._uniform if self.surprised else self._answers
+        for number in range(done, len(stages)):
+            # At the root of the game nobody has acted.
+            action = stages[number - 1].action if number else None
+            states, weights = self._advance(
+                states, weights, action, stages[number].seen, answers
+            )
+            if states:
+                total = sum(weights)
+                weights = [weight / total for weight in weights]
+            elif not self.surprised:
+                self.surprised = True
+                return self._follow(stages, 0)
+            else:
+                raise ValueError(
+                    f"state: no history of {self._game} gives player {self._player} "
+                    f"the information {stages[number].seen[-1]!r}; the state belongs "
+                    f"to another game, or the strings between decisions cannot be "
+                    f"compared: give compare='decisions'"
+                )
+        self._set(states, weights)
+        self._stages = stages
+
+    def _advance(
+        self,
+        states: list[pyspiel.State],
+        weights: list[float],
+        action: int | None,
+        seen: tuple[str, ...],
+        answers: opponents.Answers,
+    ) -> tuple[list[pyspiel.State], list[float]]:
+        """The histories at the player's next decision with the same view.
+
+        The given states are consumed: they are moved on.
+        """
+        me, last, between = self._player, len(seen) - 1, self._between
+        found: list[pyspiel.State] = []
+        found_weights: list[float] = []
+        told: _Told = {}
+        # (state, its weight, how far in `seen` it is).
+        stack: list[tuple[pyspiel.State, float, int]] = []
+        looked = 0
+        for state, weight in zip(reversed(states), reversed(weights), strict=True):
+            if action is not None:
+                state.apply_action(action)
+            at = self._place(state, seen, -1)
+            if at >= 0 or not between:
+                stack.append((state, weight, at))
+        while stack:
+            state, weight, at = stack.pop()
+            looked += 1
+            mover = state.current_player()
+            if mover == me:
+                if at == last if between else _tells(state, me, seen[-1]):
+                    found.append(state)
+                    found_weights.append(weight)
+                continue
+            if mover == _TERMINAL:
+                continue
+            size = looked if self._auto else len(stack) + len(found)
+            if size > self._limit:
+                raise TooManyStatesError(
+                    f"player {me} of {self._game} cannot tell apart more than "
+                    f"max_histories={self._limit} histories; raise max_histories, or "
+                    f"give a resampler that draws them"
+                )
+            if mover >= 0:
+                actions, probabilities, _ = answers(state)
+                odds = dict(zip(actions, probabilities, strict=True))
+            else:
+                odds = {move: p for move, p in state.chance_outcomes() if p > 0}
+            if between and self._open_moves:
+                self._open(state, weight, odds, seen, at, told, stack)
+                continue
+            for move, probability in odds.items():
+                child = state.child(move)
+                place = self._place(child, seen, at)
+                if place >= 0 or not between:
+                    stack.append((child, weight * probability, place))
+        return found, found_weights
+
+    def _open(
+        self,
+        state: pyspiel.State,
+        weight: float,
+        odds: dict[int, float],
+        seen: tuple[str, ...],
+        at: int,
+        told: _Told,
+        stack: list[tuple[pyspiel.State, float, int]],
+    ) -> None:
+        """Adds to the stack the children that moves lead to which fit the view."""
+        key = state.move_number(), state.current_player(), at
+        tried, fitting = told.setdefault(key, (set(), {}))
+        for move in odds:
+            if move not in tried:
+                child = state.child(move)
+                # Whether a move ends the game may depend on what is hidden.
+                if child.current_player() != _TERMINAL:
+                    tried.add(move)
+                    place = self._place(child, seen, at)
+                    if place >= 0:
+                        fitting[move] = place
+        moves = [move for move in fitting if move in odds]
+        for move in moves[:-1]:
+            stack.append((state.child(move), weight * odds[move], fitting[move]))
+        for move in moves[-1:]:
+            state.apply_action(move)
+            stack.append((state, weight * odds[move], fitting[move]))
+
+    def _place(self, state: pyspiel.State, seen: tuple[str, ...], at: int) -> int:
+        """How far in `seen` a view is that was at `at`; -1: it differs, or is unknown.
+
+        The state is one move further.
+        """
+        if not self._between or state.current_player() == _TERMINAL:
+            return -1
+        text = state.information_state_string(self._player)
+        if at >= 0 and seen[at] == text:
+            return at
+        if at + 1 < len(seen) and seen[at + 1] == text:
+            return at + 1
+        return -1
+
+
+def _tells(state: pyspiel.State, player: int, text: str) -> bool:
+    return bool(state.information_state_string(player) == text)

@@ -1,0 +1,66 @@
+"""A class with the interface of OpenSpiel's CFR solvers: change one import.
+
+`open_spiel.python.algorithms.cfr.CFRPlusSolver(game)` becomes
+`spiel_cr.CFRSolver(game, "cfr+")`.
+"""
+
+import numpy as np
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+
+from spiel_cr.cfr import cfr
+from spiel_cr.cfr import config as algorithm_lib
+from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.solving import solve
+
+__all__ = ["CFRSolver"]
+
+
+class CFRSolver:
+    """A CFR solver that a script drives iteration by iteration.
+
+    Attributes:
+      game: the (sequential) OpenSpiel game.
+    """
+
+    def __init__(
+        self,
+        game: str | pyspiel.Game | tree_lib.CompiledGame,
+        algorithm: str | algorithm_lib.CFRConfig = "cfr+",
+        *,
+        dtype: np.typing.DTypeLike = np.float64,
+    ) -> None:
+        """Compiles the game and the solver's program.
+
+        Args:
+          game: OpenSpiel game string, game, or compiled game.
+          algorithm: preset and parameters, see `algorithm.parse_algorithm`.
+          dtype: float64 or float32.
+
+        Raises:
+          pyspiel.SpielError, ValueError: as `solve`.
+        """
+        config = algorithm_lib.parse_algorithm(algorithm)
+        self._tree = solve.as_compiled(game)
+        self._solver = cfr.make_solver(self._tree.form, config=config, dtype=dtype)
+        self.game = self._tree.game
+
+    @property
+    def iterations(self) -> int:
+        """Iterations done so far."""
+        return self._solver.iterations
+
+    def evaluate_and_update_policy(self, iterations: int = 1) -> None:
+        """Does one iteration, or several in one call, which is much faster each."""
+        self._solver.run(solve.check_iterations(iterations))
+
+    def average_policy(self) -> openspiel_policy.TabularPolicy:
+        """The average strategy so far; uniform before the first iteration."""
+        behaviours = [self._solver.average_behaviour(p) for p in range(2)]
+        return policy_lib.tabular_policy(self._tree, behaviours)
+
+    def current_policy(self) -> openspiel_policy.TabularPolicy:
+        """The last iterate."""
+        behaviours = [self._solver.current_behaviour(p) for p in range(2)]
+        return policy_lib.tabular_policy(self._tree, behaviours)

@@ -1,0 +1,324 @@
+"""Solving a whole game: `solve`, by the CFR family or exactly by linear programming."""
+
+import numbers
+import time
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import pyspiel
+from tqdm import tqdm
+
+from spiel_cr.cfr import abstraction as buckets_lib
+from spiel_cr.cfr import cfr
+from spiel_cr.cfr import config as algorithm_lib
+from spiel_cr.cfr import solver as driver
+from spiel_cr.common import memory, storage
+from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.compilation import loading
+from spiel_cr.mccfr import mccfr
+from spiel_cr.policies import best_response
+from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.policies.result import CurvePoint, SolveResult
+from spiel_cr.solving import checkpoint, lp
+
+__all__ = ["as_compiled", "check_iterations", "check_seed", "solve"]
+
+Game: TypeAlias = str | pyspiel.Game | tree_lib.CompiledGame
+
+_NO_LIMIT = 2**31 - 1
+
+# With `until` and no `eval_every`, NashConv is computed each time that the iterations
+# have grown by this factor.
+_EVALUATION_GROWTH = 1.2
+
+
+def as_compiled(
+    game: Game,
+    *,
+    observed: bool = False,
+    memory_limit: int | str | None = None,
+    cache: storage.Path | None = None,
+) -> tree_lib.CompiledGame:
+    """Compiles unless that is done already; refuses games over the memory limit."""
+    if isinstance(game, tree_lib.CompiledGame):
+        return game
+    game = loading.load_game(game)
+    if memory_limit is None:
+        return tree_lib.compile_game(game, observed=observed, cache=cache)
+    fits = memory.check_limit(game, memory.parse_size(memory_limit))
+    try:
+        return tree_lib.compile_game(
+            game, observed=observed, max_histories=fits, cache=cache
+        )
+    except tree_lib.TooManyHistoriesError as error:
+        raise ValueError(
+            f"{game} has more than {fits:,} histories, which is what "
+            f"memory_limit={memory_limit} has room for; raise the limit or choose "
+            f"smaller game parameters"
+        ) from error
+
+
+def check_iterations(iterations: int, *, name: str = "iterations") -> int:
+    """Returns a whole number from 1 to 2^31 - 1, or raises ValueError."""
+    whole = isinstance(iterations, numbers.Integral)
+    if not whole or isinstance(iterations, bool) or not 1 <= iterations < 2**31:
+        raise ValueError(
+            f"{name}={iterations!r} must be a whole number from 1 to 2^31 - 1"
+        )
+    return int(iterations)
+
+
+def check_seed(seed: int) -> int:
+    """Returns a whole number from 0 to 2^32 - 1, or raises ValueError."""
+    whole = isinstance(seed, numbers.Integral) and not isinstance(seed, bool)
+    if not whole or not 0 <= seed < 2**32:
+        raise ValueError(f"seed={seed!r} must be a whole number from 0 to 2^32 - 1")
+    return int(seed)
+
+
+class _Goal(NamedTuple):
+    """When to stop and when to look; see `solve`."""
+
+    iterations: int
+    seconds: float | None
+    until: float | None
+    eval_every: int | None
+
+    def check(self) -> None:
+        """Raises ValueError where a value makes no sense."""
+        for name in ("seconds", "until", "eval_every"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"{name}={value!r} must be positive")
+        if self.eval_every is not None:
+            check_iterations(self.eval_every, name="eval_every")
+
+    def next_look(self, done: int) -> int:
+        """The number of iterations at which to evaluate next."""
+        # Looks depend on the count alone, so a resumed run stops where any other does.
+        look = self.iterations
+        if self.eval_every is not None:
+            look = (done // self.eval_every + 1) * self.eval_every
+        elif self.until is not None:
+            look = 10
+            while look <= done:
+                look = max(look + 10, int(look * _EVALUATION_GROWTH))
+        return min(self.iterations, look)
+
+    def reached(self, nash_conv: float) -> bool:
+        return self.until is not None and nash_conv <= self.until
+
+
+def solve(
+    game: Game,
+    algorithm: str | algorithm_lib.CFRConfig | algorithm_lib.MCCFRConfig = "cfr+",
+    iterations: int | None = None,
+    *,
+    seconds: float | None = None,
+    until: float | None = None,
+    eval_every: int | None = None,
+    seed: int = 0,
+    dtype: np.typing.DTypeLike | None = None,
+    buckets: buckets_lib.Buckets | None = None,
+    imperfect_recall: bool = False,
+    memory_limit: int | str | None = None,
+    cache: storage.Path | None = None,
+    checkpoint_path: storage.Path | None = None,
+    checkpoint_every: float = 60.0,
+    progress: bool = False,
+) -> SolveResult:
+    """Solves a game with a member of the CFR family, sampled or not, or exactly.
+
+    The run is deterministic: the same arguments (without `seconds`) give the same bits
+    on the same machine, interrupted and resumed or not.
+
+    Args:
+      game: OpenSpiel game string, game, or compiled game.
+      algorithm: preset and parameters, such as "cfr+", "dcfr(alpha=1.5)" or
+        "vr-mccfr(batch=1024)", see `algorithm.parse_any`; or "lp": the exact
+        equilibrium by linear programming, always in float64 and whatever `iterations`
+        says.
+      iterations: how many at most; in one iteration both players are updated once, a
+        sampled algorithm draws a batch of trajectories for each. By default 1000, or
+        no limit where `seconds` or `until` says when to stop.
+      seconds: stop after this time of iterating (what a checkpoint took included).
+      until: stop when NashConv of the average strategy, in the game's units, is at
+        most this.
+      eval_every: compute NashConv every so many iterations, for `result.curve`.
+      seed: of what is sampled; full-width algorithms sample nothing.
+      dtype: arithmetic, float64 or float32. float32 takes half the memory and stalls
+        earlier. By default float32 for sampled algorithms, whose noise is larger than
+        its rounding, and float64 for all others.
+      buckets: for each player which infosets are to share one row of regrets and play
+        alike: None, numbers [I] by logical infoset, or a mapping from
+        information-state strings to anything hashable (strings that are left out stay
+        alone). Not for "lp". The result is a strategy of the whole game,
+        where its NashConv is taken, too.
+      imperfect_recall: let players forget what the game's `bucket_key` leaves out;
+        instead of `buckets`.
+      memory_limit: bytes, or a size like "3GB"; refuse larger games. The batch of a
+        sampled algorithm is not counted.
+      cache: a folder in which compiled games are kept for the next time.
+      checkpoint_path: a file to continue from where it exists, and to write to.
+      checkpoint_every: seconds between writes; the last state is written too, also
+        when the run is interrupted from the keyboard.
+      progress: show a progress bar on stderr.
+
+    Returns:
+      The average and the last strategies.
+
+    Raises:
+      pyspiel.SpielError: OpenSpiel does not know the game.
+      ValueError: the game is not two-player zero-sum with perfect recall or too large,
+        a bad argument, buckets of infosets with different legal actions, or a
+        checkpoint of another run.
+    """
+    seed = check_seed(seed)
+    if iterations is None:
+        iterations = 1000 if seconds is None and until is None else _NO_LIMIT
+    goal = _Goal(check_iterations(iterations), seconds, until, eval_every)
+    goal.check()
+    exact = algorithm == "lp"
+    if exact:
+        _refuse_with_lp(seconds, until, eval_every, checkpoint_path)
+    else:
+        config = algorithm_lib.parse_any(algorithm)
+        algorithm_lib.check_dtype(np.float64 if dtype is None else dtype)
+    if exact and (imperfect_recall or buckets is not None):
+        raise ValueError(
+            "algorithm='lp' has no regrets that infosets could share; choose another "
+            "one such as 'cfr+', or leave out buckets and imperfect_recall"
+        )
+    started = time.perf_counter()
+    tree = as_compiled(game, memory_limit=memory_limit, cache=cache)
+    build_seconds = time.perf_counter() - started
+    if exact:
+        return _solve_exactly(tree, build_seconds)
+    labels = buckets_lib.labels_of(tree, buckets, imperfect_recall=imperfect_recall)
+    batch = 0
+    if isinstance(config, algorithm_lib.MCCFRConfig):
+        batch = config.batch
+        solver = mccfr.make_solver(
+            tree,
+            config=config,
+            dtype=dtype or np.float32,
+            seed=seed,
+            buckets=labels,
+        )
+    else:
+        solver = cfr.make_solver(
+            tree.form, config=config, dtype=dtype or np.float64, buckets=labels
+        )
+    keeper = None
+    if checkpoint_path is not None:
+        keeper = checkpoint.Keeper(
+            checkpoint_path,
+            tree,
+            solver,
+            checkpoint_every,
+            seed=seed if batch else None,
+            buckets=labels,
+        )
+        keeper.resume()
+        if solver.iterations > goal.iterations:
+            raise ValueError(
+                f"the checkpoint {checkpoint_path} has {solver.iterations} iterations "
+                f"already, more than iterations={goal.iterations}; ask for at least as "
+                f"many, or give another path"
+            )
+    with tqdm(
+        total=None if goal.iterations == _NO_LIMIT else goal.iterations,
+        initial=solver.iterations,
+        desc=config.name,
+        disable=not progress,
+    ) as bar:
+        curve = _run(solver, goal, keeper, bar)
+    return SolveResult(
+        tree=tree,
+        algorithm=config.name,
+        iterations=solver.iterations,
+        average=(solver.average_behaviour(0), solver.average_behaviour(1)),
+        current=(solver.current_behaviour(0), solver.current_behaviour(1)),
+        seconds=solver.seconds,
+        compile_seconds=solver.compile_seconds,
+        build_seconds=build_seconds,
+        trajectories=2 * batch * solver.iterations,
+        curve=curve,
+    )
+
+
+def _run(
+    solver: driver.Solver, goal: _Goal, keeper: checkpoint.Keeper | None, bar: tqdm
+) -> tuple[CurvePoint, ...]:
+    """Iterates to the goal; checkpoints on the way and at the end, however it comes."""
+    curve = [] if keeper is None else keeper.curve
+
+    def after_chunk(count: int) -> bool:
+        bar.update(count)
+        if keeper is not None:
+            keeper.tick()
+        return goal.seconds is not None and solver.seconds >= goal.seconds
+
+    def look() -> bool:
+        if goal.until is None and goal.eval_every is None:
+            return False
+        if not curve or curve[-1].iterations < solver.iterations:
+            nash_conv = best_response.nash_conv(solver.form, _averages(solver))
+            curve.append(CurvePoint(solver.iterations, solver.seconds, nash_conv))
+        nash_conv = curve[-1].nash_conv
+        bar.set_postfix(nash_conv=f"{nash_conv:.2e}")
+        return goal.reached(nash_conv)
+
+    try:
+        stopped = goal.seconds is not None and solver.seconds >= goal.seconds
+        # A resumed run may stand where an uninterrupted one looked, and stopped.
+        done = solver.iterations
+        if done and goal.next_look(done - 1) == done:
+            stopped = look() or stopped
+        while solver.iterations < goal.iterations and not stopped:
+            target = goal.next_look(solver.iterations)
+            stopped = solver.run(target - solver.iterations, after_chunk=after_chunk)
+            stopped = look() or stopped
+    finally:
+        if keeper is not None:
+            keeper.write()
+    return tuple(curve)
+
+
+def _averages(solver: driver.Solver) -> tuple[np.ndarray, np.ndarray]:
+    """Both players' average strategies in sequence form, float64 [S]."""
+    if solver.dtype == np.float64:
+        return solver.average(0), solver.average(1)
+    # Sums of float32 are no sequence form to the last digit, and NashConv would be off
+    # by as much; probabilities are, once they are normalised.
+    behaviour = solver.average_behaviour(0), solver.average_behaviour(1)
+    return best_response.reach_of(solver.form, behaviour)
+
+
+def _refuse_with_lp(*given: object) -> None:
+    """A linear program is not iterated: nothing to stop, look at or continue."""
+    if any(value is not None for value in given):
+        raise ValueError(
+            "algorithm='lp' is exact and does not iterate: leave out seconds, until, "
+            "eval_every and checkpoints"
+        )
+
+
+def _solve_exactly(tree: tree_lib.CompiledGame, build_seconds: float) -> SolveResult:
+    started = time.perf_counter()
+    behaviours, iterations = [], 0
+    for player in range(2):
+        reach, _, simplex = lp.realisation_plan(tree.form, player)
+        decisions = tree.infosets[player].decisions
+        behaviours.append(policy_lib.behaviour_from_reach(decisions, reach))
+        iterations += simplex
+    return SolveResult(
+        tree=tree,
+        algorithm="lp",
+        iterations=iterations,
+        average=(behaviours[0], behaviours[1]),
+        current=None,
+        seconds=time.perf_counter() - started,
+        compile_seconds=0.0,
+        build_seconds=build_seconds,
+    )

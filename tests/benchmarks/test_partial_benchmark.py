@@ -1,0 +1,105 @@
+"""The benchmark of players in growing games measures what it says; on Kuhn poker."""
+
+import json
+
+import numpy as np
+import pyspiel
+import pytest
+
+import spiel_cr
+from benchmarks import growing, growing_opponents
+from spiel_cr.partial.resolver import GrowingStatistics
+from spiel_cr.resolving import clock
+
+
+def here(measure, *arguments):
+    return measure(*arguments)
+
+
+@pytest.mark.slow
+def test_smoke(tmp_path, capsys):
+    lines, page = tmp_path / "out.jsonl", tmp_path / "page.md"
+    page.write_text(f"before\n{growing.MARKS.begin}\nold\n{growing.MARKS.end}\nafter\n")
+    command = ["--games", "kuhn_poker", "--matches", "4", "--move-ms", "100"]
+    command += ["--players", "resolving", "oos", "--iterations", "2"]
+    command += ["--max-histories", "58", "--out", str(lines), "--markdown", str(page)]
+    assert growing.main(command, run=here) == 0
+    rows = [json.loads(line) for line in lines.read_text().splitlines()]
+    assert [row["opponent"] for row in rows] == 2 * list(growing.OPPONENTS)
+    assert [row["player"] for row in rows] == 2 * ["resolving"] + 2 * ["oos"]
+    assert [row["iterations"] for row in rows] == [None, None, 2, 2]
+    assert rows[0]["late_moves"] is not None and rows[2]["late_moves"] is None
+    for row in rows:
+        assert row["matches"] == 4 and row["illegal_moves"] == 0
+        assert -2 <= row["mean"] <= 2 and row["interval"] >= 0
+        assert row["moves"] >= 4 and row["most_histories"] <= 58
+        assert row["peak_bytes"] >= row["start_bytes"] > 0
+    assert rows[0]["simulations"] > 0 and rows[1]["simulations"] is None
+    text = page.read_text()
+    assert text.startswith(f"before\n{growing.MARKS.begin}\n") and "old" not in text
+    assert text.endswith(f"{growing.MARKS.end}\nafter\n")
+    assert growing.markdown(rows) == capsys.readouterr().out[:-1]
+
+
+def test_worlds_are_what_the_player_may_think_possible():
+    """Its own information is that of the state; hidden cards are drawn alike."""
+    game = spiel_cr.load_game("kuhn_poker")
+    state = game.new_initial_state()
+    for action in (1, 0, 0):
+        state.apply_action(action)
+    assert state.current_player() == 1
+    worlds = growing_opponents.Worlds(game, 0)
+    drawn = [worlds(state, 1) for _ in range(400)]
+    view = state.information_state_string(1)
+    assert {world.information_state_string(1) for world in drawn} == {view}
+    cards = [world.history()[0] for world in drawn]
+    assert set(cards) == {1, 2}
+    # Five standard errors of 400 draws of one in two.
+    assert abs(cards.count(1) - 200) < 5 * np.sqrt(100)
+    # The other player's first view reads the same in some games.
+    first = game.new_initial_state()
+    for action in (1, 0):
+        first.apply_action(action)
+    assert worlds(first, 0).history()[0] == 1
+
+
+class Failing(pyspiel.Bot):
+    """Gives a policy that may be played, or not, or none."""
+
+    def __init__(self, policy=None):
+        pyspiel.Bot.__init__(self)
+        self._policy = policy
+        self.statistics, self.counts = clock.Statistics(), GrowingStatistics()
+
+    def provides_policy(self):
+        return True
+
+    def restart(self):
+        pass
+
+    def inform_action(self, state, player, action):
+        pass
+
+    def get_policy(self, state):
+        if self._policy is None:
+            raise ValueError("a fault of its own")
+        return self._policy
+
+
+def measure(monkeypatch, mine, other):
+    monkeypatch.setattr(growing, "_player", lambda *_: mine)
+    monkeypatch.setattr(growing_opponents, "make", lambda *_: ((other, other), None))
+    return growing.measure("K", "kuhn_poker", "resolving", "uniform", 9, 9.0, 8, 0, 1)
+
+
+def test_only_illegal_moves_of_the_player_count_as_that(monkeypatch):
+    legal, cheat = [(1, 1.0)], [(7, 1.0)]
+    assert measure(monkeypatch, Failing(legal), Failing(legal))["illegal_moves"] == 0
+    for mine, other, words in (
+        (Failing(), Failing(legal), "a fault"),
+        (Failing(legal), Failing(), "a fault"),
+        (Failing(legal), Failing(cheat), "illegal action 7"),
+        (Failing(cheat), Failing(legal), "8 of 8 matches"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            measure(monkeypatch, mine, other)

@@ -1,0 +1,44 @@
+"""Numbers of equal rows: equal exactly where the rows are, in every integer type."""
+
+import numpy as np
+import pytest
+
+from spiel_cr.common import arrays
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        np.array([5, 3, 5, -7, 3]),
+        np.array([-128, 127, -128], np.int8),
+        np.tile(np.arange(-100, 101, dtype=np.int8), 2),
+        np.array([2**63 - 1, -(2**63), 0, 2**63 - 1]),
+        np.array([2**64 - 1, 0, 2**64 - 1, 1], np.uint64),
+        np.array([[1, 2], [2, 1], [1, 2], [2, 2]]),
+        np.array([[2**62, -(2**62)], [-(2**62), 2**62], [2**62, -(2**62)]] * 2),
+        np.array([[2**64 - 1, 1], [0, 2**64 - 1], [2**64 - 1, 1]], np.uint64),
+        np.arange(60, dtype=np.uint8).reshape(4, 15) // 31,
+        np.random.default_rng(0).integers(-2, 2, (300, 5)).astype(np.int16),
+        np.random.default_rng(1).integers(0, 10**12, (300, 3)) % (10**11 + 3) // 10**10,
+        np.random.default_rng(2).integers(0, 3, (500, 9)) * (2**60),
+    ],
+    ids=lambda rows: f"{rows.dtype}{rows.shape}",
+)
+def test_ranks_are_those_of_rows(rows):
+    numbers = arrays.ranks([rows[:1], rows[1:]])
+    assert numbers.dtype == np.int32
+    tuples = [tuple(np.ravel(row).tolist()) for row in rows]
+    assert len(set(zip(tuples, numbers.tolist(), strict=True))) == len(set(tuples))
+    assert sorted(set(numbers.tolist())) == list(range(len(set(tuples))))
+
+
+@pytest.mark.parametrize("high", [1, 2**10, 2**31 - 1])
+def test_order_of_pairs(high):
+    """Small numbers are sorted packed with their index, large ones are not."""
+    rng = np.random.default_rng(high)
+    first, second = rng.integers(0, high, (2, 3000), dtype=np.int32)
+    second[:1000] = second[-1000:] = first[:1000] = first[-1000:]
+    order = arrays.order_pairs(first, second)
+    assert order.tolist() == np.lexsort((second, first)).tolist()
+    assert arrays.order_pairs(first[:0], second[:0]).tolist() == []
+    assert arrays.order_pairs(first[:1], second[:1]).tolist() == [0]

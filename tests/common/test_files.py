@@ -1,0 +1,203 @@
+"""Policies in files: there and back, and everything that is refused."""
+
+import dataclasses
+import hashlib
+import io
+import zipfile
+
+import numpy as np
+import pytest
+
+import spiel_cr
+from spiel_cr.common import storage
+from tests.support import games
+
+
+@pytest.fixture(scope="module")
+def kuhn():
+    return spiel_cr.solve(games.compiled("kuhn"), "cfr+", 50)
+
+
+@pytest.mark.parametrize("name", ["kuhn", "leduc7", "matrix_rps"])
+@pytest.mark.parametrize("given", ["nothing", "string", "compiled"])
+def test_there_and_back(tmp_path, name, given):
+    compiled = games.compiled(name, observed=False)
+    result = spiel_cr.solve(compiled, "cfr+", 20)
+    # The folder is made.
+    path = tmp_path / "folder" / "policy.npz"
+    result.save(path)
+    game = {"nothing": None, "string": games.BY_NAME[name].string, "compiled": compiled}
+    back, table = spiel_cr.load_policy(path, game[given]), result.average_policy()
+    assert back.state_lookup == table.state_lookup
+    np.testing.assert_array_equal(
+        back.action_probability_array, table.action_probability_array
+    )
+
+
+def test_metadata(kuhn, tmp_path):
+    kuhn.save(tmp_path / "policy")
+    arrays, metadata = storage.load(tmp_path / "policy")
+    assert set(arrays) == {"player0", "player1"}
+    assert metadata["kind"] == "policy"
+    assert metadata["game"] == str(kuhn.tree.game)
+    assert metadata["algorithm"] == "cfr+"
+    assert metadata["iterations"] == 50
+    assert metadata["nash_conv"] == kuhn.nash_conv()
+    assert {"spiel_cr", "open_spiel", "jax", "numpy"} <= set(metadata["versions"])
+
+
+@pytest.mark.parametrize("other", ["leduc_poker", "leduc_poker(players=2)", "compiled"])
+def test_other_game_refused(kuhn, tmp_path, other):
+    kuhn.save(tmp_path / "policy")
+    game = games.compiled("leduc7") if other == "compiled" else other
+    with pytest.raises(ValueError, match="policy for kuhn_poker"):
+        spiel_cr.load_policy(tmp_path / "policy", game)
+
+
+@pytest.mark.parametrize("at_once", [1, 5, 1 << 14])
+def test_fingerprint_is_of_all_strings_at_once(at_once, monkeypatch):
+    compiled = games.compiled("leduc7")
+    digest = hashlib.sha256()
+    for decisions in compiled.form.decisions:
+        digest.update(decisions.parent.tobytes() + decisions.num_actions.tobytes())
+    for array in compiled.form.payoffs:
+        digest.update(array.tobytes())
+    for infosets in compiled.infosets:
+        digest.update("\0".join(infosets.keys).encode())
+    monkeypatch.setattr(storage, "_STRINGS_AT_ONCE", at_once)
+    assert storage.fingerprint(compiled) == digest.hexdigest()
+
+
+@pytest.mark.parametrize("most", [0, 1 << 20])
+def test_fingerprint_keeps_no_strings(most, monkeypatch):
+    """Of many infosets few strings are made, and they still tell games apart."""
+    monkeypatch.setattr(storage, "_MOST_STRINGS", most)
+    monkeypatch.setattr(storage, "_SOME_STRINGS", 7)
+    game = "python_leduc_poker"
+    compiled = spiel_cr.compile_game(game)
+    before = compiled.nbytes
+    found = storage.fingerprint(compiled)
+    assert compiled.nbytes == before
+    # Walked: strings that are there already.
+    walked = spiel_cr.compile_game(game, vectorised=False)
+    assert storage.fingerprint(walked) == found
+    renamed = dataclasses.replace(
+        walked.infosets[1], keys=[f"{key}!" for key in walked.infosets[1].keys]
+    )
+    other = dataclasses.replace(walked, infosets=(walked.infosets[0], renamed))
+    assert storage.fingerprint(other) != found
+
+
+def test_no_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        spiel_cr.load_policy(tmp_path / "nothing")
+
+
+def test_folder_refused(tmp_path):
+    with pytest.raises(OSError):
+        spiel_cr.load_policy(tmp_path)
+
+
+def npz(**arrays):
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+def npy(array):
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def other_archive():
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("metadata", "{}")
+    return file.getvalue()
+
+
+def text(json):
+    return np.frombuffer(json, np.uint8)
+
+
+GARBAGE = {
+    "empty": b"",
+    "text": b"no policy at all\n" * 100,
+    "zip magic": b"PK\x03\x04" + bytes(100),
+    "other zip": other_archive(),
+    "npy": npy(np.arange(3)),
+    "no metadata": npz(player0=np.ones(3)),
+    "no json": npz(metadata=text(b"{")),
+    "no utf-8": npz(metadata=text(b"\xff\xfe")),
+    "json list": npz(metadata=text(b"[]")),
+    "other kind": npz(metadata=text(b"{}")),
+    "only a kind": npz(metadata=text(b'{"kind": "policy"}')),
+    "objects": npz(player0=np.array([{}], object), metadata=text(b"{}")),
+}
+
+
+@pytest.mark.parametrize("content", GARBAGE.values(), ids=GARBAGE)
+def test_garbage_refused(tmp_path, content):
+    path = tmp_path / "policy"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="policy"):
+        spiel_cr.load_policy(path)
+
+
+def test_every_truncation_refused(kuhn, tmp_path):
+    path = tmp_path / "policy"
+    kuhn.save(path)
+    content = path.read_bytes()
+    for length in range(0, len(content), 97):
+        path.write_bytes(content[:length])
+        with pytest.raises(ValueError, match="damaged"):
+            spiel_cr.load_policy(path)
+
+
+def test_flipped_byte_refused(kuhn, tmp_path):
+    path = tmp_path / "policy"
+    kuhn.save(path)
+    content = bytearray(path.read_bytes())
+    at = content.find(kuhn.average[0].tobytes())
+    assert at > 0
+    content[at + 20] ^= 0xFF
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="damaged"):
+        spiel_cr.load_policy(path)
+
+
+def test_pickled_objects_are_neither_read_nor_written(tmp_path):
+    class Bomb:
+        def __reduce__(self):
+            return (exec, ("raise SystemExit('unpickled')",))
+
+    bomb = np.array([Bomb()], object)
+    path = tmp_path / "bomb"
+    path.write_bytes(npz(player0=bomb, metadata=text(b'{"kind": "policy"}')))
+    with pytest.raises(ValueError, match="allow_pickle"):
+        spiel_cr.load_policy(path)
+    with pytest.raises(ValueError):
+        storage.save(tmp_path / "new", {"player0": bomb}, {})
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()])
+@pytest.mark.parametrize("fails", ["savez", "replace"])
+def test_failing_write_leaves_the_old_file(kuhn, tmp_path, monkeypatch, error, fails):
+    path = tmp_path / "policy"
+    kuhn.save(path)
+    content = path.read_bytes()
+
+    def fail(file, *args, **kwargs):
+        if fails == "savez":
+            file.write(b"half")
+        raise error
+
+    monkeypatch.setattr(
+        *((np, fails) if fails == "savez" else (storage.os, fails)), fail
+    )
+    with pytest.raises(type(error)):
+        kuhn.save(path)
+    assert list(tmp_path.iterdir()) == [path]
+    assert path.read_bytes() == content

@@ -1,0 +1,264 @@
+"""Approximate NashConv: both seats together, matches, and the command line."""
+
+import json
+import math
+import sys
+
+import numpy as np
+import pyspiel
+import pytest
+from spiel_cr.eval.cli import main
+from spiel_cr.eval.players import approximate_nash_conv
+
+import game_defs  # noqa: F401  registers the project's games
+import spiel_cr
+from spiel_cr.players import opponent_strings
+from spiel_cr.policies import conversions as policy
+from spiel_cr.responses import opponents
+from spiel_cr.responses.ismcts_config import SearchConfig
+
+
+def _run(monkeypatch, capsys, *arguments):
+    """The JSON of a command."""
+    monkeypatch.setattr(sys, "argv", ["spiel-cr", *arguments, "--json"])
+    options = main._parse(sys.argv)
+    main._run(options)
+    return json.loads(capsys.readouterr().out.splitlines()[-1])
+
+
+@pytest.mark.parametrize("policy", ["uniform", "cfr+(iterations=3)"])
+def test_exact_responses_have_share_one(policy):
+    tree = spiel_cr.compile_game("kuhn_poker")
+    behaviour = approximate_nash_conv.opponent_behaviour(tree, policy)
+    seats = [
+        approximate_nash_conv.on_tree(
+            tree, p, behaviour, "exact", SearchConfig(), matches=4000
+        )
+        for p in (0, 1)
+    ]
+    report = approximate_nash_conv.summary(seats)
+    assert report["share"] == pytest.approx(1)
+    # OpenSpiel's NashConv of uniform play.
+    if policy == "uniform":
+        assert report["value"] == pytest.approx(0.916667, abs=1e-6)
+    for seat in seats:
+        # Five standard errors: a false alarm in two million.
+        assert abs(seat.matches_value - seat.value) < 5 * seat.half_width / 1.96
+        assert 0 < seat.half_width < 0.1
+    both = math.hypot(*(seat.half_width for seat in seats))
+    assert report["half_width"] == pytest.approx(both)
+
+
+def test_share_is_of_the_gain():
+    tree = spiel_cr.compile_game("leduc_poker")
+    behaviour = approximate_nash_conv.opponent_behaviour(tree, "cfr+(iterations=10)")
+    seats = [
+        approximate_nash_conv.on_tree(
+            tree, p, behaviour, "lbr", SearchConfig(), leaf="call"
+        )
+        for p in (0, 1)
+    ]
+    report = approximate_nash_conv.summary(seats)
+    # The gains of both seats add up to NashConv; published: 1.22088.
+    assert report["exact_value"] == pytest.approx(1.22088, abs=1e-5)
+    assert sum(seat.on_policy for seat in seats) == pytest.approx(0, abs=1e-9)
+    assert report["share"] == pytest.approx(report["value"] / report["exact_value"])
+    assert 0 < report["share"] < 1
+    one = approximate_nash_conv.summary(seats[:1])
+    gain = seats[0].value - seats[0].on_policy
+    assert one["share"] == pytest.approx(
+        gain / (seats[0].exact_value - seats[0].on_policy)
+    )
+
+
+def test_on_states_agrees_with_the_tree():
+    game = spiel_cr.load_game("kuhn_poker")
+    tree = spiel_cr.compile_game(game)
+    behaviour = approximate_nash_conv.opponent_behaviour(tree, "uniform")
+    opponent = opponent_strings.load_opponent("uniform", game)
+    exact = approximate_nash_conv.on_tree(tree, 0, behaviour, "exact", SearchConfig())
+    seat = approximate_nash_conv.on_states(
+        game, 0, opponent, "ismcts", SearchConfig(300), matches=400, seed=1
+    )
+    assert abs(seat.value - exact.value) < 5 * seat.half_width / 1.96
+    assert seat.exact_value is None
+    assert seat.simulations >= 300
+    assert approximate_nash_conv.summary([seat])["share"] is None
+
+
+def test_bad_arguments_are_named():
+    tree = spiel_cr.compile_game("kuhn_poker")
+    behaviour = approximate_nash_conv.opponent_behaviour(tree, "uniform")
+    with pytest.raises(ValueError, match="method='best'"):
+        approximate_nash_conv.on_tree(tree, 0, behaviour, "best", SearchConfig())
+    with pytest.raises(ValueError, match="matches=1"):
+        approximate_nash_conv.on_tree(
+            tree, 0, behaviour, "exact", SearchConfig(), matches=1
+        )
+    opponent = opponent_strings.load_opponent("uniform", "kuhn_poker")
+    with pytest.raises(ValueError, match="whole tree"):
+        approximate_nash_conv.on_states(tree.game, 0, opponent, "exact", SearchConfig())
+
+
+def test_command_reports_all_keys(monkeypatch, capsys):
+    report = _run(
+        monkeypatch, capsys, "best-response", "--game", "kuhn_poker",
+        "--policy", "uniform", "--simulations", "2000", "--matches", "100",
+    )  # fmt: skip
+    for key in (
+        "value",
+        "exact_value",
+        "share",
+        "half_width",
+        "simulations",
+        "seconds",
+    ):
+        assert isinstance(report[key], float | int), key
+    assert report["exact_value"] == pytest.approx(0.916667, abs=1e-6)
+    assert report["share"] == pytest.approx(1, abs=0.01)
+    assert report["compiled"] is True
+
+
+def test_command_searches_on_states(monkeypatch, capsys):
+    report = _run(
+        monkeypatch, capsys, "best-response", "--game", "kuhn_poker", "--states",
+        "--policy", "always_fold", "--simulations", "50", "--matches", "20",
+        "--player", "1",
+    )  # fmt: skip
+    # Who always folds or passes loses its ante to one who bets.
+    assert report["value"] == pytest.approx(1)
+    # The game would fit: what is best is known.
+    assert report["exact_value"] == pytest.approx(1)
+    assert report["share"] == pytest.approx(1) and report["compiled"] is False
+
+
+def test_command_knows_no_best_response_where_a_bot_is_estimated(monkeypatch, capsys):
+    report = _run(
+        monkeypatch, capsys, "best-response", "--game", "kuhn_poker", "--method",
+        "exact", "--policy", "oos(iterations=5)", "--matches", "50", "--player", "0",
+    )  # fmt: skip
+    assert report["value"] == report["matches_value"]
+    assert report["exact_value"] is None and report["share"] is None
+
+
+def test_command_refuses_to_learn_in_vain(monkeypatch, capsys):
+    with pytest.raises(SystemExit):
+        _run(
+            monkeypatch, capsys, "best-response", "--game", "kuhn_poker",
+            "--policy", "uniform", "--method", "lbr", "--learn", "5",
+        )  # fmt: skip
+    assert "--learn 5" in capsys.readouterr().err
+
+
+class _Silent(pyspiel.Bot):
+    """Draws from a policy and does not tell which; knows no `restart_at`."""
+
+    def __init__(self, policy, player, seed):
+        pyspiel.Bot.__init__(self)
+        self._policy, self._player = policy, player
+        self._random = np.random.default_rng(seed)
+
+    def restart(self):
+        pass
+
+    def inform_action(self, state, player, action):
+        pass
+
+    def step(self, state):
+        odds = self._policy.action_probabilities(state, self._player)
+        return int(self._random.choice(list(odds), p=list(odds.values())))
+
+
+def test_never_above_the_exact_value_by_more_than_the_interval():
+    """20 seeds. Above a 95 % interval by chance: 1 in 40 each; of 20, more than 3: 1 in
+    600, were the search to find the best response always."""
+    tree = spiel_cr.compile_game("kuhn_poker")
+    uniform = opponent_strings.load_opponent("uniform", tree.game)
+    config = SearchConfig(simulations=40)
+    misses = 0
+    for seed in range(20):
+        seats = [
+            approximate_nash_conv.on_states(
+                tree.game, player, uniform, "ismcts", config, matches=80, seed=seed
+            )
+            for player in (0, 1)
+        ]
+        report = approximate_nash_conv.summary(seats)
+        misses += report["value"] - report["half_width"] > 11 / 12
+    assert misses <= 3
+
+
+def test_noise_of_an_estimate_is_not_taken_for_exploitability():
+    """An equilibrium cannot be exploited, whatever few of its moves look like.
+
+    20 seeds, as above; here the responder expects to win in every one.
+    """
+    tree = spiel_cr.compile_game("kuhn_poker")
+    equilibrium = opponent_strings.load_opponent("lp", tree)
+    misses, expected = 0, []
+    for seed in range(20):
+        estimate = opponents.BotPolicy(
+            tree.game,
+            lambda player, own: _Silent(equilibrium, player, own),
+            queries=20,
+            seed=seed,
+        )
+        behaviour = policy.behaviour_from_policy(tree, estimate)
+        best = [
+            approximate_nash_conv.exact(tree, p, behaviour)["exact_value"]
+            for p in (0, 1)
+        ]
+        expected.append(sum(best))
+        seats = [
+            approximate_nash_conv.on_tree(
+                tree, player, behaviour, "exact", SearchConfig(), matches=150,
+                rival=_Silent(equilibrium, 1 - player, 1000 + seed), seed=seed,
+            )
+            for player in (0, 1)
+        ]  # fmt: skip
+        report = approximate_nash_conv.summary(seats)
+        assert report["exact_value"] is None
+        misses += report["value"] - report["half_width"] > 0
+    assert min(expected) > 0.01
+    assert misses <= 3
+
+
+def test_who_is_judged_as_a_rival():
+    tree = spiel_cr.compile_game("kuhn_poker", observed=True)
+    for text in (
+        "uniform",
+        "cfr+(iterations=3)",
+        "solved(iterations=3)",
+        "always_fold",
+    ):
+        assert opponent_strings.load_rival(text, tree, 0) is None
+    assert opponent_strings.load_rival("resolving(iterations=2)", tree, 0) is None
+    assert opponent_strings.load_rival("oos(iterations=2)", tree, 0) is not None
+    assert opponent_strings.load_rival("resolving(move_ms=2)", tree, 1) is not None
+
+
+def test_opponents_respect_the_memory_limit():
+    for text in ("cfr+(iterations=3)", "solved(iterations=3)"):
+        with pytest.raises(ValueError, match="memory_limit"):
+            opponent_strings.load_opponent(text, "kuhn_poker", memory_limit="1KB")
+
+
+def test_command_refuses_unknown_policies(monkeypatch, capsys):
+    with pytest.raises(SystemExit) as stop:
+        _run(
+            monkeypatch, capsys, "best-response", "--game", "kuhn_poker",
+            "--policy", "nobody",
+        )  # fmt: skip
+    assert stop.value.code == 2
+    assert "opponent='nobody'" in capsys.readouterr().err
+
+
+def test_matches_on_the_tree_follow_the_odds():
+    tree = spiel_cr.compile_game("kuhn_poker")
+    behaviour = approximate_nash_conv.opponent_behaviour(tree, "uniform")
+    returns = approximate_nash_conv._play_on_tree(
+        tree, behaviour, 60_000, np.random.default_rng(0)
+    )
+    np.testing.assert_array_equal(returns[0], -returns[1])
+    # Uniform play is worth 1/8 to the first player; standard error 0.006.
+    assert returns[0].mean() == pytest.approx(0.125, abs=0.03)

@@ -1,0 +1,327 @@
+"""The command line: what it prints where, its JSON, its files, how it refuses."""
+
+import importlib.util
+import json
+import pathlib
+import subprocess
+import sys
+
+import pyspiel
+import pytest
+from open_spiel.python.algorithms import exploitability
+from spiel_cr.eval.cli import main
+from spiel_cr.eval.judging import python_judge
+
+import spiel_cr
+
+SCRIPT = pathlib.Path(sys.executable).parent / "spiel-cr"
+needs_script = pytest.mark.skipif(not SCRIPT.exists(), reason="not installed")
+needs_matplotlib = pytest.mark.skipif(
+    importlib.util.find_spec("matplotlib") is None, reason="no matplotlib"
+)
+
+LEDUC_SIZES = {
+    "histories": 9457,
+    "terminals": 5520,
+    "infosets": [468, 468],
+    "sequences": [1093, 1093],
+    "max_depth": 11,
+}
+SOLVE_KEYS = {
+    "game",
+    "algorithm",
+    "iterations",
+    "nash_conv",
+    "game_value",
+    "judge",
+    "seconds",
+    "compile_seconds",
+    "iterations_per_second",
+}
+KUHN = ("--game", "kuhn_poker")
+
+
+def run(*words):
+    """Runs a command in this process; returns nothing, prints as the command does."""
+    main._run(main._parse(["spiel-cr", *map(str, words)]))
+
+
+def report(capsys, *words):
+    """The JSON of a command: the last line of its stdout."""
+    run(*words, "--json")
+    return json.loads(capsys.readouterr().out.splitlines()[-1])
+
+
+def openspiel_nash_conv(path, game):
+    """NashConv of a saved policy, by OpenSpiel."""
+    table = spiel_cr.load_policy(path, game)
+    return exploitability.nash_conv(pyspiel.load_game(game), table)
+
+
+@needs_script
+def test_info_as_a_process():
+    done = subprocess.run(
+        [SCRIPT, "info", "--game", "leduc_poker", "--json"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    found = json.loads(lines[-1])
+    assert 9457 * 40 < found.pop("bytes") < 9457 * 400
+    assert found == LEDUC_SIZES
+    assert "9,457" in done.stdout  # and for people
+
+
+@needs_script
+def test_mistake_as_a_process():
+    done = subprocess.run(
+        [SCRIPT, "info", "--game", "leduc_poker(flavour=1)", "--json"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "flavour" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_info_without_json_prints_no_json(capsys):
+    run("info", *KUHN)
+    out = capsys.readouterr().out
+    assert "58" in out
+    assert "{" not in out
+
+
+def test_info_counts(capsys):
+    found = report(capsys, "info", "--game", "python_rock_paper_scissors")
+    assert found["histories"] == 13
+    assert found["infosets"] == [1, 1]
+
+
+@pytest.mark.parametrize("algorithm", ("cfr+", "dcfr(alpha=1.5,beta=0,gamma=2)", "lp"))
+def test_solve_reports_what_openspiel_finds(capsys, tmp_path, algorithm):
+    path = tmp_path / "policy.npz"
+    words = ("--algorithm", algorithm, "--iterations", 200, "--save", path)
+    found = report(capsys, "solve", *KUHN, *words)
+    assert SOLVE_KEYS <= found.keys()
+    assert "curve" not in found
+    assert found["game"] == "kuhn_poker"
+    if algorithm == "lp":
+        assert found["nash_conv"] < 1e-9
+        assert found["game_value"] == pytest.approx(-1 / 18, abs=1e-9)
+    else:
+        assert found["iterations"] == 200
+        assert found["iterations_per_second"] > 0
+        assert 0 < found["nash_conv"] < 0.05
+        assert found["game_value"] == pytest.approx(-1 / 18, abs=0.05)
+    expected = openspiel_nash_conv(path, "kuhn_poker")
+    assert found["nash_conv"] == pytest.approx(expected, abs=1e-12)
+
+
+def test_solve_says_to_people_what_it_says_to_programs(capsys):
+    run("solve", *KUHN, "--iterations", 100, "--json")
+    lines = capsys.readouterr().out.splitlines()
+    found = json.loads(lines[-1])
+    assert any(f"{found['nash_conv']:.3e}" in line for line in lines[:-1])
+
+
+@pytest.mark.parametrize("command", ("solve", "resolve"))
+def test_both_judges_agree(capsys, command):
+    words = (command, *KUHN, "--iterations", 20, "--judge")
+    theirs, ours = (report(capsys, *words, by) for by in ("openspiel", "spiel_cr"))
+    assert (theirs["judge"], ours["judge"]) == ("openspiel", "spiel_cr")
+    # Both are exact: rounding of double precision.
+    for key in ("nash_conv", "game_value"):
+        assert ours[key] == pytest.approx(theirs[key], abs=1e-9)
+    low, high = ours["value_bounds"]
+    assert low <= -1 / 18 <= high
+    assert high - low == pytest.approx(ours["nash_conv"], abs=1e-12)
+    assert "value_bounds" not in theirs
+
+
+def test_large_games_are_not_given_to_openspiel(capsys, monkeypatch):
+    words = ("solve", *KUHN, "--iterations", 10)
+    assert report(capsys, *words)["judge"] == "openspiel"
+    monkeypatch.setattr(python_judge, "_MOST_HISTORIES", 57)
+    assert report(capsys, *words)["judge"] == "spiel_cr"
+    assert report(capsys, *words, "--judge", "openspiel")["judge"] == "openspiel"
+
+
+def test_curve(capsys):
+    words = ("--iterations", 100, "--eval-every", 25)
+    found = report(capsys, "solve", *KUHN, *words)
+    points = found["curve"]
+    assert [point["iterations"] for point in points] == [25, 50, 75, 100]
+    assert points[-1]["nash_conv"] == pytest.approx(found["nash_conv"], abs=1e-9)
+    assert points[-1]["nash_conv"] < points[0]["nash_conv"]
+    seconds = [point["seconds"] for point in points]
+    assert seconds == sorted(seconds)
+
+
+def test_until_stops_early(capsys):
+    words = ("--iterations", 100_000, "--until", 0.01)
+    found = report(capsys, "solve", *KUHN, *words)
+    assert found["nash_conv"] <= 0.01
+    assert found["iterations"] < 100_000
+
+
+def test_saved_policy_is_for_its_game(capsys, tmp_path):
+    path = tmp_path / "policy.npz"
+    run("solve", *KUHN, "--iterations", 10, "--save", path)
+    assert str(path) in capsys.readouterr().out
+    with pytest.raises(ValueError, match="kuhn_poker"):
+        spiel_cr.load_policy(path, "python_rock_paper_scissors")
+
+
+@needs_matplotlib
+def test_plot(tmp_path):
+    path = tmp_path / "curve.png"
+    run("solve", *KUHN, "--iterations", 60, "--eval-every", 20, "--plot", path)
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_checkpoint_is_continued(capsys, tmp_path):
+    path = tmp_path / "state.npz"
+    words = ("solve", *KUHN, "--checkpoint", path, "--iterations")
+    run(*words, 50)
+    assert path.exists()
+    continued = report(capsys, *words, 100)
+    straight = report(capsys, "solve", *KUHN, "--iterations", 100)
+    assert continued["nash_conv"] == pytest.approx(straight["nash_conv"], abs=1e-12)
+
+
+def test_progress_goes_to_stderr(capsys):
+    run("solve", *KUHN, "--iterations", 100, "--json")
+    solved = capsys.readouterr()
+    run("resolve", *KUHN, "--iterations", 20, "--json")
+    resolved = capsys.readouterr()
+    for streams in (solved, resolved):
+        assert "\r" not in streams.out
+        assert "it/s" not in streams.out
+        json.loads(streams.out.splitlines()[-1])
+    assert solved.err or resolved.err
+
+
+def test_resolve(capsys, tmp_path):
+    path = tmp_path / "policy.npz"
+    words = ("--iterations", 100, "--save", path)
+    found = report(capsys, "resolve", *KUHN, *words)
+    assert SOLVE_KEYS <= found.keys()
+    assert "baselines" not in found
+    assert 0 <= found["nash_conv"] < 0.1
+    expected = openspiel_nash_conv(path, "kuhn_poker")
+    assert found["nash_conv"] == pytest.approx(expected, abs=1e-12)
+
+
+def test_resolve_beside_baselines(capsys):
+    run("resolve", *KUHN, "--iterations", 50, "--baselines", "--json")
+    lines = capsys.readouterr().out.splitlines()
+    rows = json.loads(lines[-1])["baselines"]
+    assert len(rows) == 3
+    for row in rows:
+        assert row.keys() == {"name", "iterations", "seconds", "nash_conv"}
+        (line,) = [text for text in lines[:-1] if text.startswith(row["name"])]
+        assert f"{row['nash_conv']:.2e}" in line
+    assert rows[0]["iterations"] == 50
+    assert rows[-1]["name"] == "uniform"
+    assert rows[-1]["nash_conv"] == pytest.approx(11 / 12)
+    assert any(text.startswith("spiel_cr resolve") for text in lines)
+
+
+MISTAKES = {
+    "three players": ("info --game kuhn_poker(players=3)", "players"),
+    "one player": ("solve --game 2048", "2048"),
+    "unknown game": ("solve --game kuhn_pocker", "kuhn_pocker"),
+    "unknown parameter": ("info --game leduc_poker(flavour=1)", "flavour"),
+    "own unknown parameter": (
+        "info --game python_leduc_poker(flavour=1)",
+        "flavour",
+    ),
+    "open parenthesis": ("info --game leduc_poker(players=2", "bracket"),
+    "algorithm": ("solve --game kuhn_poker --algorithm sarsa", "sarsa"),
+    "resolve by sarsa": ("resolve --game kuhn_poker --algorithm sarsa", "sarsa"),
+    "resolve by lp": ("resolve --game kuhn_poker --algorithm lp", "lp"),
+    "algorithm parameter": (
+        "solve --game kuhn_poker --algorithm dcfr(delta=1)",
+        "delta",
+    ),
+    "no iterations": ("solve --game kuhn_poker --iterations 0", "iterations"),
+    "resolve, none": ("resolve --game kuhn_poker --iterations 0", "iterations"),
+    "words": ("solve --game kuhn_poker --iterations many", "--iterations"),
+    "dtype": ("solve --game kuhn_poker --dtype float16", "--dtype"),
+    "eval every 0": ("solve --game kuhn_poker --eval-every 0", "eval"),
+    "memory": ("info --game leduc_poker --memory-limit 10MB", "memory"),
+    "memory, solve": ("solve --game leduc_poker --memory-limit 10MB", "memory"),
+    "memory, words": ("info --game kuhn_poker --memory-limit lots", "lots"),
+    "plot of nothing": ("solve --game kuhn_poker --plot x.png", "--eval-every"),
+    "info without game": ("info", "--game"),
+    "solve without game": ("solve", "--game"),
+    "no command": ("", "COMMAND"),
+    "unknown command": ("dissolve", "dissolve"),
+    "unknown flag": ("info --game kuhn_poker --colour", "--colour"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes(capsys, mistake):
+    words, named = MISTAKES[mistake]
+    with pytest.raises(SystemExit) as stopped:
+        run(*words.split(), *(["--json"] if words else []))
+    assert stopped.value.code == 2
+    streams = capsys.readouterr()
+    assert streams.out == ""
+    assert named in streams.err.splitlines()[-1]
+    assert "Traceback" not in streams.err
+
+
+@pytest.mark.parametrize("command", ("solve", "resolve"))
+def test_place_that_cannot_be_saved_to(capsys, tmp_path, command):
+    (tmp_path / "file").write_text("not a folder")
+    path = tmp_path / "file" / "policy.npz"
+    with pytest.raises(SystemExit) as stopped:
+        run(command, *KUHN, "--iterations", 5, "--save", path)
+    assert stopped.value.code == 2
+    message = capsys.readouterr().err.splitlines()[-1]
+    assert message.startswith("spiel-cr: error:")
+    assert str(tmp_path / "file") in message
+
+
+def test_message_for_an_unknown_algorithm_lists_lp_too(capsys):
+    with pytest.raises(SystemExit):
+        run("solve", *KUHN, "--algorithm", "sarsa")
+    message = capsys.readouterr().err.split()
+    assert {"cfr,", "cfr+,"} <= set(message)
+    assert any(word.strip(",;'") == "lp" for word in message)
+
+
+_SOLVER_FLAGS = ("game", "algorithm", "iterations", "dtype", "memory-limit", "save")
+FLAGS = {
+    "info": ("game", "json", "memory-limit"),
+    "solve": (
+        *_SOLVER_FLAGS,
+        *("json", "seconds", "until", "eval-every", "plot"),
+        *("checkpoint", "checkpoint-every"),
+    ),
+    "resolve": (*_SOLVER_FLAGS, "json", "baselines", "seed"),
+}
+
+
+@pytest.mark.parametrize("command", FLAGS)
+def test_help(capsys, command):
+    with pytest.raises(SystemExit) as stopped:
+        run(command, "--help")
+    assert stopped.value.code == 0
+    out = capsys.readouterr().out
+    missing = [flag for flag in FLAGS[command] if f"--{flag}" not in out]
+    assert not missing
+
+
+def test_help_names_the_commands(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        run("--help")
+    assert stopped.value.code == 0
+    out = capsys.readouterr().out
+    assert all(command in out for command in FLAGS)

@@ -1,0 +1,356 @@
+"""Comparing: the judge, every bundled adapter, budgets, names, the command."""
+
+import importlib.util
+import json
+import pathlib
+import re
+import tomllib
+
+import jax
+import numpy as np
+import pytest
+from open_spiel.python.algorithms import exploitability
+from spiel_cr.eval.cli import compare as cli_compare
+from spiel_cr.eval.cli import main
+from spiel_cr.eval.comparison import baselines, compare, measure
+from spiel_cr.eval.contestants import openspiel_deep, protocol, registry
+from spiel_cr.eval.judging import python_judge
+
+from spiel_cr import solve
+from spiel_cr.policies import conversions as policy_lib
+from tests.support import games
+
+KUHN = "kuhn_poker"
+# Deep networks take half a minute; they are run by hand and where the extra is there.
+QUICK = [name for name, entry in baselines.BUNDLED.items() if not entry.modules]
+
+
+@pytest.fixture(scope="module")
+def kuhn():
+    return protocol.enter(KUHN)
+
+
+def test_what_entries_need_is_in_the_extra_that_they_name():
+    """By the project's own list; the names of packages are not those of modules."""
+    project = pathlib.Path(__file__).parents[2] / "pyproject.toml"
+    extras = tomllib.loads(project.read_text())["project"]["optional-dependencies"]
+    packages = {
+        extra: {re.split(r"[<>=\[ ]", line)[0] for line in lines}
+        for extra, lines in extras.items()
+    }
+    needy = [entry for entry in baselines.BUNDLED.values() if entry.modules]
+    assert len(needy) == 4
+    for entry in needy:
+        for module in entry.modules:
+            package = {"orbax": "orbax-checkpoint"}.get(module, module)
+            assert package in packages[entry.extra], (entry.name, module)
+    # Those of OpenSpiel's files that adapters import.
+    for name, user in (("deep_cfr", "deep-cfr"), ("nfsp", "nfsp"), ("dqn", "nfsp")):
+        spec = importlib.util.find_spec(f"open_spiel.python.jax.{name}")
+        text = pathlib.Path(spec.origin).read_text()
+        found = set(re.findall(r"^import (chex|flax|optax|etils|orbax)", text, re.M))
+        assert found <= set(baselines.BUNDLED[f"openspiel-{user}"].modules)
+
+
+def run_cell(algorithm, iterations, seed=0, game=KUHN):
+    record = measure.run_cell(measure.Cell(game, algorithm, seed, None, iterations))
+    assert record["error"] is None, record
+    return record
+
+
+def random_strategy(tree, seed):
+    random = np.random.default_rng(seed)
+    found = []
+    for infosets in tree.infosets:
+        behaviour = np.ones(infosets.decisions.num_sequences)
+        row = 1
+        for count in infosets.decisions.num_actions:
+            behaviour[row : row + count] = random.dirichlet(np.ones(count))
+            row += count
+        found.append(behaviour)
+    return found[0], found[1]
+
+
+@pytest.mark.parametrize("name", ["kuhn", "goofspiel3_simultaneous", "rps5"])
+def test_the_judge_agrees_with_openspiels_python_tools(name):
+    arena = protocol.enter(games.BY_NAME[name].string)
+    referee = measure.ExactJudge(arena)
+    strategy = random_strategy(arena.tree, 3)
+    table = policy_lib.tabular_policy(arena.tree, strategy)
+    slow = python_judge.judge(arena.game, table)
+    quick = referee.final(strategy)
+    assert quick.by == "OpenSpiel"
+    assert quick.nash_conv == pytest.approx(slow.nash_conv, abs=1e-9)
+    assert quick.game_value == pytest.approx(slow.game_value, abs=1e-9)
+    assert referee.on_the_way(strategy) == pytest.approx(slow.nash_conv, abs=1e-9)
+
+
+def test_no_strategy_is_refused(kuhn):
+    first, second = random_strategy(kuhn.tree, 0)
+    first[1] += 0.1
+    with pytest.raises(ValueError, match="sum to 1.1"):
+        measure.ExactJudge(kuhn).final((first, second))
+
+
+def test_judges_that_disagree_are_an_error(kuhn, monkeypatch):
+    monkeypatch.setattr(measure.ExactJudge, "_own", lambda self, s: (1.0, 0.0))
+    with pytest.raises(ValueError, match="one of the two judges is wrong"):
+        measure.ExactJudge(kuhn).final(random_strategy(kuhn.tree, 0))
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_every_bundled_adapter(name):
+    """Runs, and does better than uniform where it is a solver."""
+    entry = registry.find(name)
+    record = run_cell(name, 40)
+    assert record["iterations"] == 40
+    assert len(record["curve"]) >= (3 if entry.way == "iterates" else 2)
+    assert record["curve"][-1][2] == record["nash_conv"]
+    solver = name.split("-")[1] not in ("ismcts", "q", "os")
+    assert 0 <= record["nash_conv"] < (0.75 if solver else 2.0)
+    assert record["judge"] == "OpenSpiel"
+    assert entry.how and not entry.ours
+
+
+def test_same_algorithms_are_the_same_in_every_language():
+    """CFR and CFR+ of OpenSpiel in C++ and Python, and ours, iterate by iterate."""
+    for names in (
+        ("openspiel-cfr", "openspiel-cfr-python", "cfr"),
+        ("openspiel-cfr+", "openspiel-cfr+-python", "cfr+"),
+    ):
+        curves = [run_cell(name, 20)["curve"] for name in names]
+        counts = [[point[1] for point in curve] for curve in curves]
+        assert counts == [[1, 2, 5, 10, 20]] * 3
+        values = np.array([[point[2] for point in curve] for curve in curves])
+        np.testing.assert_allclose(values, values[:1].repeat(3, axis=0), atol=1e-9)
+
+
+def test_an_adapter_gives_what_openspiel_gives(kuhn):
+    peer = baselines.bundled_cfr_plus(kuhn.game, 30)
+    slow = exploitability.nash_conv(kuhn.game, peer.policy)
+    assert run_cell("openspiel-cfr+", 30)["nash_conv"] == pytest.approx(slow, abs=1e-9)
+
+
+@pytest.mark.slow
+def test_the_jax_adapter_starts_afresh_after_compiling():
+    """In single precision the same as in C++; warming up leaves no trace."""
+    pytest.importorskip("chex")
+    curves = [
+        np.array(run_cell(name, 20)["curve"])[:, 2]
+        for name in ("openspiel-cfr+", "openspiel-cfr+-jax")
+    ]
+    np.testing.assert_allclose(curves[1], curves[0], atol=2e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["openspiel-deep-cfr", "openspiel-nfsp"])
+def test_deep_adapters(name):
+    entry = registry.find(name)
+    if registry.why_missing(entry):
+        pytest.skip(registry.why_missing(entry))
+    record = run_cell(name, 2)
+    assert record["iterations"] == 2 and 0 < record["nash_conv"] < 4
+    assert record["judge"] == "OpenSpiel"
+    assert record["compile_seconds"] > 0
+
+
+def holders_of(contestant):
+    """Its solver or agents."""
+    if hasattr(contestant, "_solver"):
+        return [contestant._solver]
+    return [*contestant._agents, *(a._rl_agent for a in contestant._agents)]
+
+
+def programs_of(contestant):
+    """How many programs its solver or agents have compiled."""
+    return sum(
+        value._cache_size()
+        for holder in holders_of(contestant)
+        for value in vars(holder).values()
+        if hasattr(value, "_cache_size")
+    )
+
+
+def numbers_of(contestant):
+    """All weights, keys and counters of its solver or agents."""
+    nnx = pytest.importorskip("flax.nnx")
+    found = []
+    for holder in holders_of(contestant):
+        for name, value in sorted(vars(holder).items()):
+            first = value[0] if isinstance(value, list) else value
+            if isinstance(first, nnx.Module | nnx.Optimizer):
+                found += jax.tree.leaves(nnx.state(value))
+            elif name == "_rngkey":
+                found.append(jax.random.key_data(value))
+            elif isinstance(value, int):
+                found.append(value)
+            elif "memor" in name or "buffer" in name or "prev" in name:
+                found += jax.tree.leaves(value)
+    return [np.asarray(x) for x in found]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "runs"), [("openspiel-deep-cfr", 2), ("openspiel-nfsp", 40)]
+)
+def test_deep_adapters_start_afresh_after_compiling(kuhn, monkeypatch, name, runs):
+    """As a solver that was not warmed up; and nothing more is compiled."""
+    entry = registry.find(name)
+    if registry.why_missing(entry):
+        pytest.skip(registry.why_missing(entry))
+    warm = entry.make(kuhn, 3)
+    with monkeypatch.context() as patch:
+        patch.setattr(openspiel_deep, "_compiling", lambda work: 0.0)
+        cold = entry.make(kuhn, 3)
+    one, two = numbers_of(warm), numbers_of(cold)
+    assert len(one) == len(two) > 20
+    assert all((x == y).all() for x, y in zip(one, two, strict=True))
+    compiled = programs_of(warm)
+    warm.run(runs)
+    assert programs_of(warm) == compiled > 0
+    cold.run(runs)
+    for one, two in zip(warm.strategy(), cold.strategy(), strict=True):
+        np.testing.assert_allclose(one, two, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_the_bundled_linear_program():
+    pytest.importorskip("cvxpy")
+    pytest.importorskip("ecos")
+    record = run_cell("openspiel-lp", 1)
+    assert record["nash_conv"] == pytest.approx(0, abs=1e-6)
+    assert record["game_value"] == pytest.approx(-1 / 18, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "name", ["openspiel-os-mccfr", "openspiel-es-mccfr-python", "openspiel-q-learning"]
+)
+def test_seeds_decide_and_leave_numpys_generator_alone(name):
+    np.random.seed(5)
+    before = np.random.get_state()[1].copy()
+    first, again, other = (run_cell(name, 30, seed) for seed in (1, 1, 2))
+    assert (np.random.get_state()[1] == before).all()
+    assert first["nash_conv"] == again["nash_conv"]
+    assert first["game_value"] != other["game_value"]
+
+
+def test_q_learners_learn_the_responses_they_are_for():
+    note = run_cell("openspiel-q-learning", 3000)["note"]
+    shares = [int(word.rstrip("%")) for word in note.split() if word.endswith("%")]
+    assert len(shares) == 2 and min(shares) >= 50 and max(shares) <= 100
+
+
+def test_search_is_asked_at_every_infoset_of_any_game():
+    game = games.BY_NAME["rps5"].string
+    record = run_cell("openspiel-ismcts-python", 8, game=game)
+    assert record["note"] == "asked at 2 infosets"
+    fast = measure.run_cell(measure.Cell(game, "openspiel-ismcts", 0, None, 8))
+    assert "ResampleFromInfostate" in fast["missing"]
+    assert fast["error"] is None and fast["nash_conv"] is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("cfr++", "did you mean"),
+        ("cfr;;lp", "a name is missing"),
+        ("dcfr(speed=3)", "unknown parameter 'speed'"),
+        ("resolve(gadget=cfrd)", "resolve takes"),
+        ("resolve(solver=vr-mccfr)", "full-width"),
+        ("oos(steps=3)", "unknown parameter 'steps'"),
+        ("lp(x=1)", "there is no algorithm"),
+    ],
+)
+def test_wrong_algorithms_are_refused_at_once(text, message):
+    with pytest.raises(ValueError, match=message):
+        registry.expand(text)
+
+
+def test_words_tell_what_a_sample_follows():
+    """External sampling follows all of the updating player's actions."""
+    for name in ("es-mccfr", "openspiel-es-mccfr", "openspiel-es-mccfr-python"):
+        assert "own" in registry.find(name).how
+        assert "trajector" not in registry.find(name).how
+    for name in ("os-mccfr", "openspiel-os-mccfr", "openspiel-os-mccfr-python"):
+        assert "trajector" in registry.find(name).how
+    assert "some of its own" in registry.find("as-mccfr").how
+
+
+def test_groups():
+    every = registry.expand("default")
+    assert set(baselines.BUNDLED) <= set(every)
+    assert registry.expand("bundled;default;cfr+")[0] == "openspiel-cfr"
+    assert len(set(every)) == len(every)
+    assert all(registry.find(name).name == name for name in every)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seeds": 0}, "seeds=0"),
+        ({"workers": -1}, "workers=-1"),
+        ({"iterations": 0}, "iterations=0"),
+    ],
+)
+def test_bad_arguments(tmp_path, options, message):
+    with pytest.raises(ValueError, match=message):
+        compare.compare(
+            [KUHN],
+            ["lp"],
+            measure.Budget(None, options.pop("iterations", 10)),
+            tmp_path / "new",
+            **{"workers": 0, **options},
+        )
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_command(tmp_path, capsys):
+    words = ["compare", "--game", KUHN, "--algorithms", "lp;openspiel-cfr;uniform"]
+    words += ["--iterations", "20", "--workers", "0", "--out", str(tmp_path), "--json"]
+    main._run(main._parse(["spiel-cr", *words]))
+    out = capsys.readouterr().out.splitlines()
+    found = json.loads(out[-1])
+    assert found["cells"] == 3 and found["report"].endswith("report.html")
+    (game,) = found["games"]
+    best = game["results"][0]
+    assert best["algorithm"] == "lp" and best["nash_conv"] < 1e-9
+    assert best["game_value"] == pytest.approx(-1 / 18, abs=1e-9)
+    assert game["results"][-1]["nash_conv"] == pytest.approx(11 / 12, abs=1e-9)
+    assert any("OpenSpiel CFR (C++)" in line for line in out)
+
+
+@pytest.mark.parametrize(
+    ("given", "folder"),
+    [
+        ([KUHN], "kuhn_poker"),
+        (["kuhn_poker()"], "kuhn_poker"),
+        (["kuhn_poker(players=2)", KUHN], "kuhn_poker-players=2+kuhn_poker"),
+    ],
+)
+def test_results_have_a_folder_by_default(tmp_path, monkeypatch, capsys, given, folder):
+    monkeypatch.chdir(tmp_path)
+    words = [word for game in given for word in ("--game", game)]
+    words += ["--algorithms", "uniform", "--iterations", "1", "--workers", "0"]
+    main._run(main._parse(["spiel-cr", "compare", *words, "--json"]))
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert found["out"] == f"out/compare/{folder}"
+    assert (tmp_path / found["report"]).exists()
+
+
+def test_long_names_of_folders_are_cut_and_differ():
+    first, second = (
+        cli_compare._folder([KUHN] * 30 + [last]) for last in ("a", "../b /")
+    )
+    assert first != second
+    assert all(len(name) < 130 and name.count("/") == 2 for name in (first, second))
+    assert cli_compare._folder(["../b /"]) == "out/compare/b"
+
+
+def test_there_is_no_other_judge():
+    result = solve(KUHN, "cfr+", 2)
+    with pytest.raises(ValueError, match="judge='nonsense' must be one of auto, open"):
+        python_judge.judge_result(result, "nonsense")
+    assert {python_judge.judge_result(result, by).by for by in python_judge.JUDGES} == {
+        "openspiel",
+        "spiel_cr",
+    }

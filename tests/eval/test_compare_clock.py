@@ -1,0 +1,158 @@
+"""Comparing: budgets, and what counts as work."""
+
+import time
+
+import pytest
+from spiel_cr.eval.comparison import compare, measure
+from spiel_cr.eval.contestants import protocol, registry, spiel_cr_entries
+
+import spiel_cr
+
+KUHN = "kuhn_poker"
+
+
+def run_cell(algorithm, iterations):
+    record = measure.run_cell(measure.Cell(KUHN, algorithm, 0, None, iterations))
+    assert record["error"] is None, record
+    return record
+
+
+class Metronome:
+    """Takes a second an iteration by a clock of its own."""
+
+    compile_seconds = 0.0
+    note = ""
+
+    def __init__(self, tick=1.0):
+        self.tick, self.calls = tick, []
+
+    def run(self, iterations):
+        self.calls.append(iterations)
+        return self.tick * iterations
+
+    def strategy(self):
+        return None
+
+
+class Looks:
+    def on_the_way(self, strategy):
+        return 1.0
+
+
+class Busy:
+    """Uses the processor, and says that a second counts."""
+
+    compile_seconds, note = 0.0, ""
+
+    def __init__(self):
+        self.calls = []
+
+    def run(self, iterations):
+        self.calls.append(iterations)
+        end = time.process_time() + 0.02 * iterations
+        while time.process_time() < end:
+            pass
+        return 1.0
+
+    def strategy(self):
+        return None
+
+
+class SlowLooks:
+    def on_the_way(self, strategy):
+        return Busy().run(10)
+
+
+@pytest.mark.parametrize("way", ["iterates", "restarts"])
+def test_processor_time_is_that_of_the_work(way):
+    """Without the judge's, and of the last run only where each starts afresh."""
+    entry = registry.find("cfr")._replace(way=way)
+    points, _ = measure._follow(entry, Busy(), measure.Budget(None, 5), SlowLooks())
+    assert [point.iterations for point in points] == [1, 2, 5]
+    assert 0.02 * 5 <= points[-1].cpu_seconds < 0.02 * 7
+
+
+def follow(way, budget, tick=1.0, least=1):
+    entry = registry.find("cfr")._replace(way=way, least=least)
+    metronome = Metronome(tick)
+    points, seconds = measure._follow(entry, metronome, budget, Looks())
+    return metronome, points, seconds
+
+
+def test_iterations_are_kept_exactly():
+    metronome, points, _ = follow("iterates", measure.Budget(None, 300), tick=1e-4)
+    assert sum(metronome.calls) == 300
+    assert [p.iterations for p in points] == [1, 2, 5, 10, 20, 50, 100, 200, 300]
+
+
+def test_seconds_are_kept():
+    metronome, points, seconds = follow(
+        "iterates", measure.Budget(10.0, None), tick=1e-3
+    )
+    assert seconds == pytest.approx(10.0, rel=1e-3)
+    shares = [round(point.seconds, 1) for point in points]
+    assert shares == [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0]
+    # One slow iteration is done all the same, and looked at once.
+    metronome, points, seconds = follow(
+        "iterates", measure.Budget(10.0, None), tick=60.0
+    )
+    assert metronome.calls == [1] and len({p.iterations for p in points}) == 1
+
+
+def test_runs_from_the_beginning_fill_the_budget():
+    metronome, points, seconds = follow(
+        "restarts", measure.Budget(10.0, None), tick=1e-3, least=8
+    )
+    assert metronome.calls[0] == 8 and metronome.calls == sorted(metronome.calls)
+    assert 6.5 < seconds <= 10.0
+    assert points[-1].iterations == metronome.calls[-1]
+    metronome, points, _ = follow("restarts", measure.Budget(None, 30), least=8)
+    assert [p.iterations for p in points] == [10, 20, 30]
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "solves"),
+    [
+        ("resolve(solver=cfr+,iterations=3)", "resolve", 1),
+        ("solved(solver=cfr+,iterations=3)", "solve", 2),
+    ],
+)
+def test_all_work_of_ours_counts(name, function, solves, monkeypatch):
+    """Building games too, and what is solved before the first answer."""
+
+    def timed(tree, *arguments, **options):
+        uniform = spiel_cr_entries._Uniform(protocol.Arena(KUHN, tree, None, 0.0))
+        return spiel_cr.SolveResult(
+            tree, "", 3, uniform.strategy(), None, 2.0, compile_seconds, build_seconds
+        )
+
+    compile_seconds, build_seconds = 7.0, 0.5
+
+    monkeypatch.setattr(spiel_cr, function, timed)
+    record = run_cell(name, 1)
+    assert record["seconds"] == solves * 2.5
+    assert record["compile_seconds"] == solves * 7.0
+    assert record["iterations"] == 3
+
+
+def test_players_that_solve_beforehand_play_the_solution():
+    solved, plain = (
+        run_cell("solved(solver=cfr+,iterations=20)", 1),
+        run_cell("cfr+", 20),
+    )
+    assert solved["nash_conv"] == pytest.approx(plain["nash_conv"], abs=1e-12)
+    assert registry.find("solved(solver=es-mccfr)").samples
+    assert not registry.find("solved(solver=cfr+)").samples
+
+
+def test_policies_from_files_took_no_time_here(tmp_path):
+    file = tmp_path / "kuhn.npz"
+    spiel_cr.solve(KUHN, "cfr+", 20).save(file)
+    record = run_cell(f"policy(path={file})", 1)
+    assert record["seconds"] == 0.0
+    assert record["nash_conv"] == run_cell("cfr+", 20)["nash_conv"]
+    with pytest.raises(ValueError, match="there is no file .*; write one with"):
+        compare.compare(
+            [KUHN], [f"policy(path={file}x)"], measure.Budget(None, 1), tmp_path / "new"
+        )
+    assert not (tmp_path / "new").exists()

@@ -1,0 +1,391 @@
+"""Comparing: runs that survive failures, kills and crashes; workers and Ray."""
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from spiel_cr.eval.cli import main
+from spiel_cr.eval.common import conditions
+from spiel_cr.eval.comparison import baselines, compare, measure, run_folder, workers
+from spiel_cr.eval.contestants import registry
+
+KUHN = "kuhn_poker"
+NO_JAX = "openspiel-cfr;openspiel-cfr+;lp"
+
+
+class Broken:
+    compile_seconds, note = 0.0, ""
+
+    def __init__(self, arena, seed):
+        pass
+
+    def run(self, iterations):
+        raise RuntimeError("lost its way\nwith details")
+
+
+def go(out, algorithms=NO_JAX, iterations=10, **options):
+    return compare.compare(
+        [KUHN],
+        registry.expand(algorithms),
+        measure.Budget(None, iterations),
+        out,
+        **{"workers": 0, **options},
+    )
+
+
+def lines(out):
+    """What is on the disk; half a line, just being written, is not."""
+    text = (out / run_folder.RESULTS).read_text("utf-8")
+    whole = text[: text.rfind("\n") + 1]
+    return [json.loads(line) for line in whole.splitlines()]
+
+
+def test_a_failing_cell_is_recorded_and_the_others_go_on(tmp_path, monkeypatch):
+    broken = registry.find("openspiel-cfr")._replace(make=Broken)
+    monkeypatch.setitem(baselines.BUNDLED, "openspiel-cfr", broken)
+    result = go(tmp_path, "openspiel-cfr;openspiel-cfr+")
+    first, second = result.records
+    assert first["error"] == "RuntimeError: lost its way"
+    assert first["nash_conv"] is None
+    assert second["error"] is None and second["nash_conv"] > 0
+    assert "lost its way" in (tmp_path / "report.md").read_text("utf-8")
+    # It counts as finished, unless asked otherwise.
+    monkeypatch.undo()
+    assert go(tmp_path, "openspiel-cfr").records[0]["error"]
+    assert len(lines(tmp_path)) == 2
+    assert go(tmp_path, "openspiel-cfr", retry=True).records[0]["error"] is None
+
+
+def test_missing_ones_are_named_and_tried_again(tmp_path, monkeypatch):
+    absent = registry.find("openspiel-cfr")._replace(modules=("nowhere",), extra="deep")
+    monkeypatch.setitem(baselines.BUNDLED, "openspiel-cfr", absent)
+    for _ in range(2):
+        (record,) = go(tmp_path, "openspiel-cfr").records
+        assert record["missing"] == (
+            "needs nowhere, not installed: pip install -e '.[deep]'"
+        )
+    assert len(lines(tmp_path)) == 1
+    monkeypatch.undo()
+    (record,) = go(tmp_path, "openspiel-cfr").records
+    assert "missing" not in record and record["nash_conv"] > 0
+
+
+def test_finished_cells_are_kept_and_not_run_again(tmp_path, monkeypatch):
+    go(tmp_path, "openspiel-cfr;openspiel-os-mccfr", seeds=2)
+    old = lines(tmp_path)
+    assert [(r["algorithm"], r["seed"]) for r in old] == [
+        ("openspiel-cfr", 0),
+        ("openspiel-os-mccfr", 0),
+        ("openspiel-os-mccfr", 1),
+    ]
+    # Half a line, as a kill leaves it: its cell was not finished.
+    file = tmp_path / run_folder.RESULTS
+    content = file.read_bytes()
+    file.write_bytes(content[: content.rstrip().rfind(b"\n") + 40])
+    ran = []
+    monkeypatch.setattr(
+        workers, "run_cell", lambda c: ran.append(c.key) or measure.run_cell(c)
+    )
+    result = go(tmp_path, "openspiel-os-mccfr;openspiel-cfr+", seeds=2)
+    assert ran == [(KUHN, "openspiel-cfr+", 0), (KUHN, "openspiel-os-mccfr", 1)]
+    assert [r["nash_conv"] for r in lines(tmp_path)[:2]] == [
+        r["nash_conv"] for r in old[:2]
+    ]
+    # The report is on all that the folder has.
+    assert len(result.records) == 4
+    assert result.settings["algorithms"][0] == "openspiel-cfr"
+
+
+def test_a_folder_that_grew_has_the_conditions_of_each_cell(tmp_path, monkeypatch):
+    monkeypatch.setattr(workers, "run_in_processes", lambda c, *_: workers.run_here(c))
+    go(tmp_path, "openspiel-cfr;lp", workers=2)
+    monkeypatch.setattr(conditions, "source", lambda: "f00")
+    monkeypatch.setattr(conditions, "optional_versions", lambda: {"flax": "9.8"})
+    first, _, last = go(tmp_path, "openspiel-cfr;lp;uniform", workers=0).records
+    assert (first["workers"], last["workers"]) == (2, 0)
+    assert first["source"] != last["source"] == "f00"
+    assert len(first["source"]) == 12
+    text = (tmp_path / "report.md").read_text("utf-8")
+    assert "in 2 worker processes at a time (2 of them)" in text
+    assert "one after the other in one process (1 of them)" in text
+    assert f"source: {first['source']} (2 cells), f00 (1 cell)" in text
+    flax = first["optional_versions"].get("flax", "absent")
+    assert f"flax: {flax} (2 cells), 9.8 (1 cell)" in text
+
+
+def test_nothing_runs_twice_under_two_names(tmp_path, monkeypatch):
+    ran = []
+    monkeypatch.setattr(
+        workers, "run_cell", lambda c: ran.append(c.key) or measure.run_cell(c)
+    )
+    budget = measure.Budget(None, 5)
+
+    def run(games, algorithms):
+        return compare.compare(games, algorithms, budget, tmp_path, workers=0)
+
+    result = run([KUHN, "kuhn_poker()"], ["openspiel-cfr"] * 2)
+    assert ran == [(KUHN, "openspiel-cfr", 0)]
+    assert result.settings["games"] == [KUHN]
+    assert result.settings["algorithms"] == ["openspiel-cfr"]
+    assert len(result.records) == 1
+    # The folder's words are those of its cells.
+    result = run(["kuhn_poker()"], ["openspiel-cfr", "uniform"])
+    assert ran[1:] == [(KUHN, "uniform", 0)]
+    assert result.settings["games"] == [KUHN] and len(result.records) == 2
+    keys = [c.key for c in compare.plan([KUHN, "kuhn_poker()"], ["lp"] * 2, budget, 1)]
+    assert keys == [(KUHN, "lp", 0)]
+
+
+def test_games_too_large_are_refused_at_once(tmp_path):
+    """phantom_ttt would be walked for days; Leduc poker shows its size on the way."""
+    with pytest.raises(ValueError, match=r"phantom_ttt\(\) .*memory_limit is 4 GB"):
+        compare.compare(
+            ["phantom_ttt"], ["lp"], measure.Budget(1.0, None), tmp_path / "a"
+        )
+    assert not (tmp_path / "a").exists()
+    walks = []
+
+    def compare_with(limit):
+        return compare.compare(
+            ["leduc_poker"],
+            ["openspiel-cfr", "uniform"],
+            measure.Budget(None, 1),
+            tmp_path,
+            workers=0,
+            memory_limit=limit,
+        ).records
+
+    enter = measure.enter
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            measure, "enter", lambda *a, **b: walks.append(a) or enter(*a, **b)
+        )
+        first, second = compare_with("402MB")
+    assert "more than 5,000 histories" in first["missing"] == second["missing"]
+    assert first["nash_conv"] is None and first["error"] is None
+    # The second did not walk again.
+    assert len(walks) == 1
+    text = (tmp_path / "report.md").read_text("utf-8")
+    assert "too large" in text and "--memory-limit 402MB" in text
+    # With more room they run.
+    assert all("missing" not in record for record in compare_with("1GB"))
+
+
+def test_another_runs_folder_is_refused(tmp_path):
+    go(tmp_path, "openspiel-cfr")
+    with pytest.raises(ValueError, match="holds a run with budget"):
+        go(tmp_path, "openspiel-cfr", iterations=11)
+    (tmp_path / run_folder.SETTINGS).unlink()
+    with pytest.raises(ValueError, match="no settings.json"):
+        go(tmp_path, "openspiel-cfr")
+    (tmp_path / run_folder.SETTINGS).write_text("{")
+    with pytest.raises(ValueError, match="damaged"):
+        go(tmp_path, "openspiel-cfr")
+
+
+def test_a_folder_with_an_unknown_algorithm_is_refused_before_the_run(tmp_path):
+    go(tmp_path, "openspiel-cfr")
+    file = tmp_path / run_folder.SETTINGS
+    file.write_text(file.read_text().replace("openspiel-cfr", "openspiel-cfx"))
+    with pytest.raises(
+        ValueError, match=r"settings.json names .*openspiel-cfx.*delete"
+    ):
+        go(tmp_path, "openspiel-cfr+")
+    assert len(lines(tmp_path)) == 1
+    assert "openspiel-cfx" in file.read_text()
+
+
+def test_a_run_without_a_number_fails(tmp_path, monkeypatch, capsys):
+    broken = registry.find("openspiel-cfr")._replace(make=Broken)
+    monkeypatch.setitem(baselines.BUNDLED, "openspiel-cfr", broken)
+    words = ["spiel-cr", "compare", "--game", KUHN, "--iterations", "1", "--json"]
+    words += ["--workers", "0", "--out", str(tmp_path), "--algorithms"]
+    main._run(main._parse([*words, "uniform;openspiel-cfr"]))
+    assert "exit_code" not in capsys.readouterr().out
+    # What else the folder has, was not asked for.
+    with pytest.raises(SystemExit) as exit_:
+        main._run(main._parse([*words, "openspiel-cfr"]))
+    assert exit_.value.code == 1
+    out, err = capsys.readouterr()
+    assert json.loads(out.splitlines()[-1])["cells"] == 2
+    assert "nothing gave a number" in err
+
+
+def test_one_run_at_a_time(tmp_path):
+    pytest.importorskip("fcntl")
+    settings = {
+        **dict(games=[], algorithms=[], seeds=1, budget={}, versions={}),
+    }
+    first = run_folder.RunFolder(tmp_path, settings)
+    with pytest.raises(ValueError, match="in use by another run"):
+        run_folder.RunFolder(tmp_path, settings)
+    first.close()
+    run_folder.RunFolder(tmp_path, settings).close()
+
+
+def test_workers_give_the_same_numbers(tmp_path):
+    names = "cfr+;openspiel-cfr;openspiel-os-mccfr;lp"
+    serial = go(tmp_path / "serial", names)
+    parallel = go(tmp_path / "parallel", names, workers=2)
+    for one, two in zip(serial.records, parallel.records, strict=True):
+        for name in ("algorithm", "iterations", "nash_conv", "game_value"):
+            assert one[name] == two[name]
+    assert not multiprocessing.active_children()
+
+
+@pytest.mark.slow
+def test_ray_gives_the_same_numbers(tmp_path):
+    pytest.importorskip("ray")
+    names = "cfr+;openspiel-cfr;openspiel-os-mccfr;lp"
+    serial = go(tmp_path / "serial", names)
+    spread = go(tmp_path / "ray", names, ray=True)
+    for one, two in zip(serial.records, spread.records, strict=True):
+        for name in ("algorithm", "iterations", "nash_conv", "game_value"):
+            assert one[name] == two[name]
+
+
+def test_a_crash_costs_its_own_cell_only():
+    """The first worker is killed, and the second cell gets another one."""
+    endless = measure.Cell(KUHN, "openspiel-cfr", 0, 1e6, None)
+    quick = measure.Cell(KUHN, "openspiel-cfr", 0, None, 5)
+
+    def kill():
+        (process,) = multiprocessing.active_children()
+        os.kill(process.pid, signal.SIGKILL)
+
+    timer = threading.Timer(0.5, kill)
+    timer.start()
+    crashed, good = workers.run_in_processes([endless, quick], 1, None)
+    assert crashed["error"] == "its process ended with code -9"
+    assert crashed["algorithm"] == "openspiel-cfr" and crashed["nash_conv"] is None
+    assert good["error"] is None and good["iterations"] == 5
+
+
+def test_patience_has_an_end():
+    endless = measure.Cell(KUHN, "openspiel-cfr", 0, 1e6, None)
+    (late,) = workers.run_in_processes([endless], 1, 0.3)
+    assert late["error"] == "given up after 0.3 wall-clock seconds (--patience)"
+    assert not multiprocessing.active_children()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"workers": 0}, "without worker processes cannot be given up"),
+        ({"workers": 2, "ray": True}, "on Ray cannot be given up"),
+        ({"workers": 1, "seconds": 0.0}, "must be positive"),
+    ],
+)
+def test_patience_needs_processes(tmp_path, options, message):
+    seconds = options.pop("seconds", 5.0)
+    with pytest.raises(ValueError, match=f"patience={seconds:g}.* {message}"):
+        go(tmp_path / "new", patience=seconds, **options)
+    assert not (tmp_path / "new").exists()
+
+
+def test_kill_9_loses_nothing_and_repeats_nothing(tmp_path, monkeypatch):
+    """Killed in its second cell, of ten minutes; workers end, and the rest is left."""
+    words = [
+        "compare",
+        "--game",
+        KUHN,
+        "--algorithms",
+        "lp;openspiel-cfr;openspiel-cfr+",
+    ]
+    words += ["--seconds", "600", "--out", str(tmp_path)]
+    file = tmp_path / run_folder.RESULTS
+    process = start(words)
+    deadline = time.monotonic() + 120
+    while not (file.exists() and file.read_bytes().count(b"\n") >= 1):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.02)
+    children = children_of(process.pid)
+    process.kill()
+    process.wait()
+    assert process.stderr is not None
+    process.stderr.close()
+    before = lines(tmp_path)
+    assert [record["algorithm"] for record in before] == ["lp"]
+    while any(alive(child) for child in children):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    ran = []
+
+    def note(c):
+        ran.append(c.algorithm)
+        return workers.failed(c, "not really run")
+
+    monkeypatch.setattr(workers, "run_cell", note)
+    main._run(main._parse(["spiel-cr", *words, "--workers", "0"]))
+    assert ran == ["openspiel-cfr", "openspiel-cfr+"]
+    after = lines(tmp_path)
+    assert after[:1] == before and len(after) == 3
+    assert (tmp_path / "report.html").exists()
+
+
+@pytest.mark.slow
+def test_kills_at_any_time(tmp_path):
+    """Two workers, killed three times while lines are being written."""
+    names = "lp;uniform;cfr+;openspiel-cfr;openspiel-cfr+;openspiel-os-mccfr;"
+    names += "openspiel-es-mccfr;openspiel-es-mccfr-python;openspiel-mmd;openspiel-xfp"
+    games = [KUHN, "leduc_poker"]
+    words = ["compare", "--algorithms", names, "--iterations", "20", "--seeds", "3"]
+    words += ["--workers", "2", "--out", str(tmp_path)]
+    for game in games:
+        words += ["--game", game]
+    before, file = [], tmp_path / run_folder.RESULTS
+    for kill in range(3):
+        process = start(words)
+        deadline = time.monotonic() + 120
+        while not file.exists() or len(lines(tmp_path)) < len(before) + 3 + kill:
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.01)
+        process.kill()
+        process.wait()
+        process.stderr.close()
+        now = lines(tmp_path)
+        assert now[: len(before)] == before
+        before = now
+    process = start(words)
+    process.communicate(timeout=300)
+    assert process.returncode == 0
+    after = lines(tmp_path)
+    assert after[: len(before)] == before
+    planned = compare.plan(games, names.split(";"), measure.Budget(None, 20), 3)
+    ran = [(r["game"], r["algorithm"], r["seed"]) for r in after]
+    assert sorted(ran) == sorted(tuple(c.key) for c in planned) and len(ran) == 32
+    assert all(record["error"] is None for record in after)
+
+
+def start(words):
+    """The command in a process of its own."""
+    code = (
+        f"from spiel_cr.eval.cli import main; "
+        f"main._run(main._parse(['spiel-cr', *{words!r}]))"
+    )
+    return subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+
+
+def alive(pid):
+    """Whether a process runs; one that nobody waited for does not."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def children_of(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            return file.read().split()
+    except OSError:
+        return []

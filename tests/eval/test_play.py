@@ -1,0 +1,328 @@
+"""One match: the referee, the person at the terminal, the command `play`."""
+
+import io
+import json
+
+import numpy as np
+import pyspiel
+import pytest
+from spiel_cr.eval.cli import main
+from spiel_cr.eval.cli import matches as cli_matches
+from spiel_cr.eval.players import match as matches
+
+import spiel_cr
+
+KUHN = "kuhn_poker"
+GOOFSPIEL = "goofspiel(num_cards=3,imp_info=true,points_order=descending)"
+
+
+class Scripted(pyspiel.Bot):
+    """Chooses by a function of the state, and writes down what it is told."""
+
+    def __init__(self, choose):
+        pyspiel.Bot.__init__(self)
+        self.choose = choose
+        self.restarts = 0
+        self.told = []
+
+    def restart(self):
+        self.restarts += 1
+
+    def inform_action(self, state, player, action):
+        self.told.append((player, action))
+
+    def step(self, state):
+        return self.choose(state)
+
+
+class Opinionated(Scripted):
+    """Gives a fixed policy, right or wrong, and never steps."""
+
+    def __init__(self, policy):
+        Scripted.__init__(self, lambda state: pytest.fail("was asked to step"))
+        self.policy = policy
+
+    def provides_policy(self):
+        return True
+
+    def get_policy(self, state):
+        return self.policy
+
+
+def first(state):
+    return state.legal_actions()[0]
+
+
+def last(state):
+    return state.legal_actions()[-1]
+
+
+def play(game, bots, seed=0, **options):
+    return matches.play_match(game, bots, np.random.default_rng(seed), **options)
+
+
+def uniform(game):
+    return [spiel_cr.load_bot("uniform", game, seat) for seat in (0, 1)]
+
+
+def test_match_is_a_match_of_the_game():
+    for seed in range(20):
+        match = play(KUHN, uniform(KUHN), seed)
+        state = pyspiel.load_game(KUHN).new_initial_state()
+        movers = []
+        for action in match.actions:
+            movers.append(state.current_player())
+            assert action in state.legal_actions()
+            state.apply_action(action)
+        assert state.is_terminal()
+        assert match.returns == tuple(state.returns())
+        for seat in (0, 1):
+            assert len(match.seconds[seat]) == movers.count(seat)
+            assert all(0 <= s < 10 for s in match.seconds[seat])
+
+
+def test_everybody_is_told_what_others_do_and_nothing_twice():
+    seen = []
+    bots = [Scripted(last), Scripted(first)]
+    match = play(KUHN, bots, observers=[lambda s, p, a: seen.append((p, a))])
+    # Two deals, a bet, a fold.
+    assert [player for player, _ in seen] == [-1, -1, 0, 1]
+    assert [action for _, action in seen] == list(match.actions)
+    assert match.actions[2:] == (1, 0)
+    assert match.returns == (1.0, -1.0)
+    for seat, bot in enumerate(bots):
+        assert bot.restarts == 1
+        assert bot.told == [move for move in seen if move[0] != seat]
+
+
+def test_same_numbers_same_match():
+    assert play(KUHN, uniform(KUHN), 3).actions == play(KUHN, uniform(KUHN), 3).actions
+    found = {play(KUHN, uniform(KUHN), seed).actions for seed in range(20)}
+    assert len(found) > 3
+
+
+def test_match_does_not_depend_on_those_before():
+    bots = uniform(KUHN)
+    for seed in range(5):
+        play(KUHN, bots, seed)
+    assert play(KUHN, bots, 9).actions == play(KUHN, uniform(KUHN), 9).actions
+
+
+def test_equal_chance_deals_alike_whatever_players_do():
+    deals = set()
+    for seed in range(5):
+        for choose in (first, last):
+            chance = np.random.default_rng(7)
+            bots = [Scripted(choose), uniform(KUHN)[1]]
+            deals.add(play(KUHN, bots, seed, chance=chance).actions[:2])
+    assert len(deals) == 1
+
+
+def test_actions_are_drawn_as_often_as_the_policy_says():
+    # 4 standard errors: a false alarm once in 16 000 seeds.
+    rng, n, p = np.random.default_rng(0), 2000, 0.3
+    bots = [Opinionated([(0, 1 - p), (1, p)]), Scripted(first)]
+    bets = sum(matches.play_match(KUHN, bots, rng).actions[2] for _ in range(n))
+    assert abs(bets / n - p) < 4 * np.sqrt(p * (1 - p) / n)
+
+
+def test_what_has_no_probability_is_not_drawn():
+    bots = [Opinionated([(0, 0.0), (1, 1.0)]), Opinionated([(0, 1.0), (1, 0.0)])]
+    for seed in range(20):
+        assert play(KUHN, bots, seed).actions[2:] == (1, 0)
+
+
+def test_simultaneous_moves_become_turns():
+    # All compare equal cards: high against high, and so on. A draw.
+    match = play(GOOFSPIEL, [Scripted(last), Scripted(last)])
+    assert match.returns == (0.0, 0.0)
+    assert play(GOOFSPIEL, [Scripted(last), Scripted(first)]).returns == (1.0, -1.0)
+
+
+def test_compiled_game_is_played_too():
+    tree = spiel_cr.compile_game(KUHN)
+    assert play(tree, uniform(tree), 5).actions == play(KUHN, uniform(KUHN), 5).actions
+
+
+@pytest.mark.parametrize("seat", (0, 1))
+@pytest.mark.parametrize("action", (7, -1, None))
+def test_illegal_action_is_refused(seat, action):
+    bots = [Scripted(first), Scripted(first)]
+    bots[seat] = Scripted(lambda state: action)
+    with pytest.raises(ValueError, match=rf"player {seat}.*illegal.*\[0, 1\]") as error:
+        play(KUHN, bots)
+    assert repr(action) in str(error.value)
+    assert "Scripted" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ([(7, 1.0)], "illegal action 7"),
+        ([(0, 0.5), (1, 0.4)], "sum to 1"),
+        ([(0, -0.5), (1, 1.5)], "at least 0"),
+        ([(0, float("nan")), (1, 1.0)], "probabilities"),
+        ([], "probabilities"),
+    ],
+)
+def test_impossible_policy_is_refused(policy, message):
+    with pytest.raises(ValueError, match=message):
+        play(KUHN, [Opinionated(policy), Scripted(first)])
+
+
+def test_a_match_has_two_players():
+    with pytest.raises(ValueError, match="3.*two players"):
+        play(KUHN, [Scripted(first)] * 3)
+
+
+def at_terminal(bots, answers, *, game=KUHN, seed=0):
+    """Plays with a person's answers; the match and the text shown."""
+    out = io.StringIO()
+    match = cli_matches.play(
+        game, bots, seed=seed, source=io.StringIO(answers), out=out
+    )
+    return match, out.getvalue()
+
+
+def test_person_by_name_and_by_number():
+    by_name, text = at_terminal(["human", "uniform"], "bet\n")
+    by_number, _ = at_terminal(["human", "uniform"], "1\n")
+    assert by_name == by_number._replace(seconds=by_name.seconds)
+    assert by_name.actions[2] == 1
+    for name in ("0  Pass", "1  Bet", "q quits"):
+        assert name in text
+    for seat, bot in enumerate(("human", "uniform")):
+        assert f"player {seat}, {bot}: {by_name.returns[seat]:+g}" in text
+
+
+def test_person_sees_its_information_and_nothing_else():
+    """Two deals that the person cannot tell apart look the same until the end."""
+    seen = {}
+    for seed in range(40):
+        match, text = at_terminal(["human", "uniform"], "bet\n", seed=seed)
+        mine, theirs = match.actions[:2]
+        shown = text.partition("\n")[2].partition("player 0, human:")[0]
+        seen.setdefault(mine, {}).setdefault(theirs, shown)
+        assert f"\n{mine}\n" in shown
+    assert len(seen) == 3
+    for card in seen:
+        assert len(seen[card]) == 2
+        assert len(set(seen[card].values())) == 1
+    assert len({next(iter(shown.values())) for shown in seen.values()}) == 3
+
+
+def test_person_in_the_second_seat():
+    match, text = at_terminal(["uniform", "human"], "pass\n" * 2)
+    assert "you are player 1" in text
+    assert match.actions[3] == 0
+
+
+def test_hidden_moves_stay_hidden():
+    _, text = at_terminal(["uniform", "human"], "0\n1\n2\n" * 3, game=GOOFSPIEL)
+    assert "[P1]Bid" in text
+    assert "[P0]Bid" not in text
+
+
+def test_bad_answers_are_explained_and_asked_again():
+    match, text = at_terminal(["human", "uniform"], "7\nraise\n\n²\nbet\n")
+    assert match.actions[2] == 1
+    for answer in ("7", "raise", "", "²"):
+        assert f"{answer!r} is no legal action" in text
+    assert text.count("0, 1 or a name") == 4
+
+
+@pytest.mark.parametrize("answers", ("q\n", "QUIT\n", "", "raise\nq\n"))
+def test_person_leaves(answers):
+    match, text = at_terminal(["human", "uniform"], answers)
+    assert match is None
+    assert "you left" in text
+
+
+def test_two_bots_are_shown_move_by_move():
+    match, text = at_terminal(["uniform", "uniform"], "")
+    game = pyspiel.load_game(KUHN)
+    state = game.new_initial_state()
+    lines = iter(text.splitlines()[1:])
+    for action in match.actions:
+        player = state.current_player()
+        who = "chance" if player < 0 else f"player {player}, uniform"
+        assert next(lines) == f"{who}: {state.action_to_string(player, action)}"
+        state.apply_action(action)
+    assert len(list(lines)) == 2
+
+
+@pytest.mark.parametrize("bots", (["uniform", "uniform"], ["human", "uniform"]))
+def test_players_that_need_no_tree_get_none(monkeypatch, bots):
+    def refuse(*arguments, **options):
+        pytest.fail("the game was compiled")
+
+    monkeypatch.setattr("spiel_cr.compilation.compiler.compile_game", refuse)
+    match, text = at_terminal(
+        bots, "4\n0\n8\n2\n6\n1\n3\n5\n7\n" * 9, game="phantom_ttt"
+    )
+    assert match is not None and text.startswith("phantom_ttt(), seed 0")
+
+
+def test_a_game_too_large_for_a_bot_is_refused_at_once():
+    message = r"bot='resolving' needs the whole game.*resolving\(max_histories=N"
+    with pytest.raises(ValueError, match=message):
+        at_terminal(["human", "resolving"], "", game="phantom_ttt")
+
+
+def run(*words):
+    main._run(main._parse(["spiel-cr", "play", "--game", KUHN, *map(str, words)]))
+
+
+def test_command_for_bots(capsys):
+    words = ("--bots", "uniform;solved(solver=cfr+,iterations=50)", "--json")
+    run(*words, "--seed", 4)
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert found.keys() == {"game", "bots", "seed", "actions", "returns"}
+    assert sum(found["returns"]) == 0
+    run(*words, "--seed", 4)
+    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == found
+    # Without a seed every match is another, which can be seen again.
+    run(*words)
+    other = json.loads(capsys.readouterr().out.splitlines()[-1])
+    run(*words, "--seed", other["seed"])
+    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == other
+
+
+def test_command_for_a_person(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("0\nq\n"))
+    run("--bots", "resolving(solver=cfr+,iterations=20);human", "--json", "--seed", 1)
+    out = capsys.readouterr().out
+    found = json.loads(out.splitlines()[-1])
+    assert "you are player 1" in out
+    assert found["returns"] is not None
+    assert found["actions"][3] == 0
+
+
+MISTAKES = {
+    "one bot": ("--bots=uniform", "needs two bots"),
+    "three bots": ("--bots=uniform;uniform;human", "needs two bots"),
+    "two persons": ("--bots=human;human", "only one"),
+    "no bot": ("--bots=human;", "is missing"),
+    "unknown bot": ("--bots=human;deepstack", "deepstack"),
+    "seed": ("--bots=human;uniform --seed=-1", "--seed=-1"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes(capsys, mistake):
+    words, named = MISTAKES[mistake]
+    with pytest.raises(SystemExit) as stopped:
+        run(*words.split())
+    assert stopped.value.code == 2
+    streams = capsys.readouterr()
+    assert streams.out == ""
+    assert named in streams.err.splitlines()[-1]
+
+
+def test_help(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        run("--help")
+    assert stopped.value.code == 0
+    out = capsys.readouterr().out
+    for word in ("--bots", "--seed", "resolving(", "oos(", "uniform(", "human", "q "):
+        assert word in out

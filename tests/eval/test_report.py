@@ -1,0 +1,376 @@
+"""The report of a comparison: numbers, pictures, words; and in a real browser."""
+
+import html.parser
+import json
+import math
+import re
+import shlex
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from spiel_cr.eval.cli import main
+from spiel_cr.eval.contestants import registry
+from spiel_cr.eval.reporting import (
+    html_page,
+    report,
+    report_html,
+    report_text,
+    summary,
+    svg,
+)
+
+from tests.support import browser
+
+GAMES = ["kuhn_poker", "leduc_poker"]
+ALGORITHMS = [
+    "cfr+",
+    "vr-mccfr",
+    "lp",
+    "resolve(solver=cfr+)",
+    "openspiel-cfr+",
+    "openspiel-es-mccfr",
+    "openspiel-lp",
+    "openspiel-efr",
+]
+SETTINGS = {
+    "games": GAMES,
+    "algorithms": ALGORITHMS,
+    "budget": {"seconds": 2.5, "iterations": None},
+    "seeds": 3,
+    "workers": 2,
+    "versions": {"spiel_cr": "0.1", "open_spiel": "2.0.2"},
+    "optional_versions": {},
+}
+
+
+def record(game, algorithm, seed, level, **others):
+    """A line of results; NashConv falls by ten from look to look."""
+    once = registry.find(algorithm).way == "once"
+    steps = [2] if once else [0, 1, 2]
+    curve = [[0.02 * 10**k, 10 ** (k + 1), level * 10.0 ** (2 - k)] for k in steps]
+    return {
+        "game": game,
+        "algorithm": algorithm,
+        "seed": seed,
+        "seconds": 2.0,
+        "iterations": 1000,
+        "nash_conv": curve[-1][2],
+        "game_value": -1 / 18,
+        "error": None,
+        "judge": "OpenSpiel",
+        "judge_reason": "",
+        "curve": curve,
+        "curve_judge": "OpenSpiel",
+        "setup_seconds": 0.1,
+        "compile_seconds": 0.5,
+        "cpu_seconds": 2.0,
+        "note": "",
+        "machine": "a processor, 2 cores",
+        "finished": "2026-01-02T03:04:05+00:00",
+        **others,
+    }
+
+
+def nothing(game, algorithm, **others):
+    empty = dict.fromkeys(("seconds", "iterations", "nash_conv", "game_value"))
+    return {
+        **dict(game=game, algorithm=algorithm, seed=0, error=None),
+        **empty,
+        **others,
+    }
+
+
+def records():
+    lines = []
+    for game in GAMES:
+        lines += [
+            record(game, "cfr+", 0, 1e-5),
+            *(record(game, "vr-mccfr", s, x) for s, x in enumerate((0.02, 0.01, 0.07))),
+            record(game, "lp", 0, 0.0, iterations=16),
+            record(game, "resolve(solver=cfr+)", 0, 2e-4, note="3 solves"),
+            record(game, "openspiel-cfr+", 0, 1e-3),
+            record(game, "openspiel-es-mccfr", 0, 0.05),
+            nothing(game, "openspiel-lp", missing="needs cvxpy"),
+            nothing(game, "openspiel-efr", error="ValueError: <b>a & b</b>"),
+        ]
+    return lines
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("run")
+    (path / "matches").mkdir()
+    matrix = {
+        "game": "kuhn_poker",
+        "bots": ["uniform", "solved(solver=cfr+)"],
+        "mean": [[None, -0.25], [0.25, None]],
+        "half_width": [[None, 0.03125], [0.03125, None]],
+    }
+    (path / "matches" / "summary.json").write_text(json.dumps(matrix))
+    (path / "other").mkdir()
+    (path / "other" / "summary.json").write_text("[1, 2]")
+    report.write(path, SETTINGS, records())
+    return path
+
+
+class Checker(html.parser.HTMLParser):
+    """Notes what is open, what is loaded from elsewhere, and all text."""
+
+    VOID = {"meta", "link", "input", "br", "hr", "img", "wbr"}
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.loads, self.text, self.rows = [], [], [], 0
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in self.VOID:
+            self.open.append(tag)
+        self.rows += tag == "tr"
+        for name, value in attributes:
+            if name in ("src", "href") and not value.startswith(("#", "data:")):
+                self.loads.append(value)
+
+    def handle_startendtag(self, tag, attributes):
+        pass
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def read(path):
+    checker = Checker()
+    text = path.read_text("utf-8")
+    checker.feed(text)
+    assert not checker.open
+    return text, checker
+
+
+def test_html_is_whole_and_asks_nobody_for_anything(folder):
+    text, checker = read(folder / "report.html")
+    assert not checker.loads
+    assert not re.search(r"url\(|@import|fetch\(|XMLHttpRequest", text)
+    addresses = set(re.findall(r"https?://[^\s\"'<]+", text))
+    assert addresses == {"http://www.w3.org/2000/svg"}
+    assert "prefers-color-scheme:dark" in text and 'name="viewport"' in text
+
+
+def test_both_reports_say_the_same(folder):
+    _, checker = read(folder / "report.html")
+    words = "".join(checker.text)
+    markdown = (folder / "report.md").read_text("utf-8")
+    for piece in (
+        "Comparison on 2 games",
+        "2.5 seconds each",
+        "OpenSpiel CFR+ (C++)",
+        "1.00e−05",
+        # Three seeds: median, least and greatest.
+        "0.02",
+        "0.01 … 0.07",
+        "Lowest NashConv of the iterative solvers: spiel_cr cfr+, 1.00e−05; of those "
+        "bundled with OpenSpiel: OpenSpiel CFR+ (C++), 0.001, 100 times as much.",
+        "The game's value for player 0 is −0.055555556",
+        "needs cvxpy",
+        "ValueError: <b>a & b</b>",
+        "a processor, 2 cores",
+        "2026-01-02",
+        "+0.2500 ± 0.0312",
+        "spiel-cr compare --game kuhn_poker --game leduc_poker",
+        registry.find("vr-mccfr").how,
+    ):
+        assert piece in words, piece
+        assert piece in markdown, piece
+    # Two games of six rows and a head, and the tournament.
+    assert checker.rows == 2 * 7 + 3
+
+
+def test_command_can_be_typed_again(folder):
+    markdown = (folder / "report.md").read_text("utf-8")
+    (line,) = re.findall(r"^spiel-cr compare .*$", markdown, re.MULTILINE)
+    given = main._parse(shlex.split(line))
+    assert given.game == GAMES
+    assert registry.expand(given.algorithms) == ALGORITHMS
+    assert (given.seconds, given.seeds, given.workers) == (2.5, 3, 2)
+    assert given.out == str(folder)
+    budget = {"seconds": 0.1234567, "iterations": None}
+    line = report_text.command({**SETTINGS, "budget": budget}, "out")
+    assert main._parse(shlex.split(line)).seconds == 0.1234567
+
+
+def test_rows_are_sorted_medians():
+    first = summary.summarise(SETTINGS, records())[0]
+    assert [row.algorithm for row in first.rows] == [
+        "lp",
+        "cfr+",
+        "resolve(solver=cfr+)",
+        "openspiel-cfr+",
+        "vr-mccfr",
+        "openspiel-es-mccfr",
+    ]
+    sampled = first.rows[4]
+    assert sampled.seeds == 3
+    assert sampled.nash_conv == summary.Range(0.02, 0.01, 0.07)
+    assert [band.nash_conv.median for band in sampled.curve] == pytest.approx(
+        [2.0, 0.2, 0.02]
+    )
+    # A resolved game is no iterative solver, nor is an exact one.
+    assert first.best(ours=True).algorithm == "cfr+"
+    assert first.exact.algorithm == "lp"
+    assert (first.expected, first.done) == (12, 10)
+
+
+def test_seeds_that_skipped_looks_are_joined_from_the_end():
+    short = record("kuhn_poker", "vr-mccfr", 1, 0.04)
+    short["curve"] = short["curve"][1:]
+    lines = [record("kuhn_poker", "vr-mccfr", 0, 0.02), short]
+    settings = {**SETTINGS, "games": ["kuhn_poker"]}
+    (row,) = summary.summarise(settings, lines)[0].rows
+    assert [band.iterations for band in row.curve] == [100, 1000]
+    assert [band.nash_conv[1:] for band in row.curve] == [
+        pytest.approx((0.2, 0.4)),
+        pytest.approx((0.02, 0.04)),
+    ]
+
+
+def test_runs_from_the_beginning_are_joined_by_iterations():
+    """A quick seed has a run more than the others."""
+    name = "openspiel-ismcts"
+    lines = []
+    for seed, counts in enumerate(([8, 32, 100], [8, 32, 128, 300], [8, 32, 90])):
+        line = record("kuhn_poker", name, seed, 1.0)
+        line["curve"] = [[0.001 * n, n, 10.0 * seed + 1 / n] for n in counts]
+        lines.append(line)
+    settings = {**SETTINGS, "games": ["kuhn_poker"], "algorithms": [name]}
+    (row,) = summary.summarise(settings, lines)[0].rows
+    assert [band.iterations for band in row.curve] == [8, 32, 100]
+    assert row.curve[1].nash_conv == pytest.approx((10 + 1 / 32, 1 / 32, 20 + 1 / 32))
+    assert row.curve[-1].nash_conv == pytest.approx((10 + 1 / 300, 0.01, 20 + 1 / 90))
+    (row,) = summary.summarise(settings, lines[:1])[0].rows
+    assert [band.iterations for band in row.curve] == [8, 32, 100]
+
+
+def test_where_openspiel_cannot_judge_the_report_says_so(tmp_path):
+    reason = "3,000,000 histories are too many for OpenSpiel's tool"
+    lines = [
+        record("kuhn_poker", "cfr+", 0, 1e-3, judge="spiel_cr", judge_reason=reason)
+    ]
+    report.write(tmp_path, {**SETTINGS, "games": ["kuhn_poker"]}, lines)
+    for name in ("report.html", "report.md"):
+        text = (tmp_path / name).read_text("utf-8").replace("&#x27;", "'")
+        assert reason in text and "spiel_cr's own exact best response" in text
+
+
+def test_unfinished_runs_are_called_so(tmp_path):
+    report.write(tmp_path, SETTINGS, records()[:1])
+    text = (tmp_path / "report.md").read_text("utf-8")
+    assert "Not finished: 1 of 12 cells are there." in text
+    assert "Not finished: 0 of 12 cells are there." in text
+
+
+def points_of(picture, number):
+    """Centres of the circles of a series."""
+    space = "{http://www.w3.org/2000/svg}"
+    root = ElementTree.fromstring(picture)
+    for group in root.iter(f"{space}g"):
+        if f"s{number}" in group.get("class", "").split():
+            return [
+                (float(c.get("cx")), float(c.get("cy")))
+                for c in group.iter(f"{space}circle")
+            ]
+    return []
+
+
+def test_curves_are_where_they_belong():
+    values = [(1, 1.0), (10, 0.1), (1000, 0.001), (10000, 0.0)]
+    series = svg.Series(0, "a <curve>", [(x, y, y, y) for x, y in values], True, True)
+    other = svg.Series(1, "b", [(5, 1e-40, 1e-40, 1e-40)], False, False)
+    picture = svg.chart([series, other], title="t & u", x_label="x", y_label="y")
+    (x0, y0), (x1, y1), (x2, y2), (_, y3) = points_of(picture, 0)
+    # Both axes are logarithmic: two more decades are twice as far again.
+    assert x2 - x0 == pytest.approx(3 * (x1 - x0), abs=0.5)
+    assert y2 - y0 == pytest.approx(3 * (y1 - y0), abs=0.5)
+    assert x0 < x1 and y0 < y1
+    # Nothing lies below the bottom, where zeros and rounding errors are.
+    ((_, bottom),) = points_of(picture, 1)
+    assert y3 == bottom >= y2
+
+
+def test_pictures_of_the_markdown_stand_alone(folder):
+    text = (folder / "report.md").read_text("utf-8")
+    names = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text)
+    assert len(names) == 4
+    for name in names:
+        picture = (folder / name).read_text("utf-8")
+        root = ElementTree.fromstring(picture)
+        assert root.get("viewBox") and "--c0:" in picture
+        assert "OpenSpiel CFR+ (C++)" in picture
+
+
+def test_one_seed_has_no_range(tmp_path):
+    lines = [record for record in records() if record["seed"] == 0]
+    report.write(tmp_path, {**SETTINGS, "seeds": 1}, lines)
+    text, checker = read(tmp_path / "report.html")
+    markdown = (tmp_path / "report.md").read_text("utf-8")
+    assert "range over seeds" not in text and "range over seeds" not in markdown
+    rows = [line for line in markdown.splitlines() if line.startswith("|")]
+    assert {line.count("|") for line in rows} == {7}
+
+
+def test_runs_that_a_longer_one_overtook_are_not_drawn():
+    def curve(way):
+        points = [(0.02, 1, 0.9), (0.06, 2, 0.5), (0.03, 4, 0.1), (0.5, 8, 0.05)]
+        bands = tuple(
+            summary.CurveBand(seconds, count, summary.Range(value, value, value))
+            for seconds, count, value in points
+        )
+        (row,) = summary.summarise(
+            {"games": ["kuhn_poker"], "algorithms": ["cfr+"], "seeds": 1},
+            [record("kuhn_poker", "cfr+", 0, 1e-5)],
+        )[0].rows
+        (series,) = report_html.series_of(
+            [row._replace(way=way, curve=bands)], against="seconds"
+        )
+        return [seconds for seconds, *_ in series.points]
+
+    assert curve("restarts") == [0.02, 0.03, 0.5]
+    assert curve("iterates") == [0.02, 0.06, 0.03, 0.5]
+
+
+def test_ratios_are_words(tmp_path):
+    """Tens, millions, and what has no name."""
+    for level, words in (
+        (1e-5, ", 100 times as much"),
+        (2.4e-11, ", 42,000,000 times as much"),
+        (1e-15, ", more than 10¹² times as much"),
+    ):
+        lines = [record("kuhn_poker", "cfr+", 0, level)]
+        lines.append(record("kuhn_poker", "openspiel-cfr+", 0, 1e-3))
+        report.write(tmp_path, {**SETTINGS, "games": ["kuhn_poker"]}, lines)
+        assert words in (tmp_path / "report.md").read_text("utf-8")
+
+
+def test_numbers_are_short():
+    shown = [html_page.number(x) for x in (0, 1e-9, 0.12345, 12345678.0, -0.25, None)]
+    assert shown == ["0", "1.00e−09", "0.123", "12,345,678", "−0.25", "–"]
+    assert html_page.number(math.nan) == "–"
+    assert html_page.text('<a href="x">') == "&lt;a href=&quot;x&quot;&gt;"
+
+
+@browser.needs_browser
+@pytest.mark.parametrize("width", [1280, 390])
+def test_in_a_real_browser(folder, tmp_path, width):
+    """Nothing on the console, nothing wider than the window, and something to see."""
+    click = """document.querySelector('[data-show="ours"]').click();"""
+    dom, picture, console, (wide, window) = browser.open_page(
+        folder / "report.html", tmp_path, width=width, script=click
+    )
+    assert not console
+    assert (wide, window) == (width, width)
+    count, commonest = browser.colours(picture, width)
+    assert count > 100 and commonest < 0.97
+    # The button hid OpenSpiel's curves, two in each picture; of these there are two, in
+    # two sizes, for each of two games. But the first button is of the first game.
+    hidden = re.findall(r'<g class="series s\d off"', dom)
+    assert len(hidden) == 2 * 2 * 2

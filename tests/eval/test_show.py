@@ -1,0 +1,361 @@
+"""Looking inside a strategy: numbers against a slow walk, the command, the page."""
+
+import dataclasses
+import json
+import re
+import types
+
+import numpy as np
+import pytest
+from spiel_cr.eval.cli import main
+from spiel_cr.eval.inspection import infoset_view, tree_page, tree_subgames
+
+import spiel_cr
+from spiel_cr.policies import best_response
+from spiel_cr.policies import conversions as policy_lib
+from tests.support import browser, games
+
+
+def random_strategy(tree, seed):
+    random = np.random.default_rng(seed)
+    found = []
+    for infosets in tree.infosets:
+        behaviour = np.ones(infosets.decisions.num_sequences)
+        row = 1
+        for count in infosets.decisions.num_actions:
+            behaviour[row : row + count] = random.dirichlet(np.ones(count))
+            row += count
+        found.append(behaviour)
+    return found[0], found[1]
+
+
+def walk(state, policy, own, others, found):
+    """Player 0's value by recursion; notes reach and values at every infoset.
+
+    `own[p]` is player p's own reach, `others[p]` that of the opponent and chance.
+    """
+    if state.is_terminal():
+        return state.player_return(0)
+    if state.is_chance_node():
+        return sum(
+            share
+            * walk(state.child(a), policy, own, [o * share for o in others], found)
+            for a, share in state.chance_outcomes()
+        )
+    player = state.current_player()
+    probabilities = policy.action_probabilities(state)
+    total, worths = 0.0, {}
+    for action in state.legal_actions():
+        share = probabilities[action]
+        next_own, next_others = list(own), list(others)
+        next_own[player] *= share
+        next_others[1 - player] *= share
+        worth = walk(state.child(action), policy, next_own, next_others, found)
+        worths[action] = worth
+        total += share * worth
+    sign = 1 - 2 * player
+    entry = found.setdefault(
+        (player, state.information_state_string()),
+        {"own": own[player], "others": 0.0, "value": 0.0, "actions": {}},
+    )
+    entry["others"] += others[player]
+    entry["value"] += sign * others[player] * total
+    for action, worth in worths.items():
+        before = entry["actions"].get(action, 0.0)
+        entry["actions"][action] = before + sign * others[player] * worth
+    return total
+
+
+@pytest.mark.parametrize("name", ["kuhn", "leduc7", "goofspiel3_simultaneous"])
+def test_numbers_agree_with_a_slow_walk(name):
+    tree = games.compiled(name)
+    strategy = random_strategy(tree, 1)
+    policy = policy_lib.tabular_policy(tree, strategy)
+    found = {}
+    walk(tree.game.new_initial_state(), policy, [1.0, 1.0], [1.0, 1.0], found)
+    views = infoset_view.look(tree, strategy)
+    assert len(found) == len(views[0]) + len(views[1])
+    for view in (*views[0], *views[1]):
+        slow = found[view.player, view.key]
+        assert view.own_reach == pytest.approx(slow["own"], abs=1e-12)
+        assert view.others_reach == pytest.approx(slow["others"], abs=1e-12)
+        assert view.value == pytest.approx(slow["value"], abs=1e-11)
+        assert view.gain >= -1e-11
+        for action in view.actions:
+            expected = slow["actions"][action.action]
+            assert action.value == pytest.approx(expected, abs=1e-11)
+
+
+def test_best_values_are_those_of_a_best_response():
+    """At infosets where the player never acts again, the best action's value."""
+    tree = games.compiled("kuhn")
+    views = infoset_view.look(tree, random_strategy(tree, 2))
+    last = [v for v in (*views[0], *views[1]) if len(v.key) == 3 or v.player == 1]
+    assert len(last) == 9
+    for view in last:
+        best = max(action.value for action in view.actions)
+        assert view.best_value == pytest.approx(best, abs=1e-12)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    path = tmp_path_factory.mktemp("policies") / "kuhn.npz"
+    spiel_cr.solve(games.compiled("kuhn"), "lp").save(path)
+    return path
+
+
+def run(*words):
+    main._run(main._parse(["spiel-cr", "show", *map(str, words)]))
+
+
+def test_the_command(saved, capsys):
+    run("--policy", saved, "--game", "kuhn_poker", "--json")
+    out = capsys.readouterr().out.splitlines()
+    found = json.loads(out[-1])
+    assert len(found["infosets"]) == 12 and found["left_off"] == 0
+    by_key = {i["key"]: i for i in found["infosets"]}
+    # With the king the second player always bets after a pass; see Kuhn 1950.
+    chosen = {a["name"]: a["probability"] for a in by_key["2p"]["actions"]}
+    assert chosen == pytest.approx({"Pass": 0.0, "Bet": 1.0})
+    assert all(abs(infoset["gain"]) < 1e-9 for infoset in found["infosets"])
+    assert any("Bet 1.0000" in line for line in out)
+    assert sum("6 of 6 information states" in line for line in out) == 2
+
+
+def test_filters(saved, capsys):
+    game = ("--policy", saved, "--game", "kuhn_poker", "--json")
+    run(*game, "--player", 1, "--find", "B", "--sort", "reach")
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])["infosets"]
+    assert sorted(i["key"] for i in found) == ["0b", "1b", "2b"]
+    reach = [i["own_reach"] * i["others_reach"] for i in found]
+    assert reach == sorted(reach, reverse=True)
+    run(*game, "--limit", 2)
+    out = capsys.readouterr().out
+    assert "4 more; raise --limit" in out
+    found = json.loads(out.splitlines()[-1])
+    assert len(found["infosets"]) == 4 and found["left_off"] == 8
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--policy", "nowhere.npz", "--game", "kuhn_poker"), "write one with"),
+        (("--policy", "SAVED", "--game", "leduc_poker"), "holds a policy for"),
+        (("--policy", "SAVED", "--game", "kuhn_poker", "--limit", "0"), "limit=0"),
+        (("--policy", "SAVED", "--game", "kuhn_poker", "--gadgets", "oos"), "--html"),
+        (
+            ("--policy", "SAVED", "--game", "kuhn_poker")
+            + ("--html", "PAGE", "--gadgets", "uniform"),
+            "only a resolving player has gadgets",
+        ),
+        *(
+            (
+                ("--policy", "SAVED", "--game", "kuhn_poker")
+                + ("--html", "PAGE", "--gadgets", f"resolving(iterations=2,{given})"),
+                message,
+            )
+            for given, message in (
+                ("gadget=unsafe", "gadget='unsafe': what terminating is worth"),
+                ("gadget=maxmargin", "in this gadget nobody terminates; use gadget=cf"),
+            )
+        ),
+    ],
+)
+def test_refusals(saved, tmp_path, capsys, words, message):
+    files = {"SAVED": saved, "PAGE": tmp_path / "page.html"}
+    with pytest.raises(SystemExit) as stopped:
+        run(*(files.get(word, word) for word in words))
+    assert stopped.value.code == 2
+    out, err = capsys.readouterr()
+    assert message in err and not out
+
+
+def data_of(page):
+    (content,) = re.findall(
+        r"<script id=data type=application/json>(.*?)</script>", page, re.DOTALL
+    )
+    return json.loads(content)
+
+
+@pytest.fixture(scope="module")
+def leduc_page(tmp_path_factory):
+    tree = games.compiled("leduc7")
+    strategy = random_strategy(tree, 4)
+    views = infoset_view.look(tree, strategy)
+    # Whatever a game's strings hold.
+    views[0][0] = views[0][0]._replace(key="1 </script><b>")
+    text = tree_page.tree_page(tree, strategy, views, title="a </script>", lead="b")
+    path = tmp_path_factory.mktemp("pages") / "tree.html"
+    path.write_text(text, "utf-8")
+    return path
+
+
+def test_the_page_holds_the_whole_tree(leduc_page):
+    tree = games.compiled("leduc7")
+    text = leduc_page.read_text("utf-8")
+    data = data_of(text)
+    assert len(data["nodes"]) == len(tree.histories)
+    assert list(map(len, data["infosets"])) == list(map(len, tree.infosets))
+    # Probabilities below every node sum to one; values are their means.
+    below, mean = np.zeros(len(tree.histories)), np.zeros(len(tree.histories))
+    for parent, _, share, _, _, _, value in data["nodes"][1:]:
+        below[parent] += share
+        mean[parent] += share * value
+    inner = below > 0
+    np.testing.assert_allclose(below[inner], 1, atol=1e-4)
+    values = np.array([node[6] for node in data["nodes"]])
+    np.testing.assert_allclose(mean[inner], values[inner], atol=1e-3)
+    assert "<title>a &lt;/script&gt;</title>" in text
+    assert not re.search(r"https?://|src=|url\(", text)
+
+
+def test_the_command_shows_a_players_gadgets(saved, tmp_path):
+    page, bot = tmp_path / "new" / "kuhn.html", "resolving(solver=cfr+,iterations=20)"
+    run("--policy", saved, "--game", "kuhn_poker", "--html", page, "--gadgets", bot)
+    data = data_of(page.read_text("utf-8"))
+    assert data["playing"] == bot
+    first, second = data["roles"][0]["layers"]
+    assert {gate[3] for piece in first for gate in piece["gates"]} == {None}
+    values = [gate[3] for piece in second for gate in piece["gates"]]
+    assert len(values) == 3 and all(isinstance(value, float) for value in values)
+
+
+def test_gates_of_a_layer_hold_what_the_opponent_gets():
+    """All of the opponent's value passes through the gates of the first layer."""
+    tree = games.compiled("leduc7")
+    strategy = random_strategy(tree, 5)
+    found = tree_subgames.subgames_of(tree, strategy, 0)
+    value = float(policy_lib.history_values(tree, strategy)[0])
+    reach = policy_lib.reach_from_behaviour(
+        tree.infosets[1].decisions, np.ones(tree.infosets[1].decisions.num_sequences)
+    )
+    assert (reach == 1).all()
+    first = found["layers"][0]
+    total = sum(gate[1] for piece in first for gate in piece["gates"])
+    assert total == pytest.approx(-value, abs=1e-5)
+    # By best responses, all that the opponent can get.
+    best = sum(gate[2] for piece in first for gate in piece["gates"])
+    reach = best_response.reach_of(tree.form, strategy)[0]
+    most = best_response.best_response_value(tree.form, 1, reach)
+    assert best == pytest.approx(most, abs=1e-5) and best > total + 0.1
+    gates = [g for layer in found["layers"] for p in layer for g in p["gates"]]
+    assert all(g[2] >= g[1] - 1e-6 and g[3] is None for g in gates)
+    opened = [
+        i for layer in found["layers"] for piece in layer for i in piece["infosets"]
+    ]
+    assert len(opened) == len(set(opened)) > 0
+    assert len(found["layers"]) >= 2
+
+
+def test_gadgets_are_those_of_the_player():
+    """The first solve of a player that carries best-response values, solved apart.
+
+    It is the whole game by CFR+; so behind it the gadget gives the opponent what a best
+    response to that solution gets.
+    """
+    tree = games.compiled("kuhn")
+    config = spiel_cr.ResolvingConfig(
+        solver="cfr+", iterations=60, values="best_response"
+    )
+    bot = spiel_cr.ResolvingBot(tree, 0, config, seed=0)
+    solved = spiel_cr.solve(tree, "cfr+", 60)
+    first, second, *_ = tree_subgames.subgames_of(tree, solved.average, 0, bot)[
+        "layers"
+    ]
+    assert {gate[3] for piece in first for gate in piece["gates"]} == {None}
+    gates = [gate for piece in second for gate in piece["gates"]]
+    assert max(abs(gate[3]) for gate in gates) > 0.01
+    for gate in gates:
+        assert gate[3] == pytest.approx(gate[2], abs=1e-6)
+    # The opponent knows its card and what both did.
+    assert sorted(gate[4] for gate in gates) == ["0pb", "1pb", "2pb"]
+
+
+def test_a_player_with_several_values_at_a_gate_is_refused():
+    config = spiel_cr.ResolvingConfig(
+        solver="os-mccfr(delta=0.5)", iterations=1, target=True
+    )
+    # Making one takes seconds.
+    bot = types.SimpleNamespace(resolver=types.SimpleNamespace(config=config))
+    with pytest.raises(ValueError, match="target=true: each infoset's solve"):
+        tree_subgames.gadget_values(bot)
+
+
+def test_what_the_opponent_knows_without_being_told():
+    """Its last decision and action, where strings of those who wait are left out."""
+    tree = games.compiled("kuhn")
+    blind = dataclasses.replace(
+        tree, histories=dataclasses.replace(tree.histories, observed=None)
+    )
+    _, second = tree_subgames.subgames_of(blind, random_strategy(tree, 0), 0)["layers"]
+    known = {gate[4] for piece in second for gate in piece["gates"]}
+    assert known == {"0p: Bet", "1p: Bet", "2p: Bet"}
+
+
+def test_games_that_cannot_be_resolved_say_why(monkeypatch):
+    def refuse(tree, player):
+        raise ValueError("turns are hidden")
+
+    monkeypatch.setattr(tree_subgames.subgame, "decompose", refuse)
+    tree = games.compiled("kuhn")
+    found = tree_subgames.subgames_of(tree, random_strategy(tree, 0), 0)
+    assert found == {"refused": "turns are hidden"}
+
+
+def test_large_games_have_no_page(monkeypatch):
+    monkeypatch.setattr(tree_page, "MOST_HISTORIES", 50)
+    tree = games.compiled("kuhn")
+    strategy = random_strategy(tree, 0)
+    with pytest.raises(ValueError, match="leave out --html"):
+        tree_page.tree_page(tree, strategy, ([], []), title="", lead="")
+
+
+def test_large_games_are_refused_before_their_tables(
+    saved, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(tree_page, "MOST_HISTORIES", 50)
+    page = tmp_path / "page.html"
+    with pytest.raises(SystemExit):
+        run("--policy", saved, "--game", "kuhn_poker", "--html", page)
+    out, err = capsys.readouterr()
+    assert "a page has room for 50" in err and not out
+
+
+@browser.needs_browser
+def test_lists_that_are_cut_say_so(leduc_page, tmp_path):
+    """The first solve of Leduc poker has few own infosets; here they are many."""
+    content = leduc_page.read_text("utf-8")
+    data = data_of(content)
+    first = data["roles"][0]["layers"][0][0]
+    many = {"infosets": first["infosets"][:1] * 51, "gates": first["gates"][:1] * 201}
+    data["roles"][0]["layers"][0][0] = many
+    old = re.search(r"application/json>(.*?)</script>", content, re.DOTALL)[1]
+    new = json.dumps(data).replace("</", "<\\/")
+    path = tmp_path / "many.html"
+    path.write_text(content.replace(old, new), "utf-8")
+    dom, *_ = browser.open_page(path, tmp_path, width=1280)
+    assert "51 own infosets, the first 50 are shown" in dom
+    assert "201 gates, the first 200 are shown" in dom
+
+
+@browser.needs_browser
+@pytest.mark.parametrize("width", [1280, 390])
+def test_in_a_real_browser(leduc_page, tmp_path, width):
+    """Search, click the first result, and step to the next subgame."""
+    acts = """
+    const find = document.getElementById("find");
+    find.value = "1";
+    find.dispatchEvent(new Event("input"));
+    document.querySelector("#found button").click();
+    document.getElementById("next").click();
+    """
+    dom, picture, console, (wide, window) = browser.open_page(
+        leduc_page, tmp_path, width=width, script=acts
+    )
+    assert not console
+    assert (wide, window) == (width, width)
+    count, commonest = browser.colours(picture, width)
+    assert count > 100 and commonest < 0.97
+    assert re.search(r'id="count"[^>]*>\d+ information states', dom)
+    assert "counterfactual value" in dom and 'class="row now' in dom
+    assert re.search(r"layer 2, subgame 1 of \d+", dom)

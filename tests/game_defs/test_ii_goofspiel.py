@@ -1,0 +1,212 @@
+"""II-Goofspiel: the contract of games, its rules, sizes and its bundled twin."""
+
+from collections.abc import Hashable
+
+import pyspiel
+import pytest
+from open_spiel.python import policy
+from open_spiel.python.algorithms import exploitability
+
+from game_defs import ii_goofspiel
+from tests.support import game_contract, lp_reference
+from tests.support.game_contract import Sizes
+
+# Every parameter is changed at least once.
+SETTINGS = (
+    "python_ii_goofspiel(num_cards=2)",
+    "python_ii_goofspiel(num_cards=3,returns_type=point_difference)",
+    "python_ii_goofspiel(num_cards=4)",
+    "python_ii_goofspiel(num_cards=4,points_order=descending)",
+    "python_ii_goofspiel(num_cards=4,points_order=descending,"
+    "returns_type=point_difference)",
+)
+LARGE_SETTINGS = (
+    "python_ii_goofspiel",
+    "python_ii_goofspiel(num_cards=13,returns_type=point_difference)",
+)
+# Worked out by other programs, written down before this one.
+SIZES = {
+    4: Sizes(chance=0, decision=1653, terminal=576, infosets0=369, infosets1=369),
+    5: Sizes(chance=0, decision=41331, terminal=14400, infosets0=4974, infosets1=4974),
+    6: Sizes(0, 1487923, 518400, infosets0=83001, infosets1=83001),
+}
+HISTORIES = {4: 2229, 5: 55731, 6: 2006323}
+
+
+def twin(num_cards: int, points_order: str = "ascending") -> pyspiel.Game:
+    """OpenSpiel's own game, which plays the last card of each player by itself."""
+    return pyspiel.load_game(
+        "turn_based_simultaneous_game(game=goofspiel(imp_info=true,players=2,"
+        f"num_cards={num_cards},points_order={points_order},returns_type=win_loss))"
+    )
+
+
+def uniform_nash_conv(game: pyspiel.Game) -> float:
+    return exploitability.nash_conv(game, policy.UniformRandomPolicy(game))
+
+
+@pytest.mark.parametrize("check", game_contract.TREE_CHECKS, ids=lambda c: c.__name__)
+@pytest.mark.parametrize("game_string", SETTINGS)
+def test_contract_on_the_full_tree(game_string, check):
+    check(game_contract.full_tree(game_string))
+
+
+@pytest.mark.parametrize("check", game_contract.TREE_CHECKS, ids=lambda c: c.__name__)
+@pytest.mark.parametrize("game_string", LARGE_SETTINGS)
+def test_contract_on_random_games(game_string, check):
+    check(game_contract.sampled_tree(game_string, num_games=30))
+
+
+@pytest.mark.parametrize("game_string", SETTINGS + LARGE_SETTINGS)
+def test_openspiel_simulations(game_string):
+    game_contract.check_simulations(game_string, num_sims=3)
+
+
+@pytest.mark.parametrize("points_order", ["ascending", "descending"])
+def test_openspiel_api(points_order):
+    game_string = f"python_ii_goofspiel(num_cards=4,points_order={points_order})"
+    game_contract.check_api(game_string, SIZES[4])
+
+
+def test_playthrough():
+    game_contract.check_playthrough("python_ii_goofspiel")
+
+
+@pytest.mark.parametrize("num_cards", [4, 5, pytest.param(6, marks=pytest.mark.slow)])
+def test_sizes(num_cards):
+    sizes = game_contract.measure(f"python_ii_goofspiel(num_cards={num_cards})")
+    assert sizes == SIZES[num_cards]
+    assert sizes.histories == HISTORIES[num_cards]
+
+
+def slow_rounds(history: list[int]) -> list[str]:
+    """Who won each complete round."""
+    rounds = []
+    while len(history) >= 2:
+        first, second, *history = history
+        rounds.append(
+            "first" if first > second else "second" if second > first else "tie"
+        )
+    return rounds
+
+
+def slow_points(history: list[int], num_cards: int, points_order: str) -> list[int]:
+    """Both players' points, taking the point cards off a pile."""
+    pile = sorted(range(1, num_cards + 1), reverse=points_order == "ascending")
+    totals = {"first": 0, "second": 0, "tie": 0}
+    for winner in slow_rounds(history):
+        totals[winner] += pile.pop()
+    return [totals["first"], totals["second"]]
+
+
+@pytest.mark.parametrize("game_string", SETTINGS)
+def test_returns(game_string):
+    tree = game_contract.full_tree(game_string)
+    parameters = tree.game.get_parameters()
+    for node in tree.nodes:
+        state = node.state
+        first, second = slow_points(
+            state.history(), parameters["num_cards"], parameters["points_order"]
+        )
+        assert state.points() == (first, second)
+        if not state.is_terminal():
+            continue
+        if parameters["returns_type"] == "point_difference":
+            assert state.returns() == [first - second, second - first]
+        elif first == second:
+            assert state.returns() == [0, 0]
+        else:
+            assert state.returns() == ([1, -1] if first > second else [-1, 1])
+
+
+def test_returns_of_games_worked_out_by_hand():
+    # Bids 2-1, 3-2, 1-3 (indices less one): player 0 wins the first two point cards.
+    def returns(parameters):
+        state = pyspiel.load_game(
+            f"python_ii_goofspiel(num_cards=3,{parameters})"
+        ).new_initial_state()
+        for action in (1, 0, 2, 1, 0, 2):
+            state.apply_action(action)
+        return state.returns()
+
+    assert returns("points_order=ascending") == [0, 0]  # 1 + 2 against 3
+    assert returns("points_order=descending") == [1, -1]  # 3 + 2 against 1
+    parameters = "points_order=descending,returns_type=point_difference"
+    assert returns(parameters) == [4, -4]
+
+
+@pytest.mark.parametrize("game_string", SETTINGS)
+def test_players_know_their_bids_and_who_won(game_string):
+    def bids_and_winners(history: list[int], player: int) -> Hashable:
+        return tuple(history[player::2]), tuple(slow_rounds(history)), len(history)
+
+    def winners(history: list[int], player: int) -> Hashable:
+        return tuple(slow_rounds(history)), len(history)
+
+    tree = game_contract.full_tree(game_string)
+    game_contract.check_knowledge(tree, bids_and_winners)
+    game_contract.check_knowledge(
+        tree, winners, private_info=pyspiel.PrivateInfoType.NONE
+    )
+
+
+def test_legal_actions_are_the_cards_left():
+    for node in game_contract.full_tree(SETTINGS[2]).nodes:
+        state = node.state
+        if not state.is_terminal():
+            own = state.history()[state.current_player() :: 2]
+            assert state.legal_actions() == sorted(set(range(4)) - set(own))
+
+
+@pytest.mark.parametrize("num_cards, nash_conv", [(4, 17 / 12), (5, 1.55)])
+def test_uniform_nash_conv_is_that_of_the_twin(num_cards, nash_conv):
+    game = pyspiel.load_game("python_ii_goofspiel", {"num_cards": num_cards})
+    # Sums of fewer than 10^5 rational terms, each with a relative error of 1e-16.
+    assert uniform_nash_conv(game) == pytest.approx(nash_conv, abs=1e-10)
+    assert uniform_nash_conv(twin(num_cards)) == pytest.approx(nash_conv, abs=1e-10)
+
+
+@pytest.mark.parametrize("num_cards", [3, 4])
+def test_value_is_that_of_the_twin(num_cards):
+    game = pyspiel.load_game("python_ii_goofspiel", {"num_cards": num_cards})
+    # The linear program is solved to 1e-7.
+    assert lp_reference.game_value(game) == pytest.approx(0.0, abs=1e-7)
+    assert lp_reference.game_value(twin(num_cards)) == pytest.approx(0.0, abs=1e-7)
+
+
+@pytest.mark.parametrize("points_order", ["ascending", "descending"])
+def test_every_history_has_its_twin(points_order):
+    """Until the last round: same actions, same infosets; then the same returns."""
+    ours = pyspiel.load_game(
+        f"python_ii_goofspiel(num_cards=4,points_order={points_order})"
+    )
+    key_of: dict[str, str] = {}
+    num_compared = 0
+    stack = [(ours.new_initial_state(), twin(4, points_order).new_initial_state())]
+    while stack:
+        state, other = stack.pop()
+        num_compared += 1
+        if other.is_terminal():
+            while not state.is_terminal():
+                (action,) = state.legal_actions()
+                state.apply_action(action)
+            assert state.returns() == other.returns()
+            continue
+        assert state.current_player() == other.current_player()
+        assert state.legal_actions() == other.legal_actions()
+        key = state.information_state_string()
+        assert key_of.setdefault(other.information_state_string(), key) == key
+        stack += [(state.child(a), other.child(a)) for a in state.legal_actions()]
+    assert num_compared == 1077
+    assert len(set(key_of.values())) == len(key_of) == 2 * 81
+
+
+def test_rules():
+    assert ii_goofspiel.point_cards(3, "ascending") == (1, 2, 3)
+    assert ii_goofspiel.point_cards(3, "descending") == (3, 2, 1)
+    assert ii_goofspiel.round_winner(2, 0) == 0
+    assert ii_goofspiel.round_winner(0, 2) == 1
+    assert ii_goofspiel.round_winner(1, 1) == ii_goofspiel.NOBODY
+    assert ii_goofspiel.points([0, 2, 1, 0], [1, 2, 3, 4]) == (5, 3)
+    assert ii_goofspiel.utility(5, 3, "win_loss") == 1
+    assert ii_goofspiel.utility(3, 5, "point_difference") == -2

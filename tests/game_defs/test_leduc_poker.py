@@ -1,0 +1,339 @@
+"""Tests of Leduc poker with stacks, by references that share no code."""
+
+import itertools
+
+import numpy as np
+import pyspiel
+import pytest
+
+from game_defs import leduc_betting, leduc_poker
+from tests.support import game_contract, lp_reference
+
+FOLD, CALL, RAISE = 0, 1, 2
+DEFAULTS = {"stack0": 7, "stack1": 7, "max_raises": 1, "num_ranks": 3}
+# Values of stack0, stack1, max_raises and num_ranks, small enough for full trees.
+SETTINGS = [
+    (7, 7, 1, 3),
+    (4, 9, 2, 3),
+    (13, 5, 2, 2),
+    (6, 13, 3, 2),
+    (13, 13, 2, 2),
+    (3, 13, 1, 4),
+    (8, 2, 1, 3),
+    (1, 13, 1, 2),
+    (9, 9, 0, 5),
+    (25, 10, 3, 2),
+]
+LARGE = [(19, 12, 3, 5), (100, 1000, 10, 13)]
+ODD = "python_leduc_poker(stack0=4,stack1=9,max_raises=2,num_ranks=4)"
+
+
+def game_string(stack0=7, stack1=7, max_raises=1, num_ranks=3):
+    return (
+        f"python_leduc_poker(max_raises={max_raises},num_ranks={num_ranks},"
+        f"stack0={stack0},stack1={stack1})"
+    )
+
+
+def play(game, history):
+    state = pyspiel.load_game(game).new_initial_state()
+    for action in history:
+        assert not state.is_terminal()
+        assert action in state.legal_actions()
+        state.apply_action(action)
+    return state
+
+
+def reference(settings, history):
+    """Returns mover, legal actions of a player, and returns, by the rules retold.
+
+    Follows the chips left in front of each player, and those of this round by player.
+    """
+    *stacks, max_raises, _ = settings
+    left = [stacks[0] - 1, stacks[1] - 1]
+    pot = [1, 1]
+    actions = list(history)
+    if len(actions) < 2:
+        return pyspiel.PlayerId.CHANCE, None, [0, 0]
+    private, public = actions[:2], None
+    actions = actions[2:]
+    for raise_by in (2, 4):
+        if raise_by == 4:
+            if not actions:
+                return pyspiel.PlayerId.CHANCE, None, [0, 0]
+            public = actions.pop(0)
+        raises, spoken, player = 0, 0, 0
+        while True:
+            other = 1 - player
+            to_call = pot[other] - pot[player]
+            can_raise = raises < max_raises and left[player] >= to_call + raise_by
+            if not actions:
+                legal = [FOLD, CALL, RAISE] if can_raise else [FOLD, CALL]
+                return player, legal, [0, 0]
+            action = actions.pop(0)
+            spoken += 1
+            if action == FOLD:
+                lost = pot[player]
+                return None, None, [lost, -lost] if player else [-lost, lost]
+            paid = to_call + raise_by if action == RAISE else min(to_call, left[player])
+            left[player] -= paid
+            pot[player] += paid
+            raises += action == RAISE
+            if action == CALL and spoken > 1:
+                back = max(0, pot[other] - pot[player])
+                pot[other] -= back
+                left[other] += back
+                break
+            player = other
+    assert pot[0] == pot[1]
+    best = [(rank == public, rank) for rank in private]
+    if best[0] == best[1]:
+        return None, None, [0, 0]
+    return None, None, [pot[1], -pot[0]] if best[0] > best[1] else [-pot[1], pot[0]]
+
+
+def known_to(history, player):
+    """The own card, the public card, and all deals and bets without their ranks."""
+    cards, rest = list(history[:2]), list(history[2:])
+    own = cards[player] if len(cards) > player else None
+    return own, len(cards), tuple(rest)
+
+
+@pytest.mark.parametrize("check", game_contract.TREE_CHECKS, ids=lambda c: c.__name__)
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_contract(settings, check):
+    check(game_contract.full_tree(game_string(*settings)))
+
+
+@pytest.mark.parametrize("check", game_contract.TREE_CHECKS, ids=lambda c: c.__name__)
+@pytest.mark.parametrize("settings", LARGE, ids=str)
+def test_contract_of_large_games(settings, check):
+    check(game_contract.sampled_tree(game_string(*settings)))
+
+
+@pytest.mark.parametrize("settings", SETTINGS[:3], ids=str)
+def test_openspiel_checks(settings):
+    game = game_string(*settings)
+    game_contract.check_simulations(game)
+    game_contract.check_api(game, game_contract.measure(game))
+
+
+@pytest.mark.parametrize("game", ["python_leduc_poker", ODD])
+def test_playthrough(game):
+    game_contract.check_playthrough(game)
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_rules_and_returns(settings):
+    tree = game_contract.full_tree(game_string(*settings))
+    for node in tree.nodes:
+        state = node.state
+        mover, legal, returns = reference(settings, state.history())
+        assert state.returns() == returns, state
+        assert state.is_terminal() == (mover is None), state
+        if mover is not None:
+            assert state.current_player() == mover, state
+        if legal is not None:
+            assert state.legal_actions() == legal, state
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_knowledge(settings):
+    tree = game_contract.full_tree(game_string(*settings))
+    game_contract.check_knowledge(tree, known_to)
+    game_contract.check_knowledge(
+        tree,
+        lambda history, _: (len(history[:2]), tuple(history[2:])),
+        private_info=pyspiel.PrivateInfoType.NONE,
+    )
+
+
+@pytest.mark.parametrize("num_ranks", [2, 3, 5])
+def test_odds_are_those_of_the_real_deck(num_ranks):
+    """Counts the ordered deals of three of the cards, each with its own face."""
+    deck = [(rank, suit) for rank in range(num_ranks) for suit in "sh"]
+    triples = list(itertools.permutations(deck, 3))
+    tree = game_contract.full_tree(game_string(num_ranks=num_ranks))
+    odds = [1.0]
+    seen = set()
+    for node in tree.nodes[1:]:
+        parent = tree.nodes[node.parent].state
+        step = (
+            dict(parent.chance_outcomes())[node.action]
+            if parent.is_chance_node()
+            else 1.0
+        )
+        odds.append(odds[node.parent] * step)
+        moves = node.state.full_history()
+        ranks = [m.action for m in moves if m.player == pyspiel.PlayerId.CHANCE]
+        like_it = sum(
+            [rank for rank, _ in triple[: len(ranks)]] == ranks for triple in triples
+        )
+        assert odds[-1] == pytest.approx(like_it / len(triples), rel=1e-12)
+        if len(ranks) == 3:
+            seen.add(tuple(ranks))
+    assert seen == {tuple(rank for rank, _ in triple) for triple in triples}
+
+
+@pytest.mark.parametrize(
+    ("settings", "history", "value"),
+    [
+        # A fold without a raise costs the ante.
+        ((7, 7, 1, 3), [2, 0, FOLD], -1),
+        ((7, 7, 1, 3), [2, 0, CALL, FOLD], 1),
+        # The card that pairs the public one wins, else the higher one; or a draw.
+        ((7, 7, 1, 3), [0, 2, CALL, CALL, 0, RAISE, CALL], 5),
+        ((7, 7, 1, 3), [0, 2, RAISE, CALL, 1, RAISE, CALL], -7),
+        ((7, 7, 1, 3), [1, 1, RAISE, CALL, 2, RAISE, CALL], 0),
+        ((7, 7, 1, 3), [2, 1, RAISE, CALL, 1, RAISE, FOLD], 3),
+        # Player 1 has 1 left to call 2, so 1 goes back: 2 chips each.
+        ((13, 2, 1, 3), [2, 0, RAISE, CALL, 1, CALL, CALL], 2),
+        # After this, player 0 has all chips but 2 again and can raise in vain.
+        ((13, 2, 1, 3), [2, 0, RAISE, CALL, 1, RAISE, CALL], 2),
+        ((13, 2, 1, 3), [2, 0, RAISE, CALL, 1, FOLD], -2),
+        # Player 0 calls a raise to 7 with the 1 left of its 4, or folds its 3.
+        ((4, 13, 1, 3), [0, 2, RAISE, CALL, 1, CALL, RAISE, CALL], -4),
+        ((4, 13, 1, 3), [0, 2, RAISE, CALL, 1, CALL, RAISE, FOLD], -3),
+        # Two raises to 5 against a stack of 4: 1 goes back to player 1.
+        ((4, 13, 2, 3), [2, 0, RAISE, RAISE, CALL, 1, CALL, CALL], 4),
+        # No chips left after the first round: still a turn, to fold or call.
+        ((7, 3, 1, 3), [2, 0, RAISE, CALL, 1, RAISE, FOLD], 3),
+        ((7, 3, 1, 3), [0, 2, RAISE, CALL, 1, RAISE, CALL], -3),
+        # Equal stacks, fully bet: 1 + 2 + 2 + 4 + 4.
+        ((13, 13, 2, 3), [0, 1, RAISE, RAISE, CALL, 2, RAISE, RAISE, CALL], -13),
+    ],
+)
+def test_worked_hands(settings, history, value):
+    state = play(game_string(*settings), history)
+    assert state.is_terminal()
+    assert state.returns() == [value, -value]
+
+
+@pytest.mark.parametrize(
+    ("settings", "history", "can_raise"),
+    [
+        ((3, 9, 1, 3), [0, 0], True),
+        ((2, 9, 1, 3), [0, 0], False),
+        # To call 2 and raise by 2 takes 5 chips in all.
+        ((9, 5, 2, 3), [0, 0, RAISE], True),
+        ((9, 4, 2, 3), [0, 0, RAISE], False),
+        ((9, 9, 1, 3), [0, 0, RAISE], False),
+        # In the second round a raise is by 4.
+        ((5, 9, 1, 3), [0, 0, CALL, CALL, 1], True),
+        ((4, 9, 1, 3), [0, 0, CALL, CALL, 1], False),
+        # Returned chips can be bet again: 9 less 2 in the pot.
+        ((9, 2, 1, 3), [0, 0, RAISE, CALL, 1], True),
+        ((5, 2, 1, 3), [0, 0, RAISE, CALL, 1], False),
+    ],
+)
+def test_raise_needs_the_full_amount(settings, history, can_raise):
+    state = play(game_string(*settings), history)
+    assert (RAISE in state.legal_actions()) == can_raise
+
+
+def test_sizes():
+    sizes = game_contract.measure("python_leduc_poker")
+    assert sizes == game_contract.Sizes(31, 324, 540, 60, 60)
+    assert sizes.histories == 895
+
+
+def test_more_chips_than_can_be_bet_change_nothing():
+    assert game_contract.measure(game_string(13, 13, 2)) == game_contract.measure(
+        game_string(1000, 14, 2)
+    )
+
+
+def test_value_and_nash_conv():
+    game = pyspiel.load_game("python_leduc_poker")
+    # Two other programs agree on these five decimals.
+    assert lp_reference.game_value(game) == pytest.approx(-0.07811, abs=5e-6)
+    uniform = pyspiel.UniformRandomPolicy(game)
+    assert pyspiel.nash_conv(game, uniform) == pytest.approx(2.725, abs=1e-12)
+
+
+def test_value_is_that_of_openspiels_game():
+    value = lp_reference.game_value(pyspiel.load_game(game_string(13, 13, 2)))
+    theirs = lp_reference.game_value(pyspiel.load_game("leduc_poker"))
+    # Twice the accuracy of the solver, with utilities up to 13.
+    assert value == pytest.approx(theirs, abs=2e-6)
+    assert value == pytest.approx(-0.085606, abs=5e-7)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"stack0": 0},
+        {"stack1": -7},
+        {"stack1": 1001},
+        {"max_raises": -1},
+        {"max_raises": 11},
+        {"num_ranks": 1},
+        {"num_ranks": 14},
+        {"num_ranks": 3.0},
+        {"stack0": "7"},
+        {"max_raises": True},
+        {"stack2": 7},
+    ],
+)
+def test_nonsense_is_refused(params):
+    (name,) = params
+    with pytest.raises(ValueError, match=f"python_leduc_poker.*{name}"):
+        leduc_poker.LeducPokerGame(params)
+    with pytest.raises((ValueError, pyspiel.SpielError)):
+        pyspiel.load_game("python_leduc_poker", params)
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_missing_parameters_have_defaults(name):
+    given = {key: value for key, value in DEFAULTS.items() if key != name}
+    assert leduc_poker.LeducPokerGame(given).get_parameters() == DEFAULTS
+
+
+def test_strings():
+    state = play("python_leduc_poker", [2, 1, CALL, RAISE, CALL, 0, RAISE])
+    assert str(state) == "cards 2 1 public 0 bets ddcrcdr chips 7 3"
+    assert state.information_state_string(0) == "p0 card 2 public 0 bets ddcrcdr"
+    assert state.information_state_string(1) == "p1 card 1 public 0 bets ddcrcdr"
+    assert state.observation_string(1) == (
+        "p1 card 1 public 0 deals 3 turn 1 chips 7 3 raises 1"
+    )
+    assert state.action_to_string(FOLD) == "Fold"
+
+
+def test_states_share_one_betting_tree():
+    game = pyspiel.load_game(game_string(100, 100, 10))
+    state = game.new_initial_state()
+    for action in (0, 0, RAISE):
+        state.apply_action(action)
+    assert state.clone().tree is game.tree
+    serialized = state.serialize()
+    assert game.deserialize_state(serialized).tree is game.tree
+    assert len(serialized) < 1000
+
+
+def test_rules_of_arrays_are_those_of_integers():
+    """Walks through the game by indexing the tables, a level at a time."""
+    game = pyspiel.load_game(game_string(4, 9, 2, 3))
+    children = np.asarray(game.tree.children)
+    mover = np.asarray(game.tree.mover)
+    num_deals = np.asarray([bets.num_deals for bets in game.tree.bets])
+    states = [game.new_initial_state()]
+    rows, cards = np.zeros(1, int), np.zeros(1, int)
+    while states:
+        assert rows.tolist() == [state.row for state in states]
+        assert cards.tolist() == [state.cards for state in states]
+        wins = leduc_betting.showdown(cards)
+        assert wins.tolist() == [leduc_betting.showdown(s.cards) for s in states]
+        steps = [
+            (index, action)
+            for index, state in enumerate(states)
+            if not state.is_terminal()
+            for action in state.legal_actions()
+        ]
+        states = [states[index].child(action) for index, action in steps]
+        parents, actions = np.asarray(steps, int).reshape(-1, 2).T
+        rows, cards = rows[parents], cards[parents]
+        deals = mover[rows] < 0
+        dealt = leduc_betting.add_card(cards, num_deals[rows], actions)
+        cards = np.where(deals, dealt, cards)
+        rows = children[rows, np.where(deals, 0, actions)]

@@ -1,0 +1,197 @@
+"""Princess and monster: the contract of games, its rules, sizes and values."""
+
+from collections.abc import Hashable
+
+import pyspiel
+import pytest
+from open_spiel.python import policy
+from open_spiel.python.algorithms import exploitability
+
+from game_defs import princess_and_monster
+from tests.support import game_contract, lp_reference
+from tests.support.game_contract import Sizes
+
+# Every parameter is changed at least once; 2 x 3 makes the corners an odd number of
+# moves apart, so that the princess walks into the monster.
+SETTINGS = (
+    "python_princess_and_monster(horizon=1,rows=2,columns=2)",
+    "python_princess_and_monster(horizon=3,rows=2,columns=3)",
+    "python_princess_and_monster(horizon=2,rows=3,columns=2)",
+    "python_princess_and_monster(horizon=3,rows=2,columns=4)",
+    "python_princess_and_monster(horizon=4)",
+)
+LARGE_SETTINGS = (
+    "python_princess_and_monster",
+    "python_princess_and_monster(horizon=20,rows=4,columns=6)",
+)
+# Worked out by other programs, written down before this one.
+INFOSETS = {4: 25, 5: 73}
+HISTORIES = {4: 2043, 5: 11283}
+STEPS = {"Up": (-1, 0), "Right": (0, 1), "Down": (1, 0), "Left": (0, -1)}
+
+
+def load(horizon: int) -> pyspiel.Game:
+    return pyspiel.load_game("python_princess_and_monster", {"horizon": horizon})
+
+
+@pytest.mark.parametrize("check", game_contract.TREE_CHECKS, ids=lambda c: c.__name__)
+@pytest.mark.parametrize("game_string", SETTINGS)
+def test_contract_on_the_full_tree(game_string, check):
+    check(game_contract.full_tree(game_string))
+
+
+@pytest.mark.parametrize("check", game_contract.TREE_CHECKS, ids=lambda c: c.__name__)
+@pytest.mark.parametrize("game_string", LARGE_SETTINGS)
+def test_contract_on_random_games(game_string, check):
+    check(game_contract.sampled_tree(game_string, num_games=50))
+
+
+@pytest.mark.parametrize("game_string", SETTINGS + LARGE_SETTINGS)
+def test_openspiel_simulations(game_string):
+    game_contract.check_simulations(game_string, num_sims=3)
+
+
+def test_openspiel_api():
+    sizes = Sizes(0, decision=701, terminal=1342, infosets0=25, infosets1=25)
+    game_contract.check_api("python_princess_and_monster(horizon=4)", sizes)
+
+
+def test_playthrough():
+    game_contract.check_playthrough("python_princess_and_monster")
+
+
+@pytest.mark.parametrize("horizon", [4, 5])
+def test_sizes(horizon):
+    sizes = game_contract.measure(str(load(horizon)))
+    assert sizes.chance == 0
+    assert sizes.histories == HISTORIES[horizon]
+    assert sizes.infosets0 == sizes.infosets1 == INFOSETS[horizon]
+
+
+def slow_positions(
+    game: pyspiel.Game, history: list[int]
+) -> tuple[list[list[int]], int, bool]:
+    """Plays a history on coordinates.
+
+    Returns:
+      Both positions as [row, column], the number of moves until the princess was
+      caught or the history ended, and whether she was caught.
+    """
+    parameters = game.get_parameters()
+    bottom, right = parameters["rows"] - 1, parameters["columns"] - 1
+    positions = [[0, 0], [bottom, right]]
+    for number, action in enumerate(history):
+        mover = positions[number % 2]
+        name = game.new_initial_state().action_to_string(number % 2, action)
+        for axis, step in enumerate(STEPS[name]):
+            mover[axis] += step
+        assert 0 <= mover[0] <= bottom and 0 <= mover[1] <= right
+        if positions[0] == positions[1]:
+            return positions, number + 1, True
+    return positions, len(history), False
+
+
+@pytest.mark.parametrize("game_string", SETTINGS)
+def test_returns_and_the_end(game_string):
+    tree = game_contract.full_tree(game_string)
+    horizon = tree.game.get_parameters()["horizon"]
+    captures = 0
+    for node in tree.nodes:
+        state = node.state
+        _, num_moves, caught = slow_positions(tree.game, state.history())
+        assert num_moves == len(state.history())
+        assert state.is_terminal() == (caught or num_moves == 2 * horizon)
+        if state.is_terminal():
+            value = -(2 * horizon - num_moves) if caught else 2 * horizon
+            assert state.returns() == [value, -value]
+            captures += caught
+    assert captures > 0
+
+
+@pytest.mark.parametrize("game_string", SETTINGS)
+def test_legal_actions_stay_on_the_grid(game_string):
+    tree = game_contract.full_tree(game_string)
+    parameters = tree.game.get_parameters()
+    for node in tree.nodes:
+        state = node.state
+        if state.is_terminal():
+            continue
+        positions, _, _ = slow_positions(tree.game, state.history())
+        row, column = positions[len(state.history()) % 2]
+        inside = {
+            name
+            for name, (down, right) in STEPS.items()
+            if row + down in range(parameters["rows"])
+            and column + right in range(parameters["columns"])
+        }
+        names = [state.action_to_string(action) for action in state.legal_actions()]
+        assert set(names) == inside
+
+
+def test_games_worked_out_by_hand():
+    def play(game, names):
+        state = game.new_initial_state()
+        for name in names.split():
+            state.apply_action(state.string_to_action(name))
+        return state
+
+    # They meet in the centre of 3 x 3 after four moves, by the monster's second.
+    state = play(load(5), "Right Up Right")
+    assert not state.is_terminal()
+    state = play(load(5), "Right Up Down Left")
+    assert state.is_terminal()
+    assert state.returns() == [-6, 6]  # 10 - 4 moves to go
+    assert "caught" in state.observation_string(0)
+    # The capture by the monster's very last move pays nothing.
+    assert play(load(2), "Right Up Down Left").returns() == [0, 0]
+    # Corner to corner in 2 x 3 the princess walks into the monster.
+    game = pyspiel.load_game("python_princess_and_monster(horizon=3,rows=2,columns=3)")
+    assert play(game, "Right Left Down").returns() == [-3, 3]
+    assert play(load(2), "Right Up Left Down").returns() == [4, -4]
+
+
+@pytest.mark.parametrize("game_string", SETTINGS)
+def test_players_know_their_own_moves_only(game_string):
+    tree = game_contract.full_tree(game_string)
+
+    def public(history: list[int], player: int) -> Hashable:
+        _, _, caught = slow_positions(tree.game, history)
+        return len(history), caught
+
+    def own_moves(history: list[int], player: int) -> Hashable:
+        return tuple(history[player::2]), public(history, player)
+
+    game_contract.check_knowledge(tree, own_moves)
+    game_contract.check_knowledge(
+        tree, public, private_info=pyspiel.PrivateInfoType.NONE
+    )
+
+
+@pytest.mark.parametrize("horizon, nash_conv", [(4, 5.5), (5, 65 / 9)])
+def test_uniform_nash_conv(horizon, nash_conv):
+    game = load(horizon)
+    uniform = exploitability.nash_conv(game, policy.UniformRandomPolicy(game))
+    # Sums of about 10^4 rational terms, each with a relative error of 1e-16.
+    assert uniform == pytest.approx(nash_conv, abs=1e-10)
+
+
+@pytest.mark.parametrize("horizon, value", [(4, 42 / 13), (5, 1.8715572)])
+def test_value(horizon, value):
+    # 5e-8 is half the last digit known.
+    computed = lp_reference.game_value(load(horizon))
+    assert computed == pytest.approx(value, abs=5e-8)
+
+
+@pytest.mark.parametrize("rows, columns", [(2, 2), (2, 5), (4, 3)])
+def test_neighbour_table(rows, columns):
+    table = princess_and_monster.neighbour_table(rows, columns)
+    assert len(table) == rows * columns
+    opposite = {"Up": "Down", "Down": "Up", "Left": "Right", "Right": "Left"}
+    names = [name for name, _, _ in princess_and_monster.DIRECTIONS]
+    num_edges = 0
+    for square, targets in enumerate(table):
+        for name, target in zip(names, targets, strict=True):
+            if target >= 0:
+                num_edges += 1
+                assert table[target][names.index(opposite[name])] == square
+    assert num_edges == 2 * (rows * (columns - 1) + columns * (rows - 1))

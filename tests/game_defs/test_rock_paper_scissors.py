@@ -1,0 +1,104 @@
+"""Rock, paper, scissors: the contract of games, its rules and its equilibrium."""
+
+from collections.abc import Hashable
+
+import numpy as np
+import pyspiel
+import pytest
+from open_spiel.python import policy
+from open_spiel.python.algorithms import exploitability
+
+from tests.support import game_contract, lp_reference
+from tests.support.game_contract import Sizes
+
+SETTINGS = (
+    "python_rock_paper_scissors",
+    "python_rock_paper_scissors(num_actions=5)",
+    "python_rock_paper_scissors(num_actions=9)",
+)
+
+
+def slow_winner(number0: int, number1: int, num_actions: int) -> int | None:
+    """A number beats the (N - 1) / 2 numbers that follow it on the circle 1..N."""
+    if number0 == number1:
+        return None
+    return 0 if (number1 - number0) % num_actions <= num_actions // 2 else 1
+
+
+@pytest.mark.parametrize("check", game_contract.TREE_CHECKS, ids=lambda c: c.__name__)
+@pytest.mark.parametrize("game_string", SETTINGS)
+def test_contract_on_the_full_tree(game_string, check):
+    check(game_contract.full_tree(game_string))
+
+
+@pytest.mark.parametrize("num_actions", [3, 7, 99])
+def test_openspiel_simulations_and_api(num_actions):
+    game_string = f"python_rock_paper_scissors(num_actions={num_actions})"
+    game_contract.check_simulations(game_string)
+    game_contract.check_api(
+        game_string, Sizes(0, num_actions + 1, num_actions**2, 1, 1)
+    )
+
+
+def test_playthrough():
+    game_contract.check_playthrough("python_rock_paper_scissors")
+
+
+@pytest.mark.parametrize("num_actions", [3, 5, 9])
+def test_returns(num_actions):
+    tree = game_contract.full_tree(
+        f"python_rock_paper_scissors(num_actions={num_actions})"
+    )
+    terminals = [node.state for node in tree.nodes if node.state.is_terminal()]
+    assert len(terminals) == num_actions**2
+    for state in terminals:
+        winner = slow_winner(*state.history(), num_actions)
+        expected = {None: [0, 0], 0: [1, -1], 1: [-1, 1]}[winner]
+        assert state.returns() == expected
+
+
+def test_rule_worked_out_by_hand():
+    # Of 1..5 the lower wins at a distance of 1 or 2, the higher at 3 or 4.
+    game = pyspiel.load_game("python_rock_paper_scissors(num_actions=5)")
+    for number0, number1, value in ((1, 3, 1), (1, 4, -1), (5, 1, 1), (4, 2, -1)):
+        state = game.new_initial_state()
+        state.apply_action(state.string_to_action(f"Choose {number0}"))
+        state.apply_action(state.string_to_action(f"Choose {number1}"))
+        assert state.returns() == [value, -value]
+
+
+@pytest.mark.parametrize("num_actions", [3, 5])
+def test_players_know_their_own_choice_and_the_winner(num_actions):
+    tree = game_contract.full_tree(
+        f"python_rock_paper_scissors(num_actions={num_actions})"
+    )
+
+    def public(history: list[int], player: int) -> Hashable:
+        over = len(history) == 2
+        return len(history), slow_winner(*history, num_actions) if over else None
+
+    def own_choice(history: list[int], player: int) -> Hashable:
+        return tuple(history[player : player + 1]), public(history, player)
+
+    game_contract.check_knowledge(tree, own_choice)
+    game_contract.check_knowledge(
+        tree, public, private_info=pyspiel.PrivateInfoType.NONE
+    )
+
+
+@pytest.mark.parametrize("num_actions", [3, 5, 7, 11])
+def test_uniform_is_the_only_equilibrium(num_actions):
+    game = pyspiel.load_game("python_rock_paper_scissors", {"num_actions": num_actions})
+    # Sums of a few fractions; the linear program is solved to 1e-7.
+    uniform = exploitability.nash_conv(game, policy.UniformRandomPolicy(game))
+    assert uniform == pytest.approx(0.0, abs=1e-12)
+    assert lp_reference.game_value(game) == pytest.approx(0.0, abs=1e-7)
+    # Against the uniform strategy, in the support of which is every number, any
+    # equilibrium strategy must leave every number worth 0; only multiples of the
+    # uniform one do so, because the payoffs have rank N - 1.
+    payoffs = np.zeros((num_actions, num_actions))
+    for row in range(num_actions):
+        for column in range(num_actions):
+            state = game.new_initial_state().child(row).child(column)
+            payoffs[row, column] = state.returns()[0]
+    assert np.linalg.matrix_rank(payoffs) == num_actions - 1

@@ -1,0 +1,595 @@
+"""Growing trees: parts are parts of the whole game, and grow into it."""
+
+import dataclasses
+import functools
+import pathlib
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import game_defs  # noqa: F401  registers the games
+from spiel_cr.cfr import abstraction
+from spiel_cr.compilation import cache
+from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.partial import tree as growing
+from spiel_cr.policies import conversions
+from spiel_cr.solving import solve
+
+GAMES = (
+    "kuhn_poker",
+    "liars_dice(numdice=1,dice_sides=2)",
+    "python_leduc_poker",
+    "python_ii_goofspiel(num_cards=3)",
+    "python_princess_and_monster(horizon=3)",
+    "python_rock_paper_scissors(num_actions=3)",
+)
+LEDUC = "python_leduc_poker"
+BOTH_WAYS = pytest.mark.parametrize("vectorised", [True, False])
+
+
+@functools.cache
+def whole(name, vectorised=True):
+    return tree_lib.compile_game(name, observed=True, vectorised=vectorised)
+
+
+def assert_same(one, other):
+    """Every array, every string, bit for bit."""
+    for field in dataclasses.fields(one.histories):
+        a, b = getattr(one.histories, field.name), getattr(other.histories, field.name)
+        assert (a is None) == (b is None)
+        if a is not None:
+            assert a.dtype == b.dtype
+            np.testing.assert_array_equal(a, b, err_msg=field.name)
+    for p in range(2):
+        mine, theirs = one.infosets[p], other.infosets[p]
+        assert list(mine.keys) == list(theirs.keys)
+        np.testing.assert_array_equal(mine.actions, theirs.actions)
+        np.testing.assert_array_equal(mine.history, theirs.history)
+        np.testing.assert_array_equal(mine.decisions.parent, theirs.decisions.parent)
+    for a, b in zip(one.form.payoffs, other.form.payoffs, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert one.edge is None and other.edge is None
+
+
+def paths(tree):
+    """{path of actions: (player, utility, edge, key)}."""
+    found = {}
+    for h in range(len(tree.histories)):
+        player = int(tree.histories.player[h])
+        key = None
+        if player >= 0:
+            key = tree.infosets[player].keys[tree.histories.infoset[h]]
+        edge = tree.edge is not None and bool(tree.edge[h])
+        path = tuple(tree.histories.actions_to(h))
+        found[path] = player, float(tree.histories.utility[h]), edge, key
+    return found
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize("name", GAMES)
+def test_enough_room_gives_the_whole_game(name, vectorised):
+    tree = whole(name, vectorised)
+    options = {"observed": True, "vectorised": vectorised, "edge": "rollout"}
+    for room in (len(tree.histories), 2 * len(tree.histories)):
+        part = tree_lib.compile_game(name, max_histories=room, **options)
+        assert_same(part, tree)
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize("name", GAMES[:4])
+def test_growing_to_the_end_gives_the_whole_game(name, vectorised):
+    """In steps, by levels and best-first in turns; N is never exceeded on the way."""
+    tree = whole(name, vectorised)
+    size = len(tree.histories)
+    grown = growing.GrowingTree(name, size, vectorised=vectorised)
+    for number, most in enumerate(range(2, size, max(1, size // 9))):
+        grown.grow(most, best_first=number % 2 == 0)
+        assert len(grown) <= most or len(grown) == 1
+        assert not grown.is_whole
+        assert len(grown.compile().tree.histories) == len(grown)
+    assert grown.grow()
+    assert grown.is_whole and not grown.can_grow
+    assert_same(grown.compile().tree, tree)
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize("room", [50, 100, 400, 894])
+def test_a_part_is_a_part(room, vectorised):
+    """What is there is what the whole game has there; the edge goes on in that."""
+    part = tree_lib.compile_game(
+        LEDUC, observed=True, max_histories=room, edge="rollout", vectorised=vectorised
+    )
+    assert len(part.histories) <= room
+    complete = paths(whole(LEDUC))
+    for path, (player, utility, edge, key) in paths(part).items():
+        if edge:
+            assert player == tree_lib.TERMINAL
+            assert complete[path][0] != tree_lib.TERMINAL
+            assert abs(utility) <= 7
+        else:
+            assert complete[path] == (player, utility, False, key)
+    assert part.edge.sum() > 0
+
+
+def test_levels_are_whole_and_then_infosets():
+    """No room is left for an infoset of the last level that was left out."""
+    room = 300
+    part = tree_lib.compile_game(LEDUC, max_histories=room, edge="rollout")
+    tree, depth = whole(LEDUC), {}
+    children = np.bincount(tree.histories.parent[1:], minlength=len(tree.histories))
+    histories = {
+        tuple(tree.histories.actions_to(h)): h for h in range(len(tree.histories))
+    }
+    expanded, left_out = {}, {}
+    for path, (_, _, edge, _) in paths(part).items():
+        h = histories[path]
+        if children[h]:
+            player = int(tree.histories.player[h])
+            # Nothing but an infoset is to be whole; chance nodes stand alone.
+            owner = int(tree.histories.infoset[h]) if player >= 0 else -h
+            group = left_out if edge else expanded
+            group.setdefault((len(path), player, owner), []).append(h)
+            depth.setdefault(edge, []).append(len(path))
+    assert not expanded.keys() & left_out.keys()
+    assert max(depth[False]) <= min(depth[True])
+    last = min(depth[True])
+    for (level, _, _), members in left_out.items():
+        if level == last:
+            assert len(part.histories) + children[members].sum() > room
+
+
+def exact(tree, behaviour=None):
+    """An edge value: player 0's utility if both follow strategies; by states."""
+    values = conversions.history_values(tree, behaviour)
+    known = {
+        tuple(tree.histories.actions_to(h)): v for h, v in enumerate(values.tolist())
+    }
+    return lambda states: np.array([known[tuple(s.history())] for s in states])
+
+
+@pytest.mark.parametrize("name", [LEDUC, "liars_dice(numdice=1,dice_sides=2)"])
+def test_exact_values_at_the_edge_give_the_value_of_the_whole_game(name):
+    """For any strategies: here optimal ones."""
+    tree = whole(name)
+    solved = solve.solve(tree, "lp")
+    edge = exact(tree, solved.average)
+    expected = conversions.history_values(tree, solved.average)[0]
+    for room in (len(tree.histories) // 4, len(tree.histories) // 2):
+        part = tree_lib.compile_game(
+            name, max_histories=room, edge=edge, vectorised=False
+        )
+        mine = [
+            _carried(tree, part, p, behaviour)
+            for p, behaviour in enumerate(solved.average)
+        ]
+        assert part.edge.sum() > 5
+        found = conversions.history_values(part, mine)[0]
+        assert found == pytest.approx(expected, abs=1e-12)
+
+
+def _carried(tree, part, player, behaviour):
+    numbers = {key: i for i, key in enumerate(tree.infosets[player].keys)}
+    first = tree.infosets[player].decisions.first_sequence
+    result = [1.0]
+    counts = part.infosets[player].decisions.num_actions
+    for key, count in zip(part.infosets[player].keys, counts, strict=True):
+        begin = first[numbers[key]]
+        result += behaviour[begin : begin + count].tolist()
+    return np.array(result)
+
+
+def playouts(tree):
+    """Exactly, for uniform play: means of player 0's utility, and variances, [N]."""
+    histories = tree.histories
+    uniform = [conversions.uniform_behaviour(i.decisions) for i in tree.infosets]
+    odds = conversions.move_probabilities(tree, uniform)
+    moments = np.stack([histories.utility, histories.utility**2])
+    for h in range(len(histories) - 1, 0, -1):
+        moments[:, histories.parent[h]] += odds[h - 1] * moments[:, h]
+    np.testing.assert_allclose(moments[0], conversions.history_values(tree), atol=1e-12)
+    return moments[0], np.maximum(moments[1] - moments[0] ** 2, 0)
+
+
+def assert_means_of_playouts(found, mean, variance, number):
+    """History by history, five standard errors and a bit.
+
+    Means of hundreds of playouts are nearly normal: a false alarm has a chance of less
+    than 1e-6 for each history. That no values, or the opponent's, would be noticed, is
+    asserted first; and that the errors are as large as they should be together.
+    """
+    error = np.sqrt(variance / number)
+    sure = error < 1e-9
+    np.testing.assert_allclose(found[sure], mean[sure], atol=1e-9)
+    found, mean, error = found[~sure], mean[~sure], error[~sure]
+    assert np.count_nonzero(np.abs(mean) > 10 * error) > 5
+    distance = np.abs(found - mean) / error
+    assert distance.max() < 5.5
+    assert 0.5 < np.sqrt(np.mean(distance**2)) < 1.5
+
+
+PLAYED = pytest.mark.parametrize(
+    ("name", "vectorised"),
+    [
+        (LEDUC, True),
+        (LEDUC, False),
+        ("python_ii_goofspiel(num_cards=4)", True),
+        # These playouts are OpenSpiel's own, but for those from chance nodes.
+        ("liars_dice(numdice=1,dice_sides=3)", False),
+        ("leduc_poker", False),
+    ],
+)
+
+
+@PLAYED
+def test_rollouts_are_unbiased(name, vectorised):
+    """The edge of a part, history by history, against the whole game."""
+    tree, number = whole(name, vectorised), 400
+    part = tree_lib.compile_game(
+        *(name,),
+        max_histories=len(tree.histories) // 4,
+        edge=f"rollout(n={number},seed=3)",
+        vectorised=vectorised,
+    )
+    rows = {path: h for h, path in enumerate(paths(tree))}
+    at = np.array([rows[path] for path in paths(part)])[part.edge]
+    mean, variance = (moment[at] for moment in playouts(tree))
+    assert part.edge.sum() > 10
+    assert_means_of_playouts(part.histories.utility[part.edge], mean, variance, number)
+
+
+@PLAYED
+def test_rollouts_from_everywhere_are_unbiased(name, vectorised):
+    """From 300 histories, and from all where chance acts, the root among them."""
+    tree, number = whole(name, vectorised), 300
+    edge = f"rollout(n={number},seed=5)"
+    grown = growing.GrowingTree(
+        name, len(tree.histories), edge=edge, vectorised=vectorised
+    )
+    grown.grow()
+    player = tree.histories.player
+    moves = np.flatnonzero(player >= 0)
+    rows = np.union1d(
+        moves[:: -(-len(moves) // 300)], np.flatnonzero(player == tree_lib.CHANCE)[:99]
+    )
+    nodes = grown.nodes(grown.compile().ids[rows])
+    np.testing.assert_array_equal(nodes.player, player[rows])
+    assert rows[0] == 0 and (nodes.player >= 0).any()
+    found = grown.source.values(nodes.handles, nodes.player)
+    mean, variance = (moment[rows] for moment in playouts(tree))
+    assert_means_of_playouts(found, mean, variance, number)
+
+
+@BOTH_WAYS
+def test_the_same_seed_gives_the_same_values(vectorised):
+    def utilities(seed):
+        part = tree_lib.compile_game(
+            *(LEDUC,),
+            max_histories=200,
+            edge=f"rollout(n=2,seed={seed})",
+            vectorised=vectorised,
+        )
+        return part.histories.utility.tolist()
+
+    assert utilities(1) == utilities(1) != utilities(2)
+
+
+def test_what_solvers_do_with_a_part():
+    """Solved as any game: the linear program's value, and NashConv in the part."""
+    part = tree_lib.compile_game(LEDUC, max_histories=300, edge="rollout(n=4)")
+    exactly = solve.solve(part, "lp")
+    found = solve.solve(part, "cfr+", 2000)
+    assert found.nash_conv() < 1e-2
+    values = [conversions.history_values(part, r.average)[0] for r in (exactly, found)]
+    assert values[0] == pytest.approx(values[1], abs=1e-2)
+
+
+def split_infosets(part):
+    """How many infosets have histories on one level of which some are the edge."""
+    complete, seen = paths(whole(LEDUC)), {}
+    for path, (_, _, edge, _) in paths(part).items():
+        player, _, _, key = complete[path]
+        if player >= 0:
+            seen.setdefault((len(path), player, key), set()).add(edge)
+    return sum(len(both) == 2 for both in seen.values())
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize("room", [60, 100, 200, 300, 500])
+def test_best_first_leaves_infosets_whole(room, vectorised):
+    """In one go or in steps, levels between; and most of the room is used."""
+    for steps in ([room], range(20, room + 1, 40), [20, room // 2, room]):
+        grown = growing.GrowingTree(LEDUC, room, vectorised=vectorised)
+        for number, most in enumerate(steps):
+            grown.grow(most, best_first=number % 3 != 1)
+            assert split_infosets(grown.compile().tree) == 0
+            assert len(grown) <= most
+        grown.grow(best_first=True)
+        part = grown.compile().tree
+        assert split_infosets(part) == 0
+        assert 0.7 * room < len(part.histories) <= room
+        # It goes deeper than levels of the same size would.
+        levels = growing.GrowingTree(LEDUC, room, vectorised=vectorised)
+        levels.grow()
+        assert part.max_depth >= levels.compile().tree.max_depth
+
+
+@pytest.mark.parametrize("best_first", [False, True])
+def test_taking_back_leaves_infosets_whole(best_first):
+    grown = growing.GrowingTree(LEDUC, 895)
+    grown.grow(800, best_first=best_first)
+    for most in (600, 333, 203, 175, 155, 60):
+        grown.truncate(most)
+        assert 0 < len(grown) <= most
+        assert split_infosets(grown.compile().tree) == 0
+    grown.truncate(0)
+    assert len(grown) == 1
+    grown.grow()
+    assert_same(grown.compile().tree, whole(LEDUC))
+
+
+# Growing best-first and focusing.
+
+
+def test_best_first_expands_what_is_reached_most():
+    """A priority for one of the root's children: player 0 goes on there alone."""
+    grown = growing.GrowingTree("python_ii_goofspiel(num_cards=4)", 200)
+    grown.grow(5)
+    reach = np.zeros(5)
+    reach[2] = 1.0
+    grown.grow(reach=reach, best_first=True)
+    part = grown.compile()
+    # The infosets of player 1 hold histories below every child of the root.
+    decided = [path[0] for path in paths(part.tree) if len(path) == 3]
+    assert len(decided) > 10 and set(decided) == {1}
+    assert any(len(path) > 3 for path in paths(part.tree))
+
+
+def test_ids_last_while_the_tree_grows():
+    grown = growing.GrowingTree(LEDUC, 895)
+    grown.grow(100)
+    early = grown.compile()
+    names = dict(zip(early.ids.tolist(), paths(early.tree), strict=True))
+    labels = [
+        dict(zip(early.labels[p].tolist(), early.tree.infosets[p].keys, strict=True))
+        for p in range(2)
+    ]
+    grown.grow()
+    late = grown.compile()
+    later = dict(zip(late.ids.tolist(), paths(late.tree), strict=True))
+    assert len(set(later)) == 895
+    assert all(later[number] == path for number, path in names.items())
+    for p in range(2):
+        keys = late.tree.infosets[p].keys
+        lasting = dict(zip(late.labels[p].tolist(), keys, strict=True))
+        assert labels[p].items() <= lasting.items()
+
+
+@pytest.mark.parametrize("bare", [False, True])
+def test_focus_keeps_what_leads_there_and_what_comes_after(bare):
+    grown = growing.GrowingTree(LEDUC, 895)
+    grown.grow()
+    part = grown.compile()
+    histories = part.tree.histories
+    infoset = int(np.flatnonzero(histories.player == 1)[40])
+    members = np.flatnonzero(
+        (histories.player == 1) & (histories.infoset == histories.infoset[infoset])
+    )
+    targets = [tuple(histories.actions_to(h)) for h in members]
+    assert len(targets) > 1
+    focused = grown.focus(part.ids[members], bare=bare)
+    assert len(focused) < len(grown) / 2
+    small = focused.compile()
+    complete = paths(part.tree)
+    deepest = 0
+    for path, (player, utility, edge, key) in paths(small.tree).items():
+        related = [t for t in targets if t[: len(path)] == path or path[: len(t)] == t]
+        if edge and not bare:
+            # A stub: next to the way, worth nothing.
+            assert not related and utility == 0
+            assert any(t[: len(path) - 1] == path[:-1] for t in targets)
+        elif not edge:
+            assert complete[path] == (player, utility, False, key)
+        deepest = max(deepest, *(len(path) - len(t) for t in related), 0)
+    assert deepest == 0 if bare else deepest > 0
+    # Growing again brings back what came after, with the same infosets.
+    focused.grow()
+    again = paths(focused.compile().tree)
+    for path, row in complete.items():
+        if any(path[: len(t)] == t for t in targets):
+            assert again[path] == row
+
+
+def test_stubs_may_be_worth_something():
+    grown = growing.GrowingTree(LEDUC, 895)
+    grown.grow()
+    part = grown.compile()
+    worth = np.arange(895.0)
+    deep = int(np.flatnonzero(part.tree.histories.player == 0)[-1])
+    focused = grown.focus(part.ids[[deep]], worth=worth).compile()
+    stubs = focused.tree.edge
+    rows = grown.rows(focused.ids)
+    assert stubs.sum() > 3
+    np.testing.assert_array_equal(
+        focused.tree.histories.utility[stubs], rows[stubs].astype(float)
+    )
+
+
+def test_a_tree_of_several_roots():
+    """Chance draws one of them by the weights; what is below is the game's."""
+    grown = growing.GrowingTree("kuhn_poker", 58)
+    grown.grow()
+    part = grown.compile()
+    histories = part.tree.histories
+    members = np.flatnonzero((histories.player == 0) & (histories.infoset == 0))
+    nodes = grown.nodes(part.ids[members])
+    tree = grown.rooted(nodes, np.array([3.0, 1.0]))
+    tree.grow()
+    small = tree.compile().tree
+    assert small.rooted and not small.edge.any() and not tree.is_whole
+    assert small.histories.player[0] == tree_lib.CHANCE
+    np.testing.assert_array_equal(small.histories.chance[1:3], [0.75, 0.25])
+    assert set(small.infosets[0].keys) <= set(part.tree.infosets[0].keys)
+    # The first root's card loses to one card and beats the other.
+    values = conversions.history_values(small)
+    whole_values = conversions.history_values(part.tree)
+    np.testing.assert_allclose(values[1:3], whole_values[members], atol=1e-15)
+    assert values[0] == pytest.approx(whole_values[members] @ [0.75, 0.25])
+
+
+def test_the_last_expansions_are_taken_back():
+    grown = growing.GrowingTree(LEDUC, 895)
+    grown.grow(200)
+    before = grown.compile()
+    grown.grow(800)
+    grown.truncate(len(before.ids))
+    after = grown.compile()
+    np.testing.assert_array_equal(after.ids, before.ids)
+    np.testing.assert_array_equal(
+        after.tree.histories.player, before.tree.histories.player
+    )
+    grown.grow()
+    assert_same(grown.compile().tree, whole(LEDUC))
+
+
+def test_ids_are_one_history_in_all_trees():
+    """Of trees made of the same one, too, whichever is grown first."""
+    grown = growing.GrowingTree(LEDUC, 895)
+    grown.grow(100)
+    part = grown.compile()
+    frontier = part.ids[part.tree.edge]
+    trees = [grown.focus(frontier[:9]), grown.focus(frontier[9:18]), grown]
+    trees.append(grown.rooted(grown.nodes(frontier[:2]), np.ones(2)))
+    histories, shared = {}, 0
+    for number, tree in enumerate(trees):
+        tree.grow(300)
+        compiled = tree.compile()
+        for id_, path in zip(compiled.ids.tolist(), paths(compiled.tree), strict=True):
+            # Paths of the last one begin with a move that is not the game's.
+            path = ("rooted", *path) if number == 3 else path
+            shared += id_ in histories
+            assert histories.setdefault(id_, path) == path
+    assert shared > 30
+    assert set(trees[0].compile().ids) != set(trees[1].compile().ids)
+
+
+def test_a_part_that_begins_elsewhere_is_never_the_game():
+    """Nobody takes it for that, though nothing of what comes after is missing."""
+    grown = growing.GrowingTree("kuhn_poker", 59)
+    tree = grown.rooted(grown.nodes(np.zeros(1, np.int64)), np.ones(1))
+    tree.grow()
+    assert not tree.can_grow and not tree.is_whole
+    part = tree.compile().tree
+    assert part.rooted and not part.edge.any()
+    result = solve.solve(part, "cfr+", 5)
+    for act in (result.average_policy, lambda: result.save("never.npz")):
+        with pytest.raises(ValueError, match="in part"):
+            act()
+    with pytest.raises(ValueError, match="begins"):
+        abstraction.labels_of(part, imperfect_recall=True)
+    with pytest.raises(ValueError, match="in part"):
+        cache.save(pathlib.Path("never.npz"), {}, part, strings=True)
+    # Names of infosets are the game's own.
+    names = set(whole("kuhn_poker").infosets[0].keys)
+    labels = abstraction.labels_of(part, (dict.fromkeys(names, 0), None))
+    assert set(part.infosets[0].keys) == names
+    assert labels[0] is not None
+
+
+def test_bare_focus_on_a_history_and_what_comes_after():
+    grown = growing.GrowingTree("kuhn_poker", 58)
+    grown.grow()
+    part = grown.compile()
+    deep = int(np.flatnonzero(part.tree.histories.player >= 0)[-1])
+    family = part.ids[[int(part.tree.histories.parent[deep]), deep]]
+    grown.rows(grown.focus(family).compile().ids)
+    with pytest.raises(ValueError, match="bare"):
+        grown.focus(family, bare=True)
+
+
+@pytest.mark.parametrize("most", [0, -5, 2.5, True])
+def test_bad_numbers_of_histories_are_refused(most):
+    grown = growing.GrowingTree("kuhn_poker", 58)
+    with pytest.raises(ValueError, match="most="):
+        grown.grow(most)
+    assert len(grown) == 1
+
+
+def test_room_that_is_not_used_takes_no_memory():
+    tracemalloc.start()
+    try:
+        grown = growing.GrowingTree("kuhn_poker", 10**8)
+        grown.grow()
+        smaller = grown.focus(grown.compile().ids[-1:])
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert grown.is_whole and len(grown) == 58 and len(smaller) < 58
+    assert peak < 20e6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["phantom_ttt", "python_ii_goofspiel(num_cards=7)"])
+def test_games_that_are_never_whole(name):
+    room = 5000
+    part = tree_lib.compile_game(name, max_histories=room, edge="rollout(n=1)")
+    assert 0.9 * room < len(part.histories) <= room
+    assert part.edge.sum() > room / 2
+    solved = solve.solve(part, "cfr+", 50)
+    behaviours = [conversions.uniform_behaviour(i.decisions) for i in part.infosets]
+    alike = dataclasses.replace(solved, average=tuple(behaviours))
+    assert solved.nash_conv() < 0.5 * alike.nash_conv()
+
+
+# Refusals.
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"edge": "rollout"}, "max_histories"),
+        ({"edge": "rollout", "max_histories": 2}, "no room"),
+        ({"edge": "rollout", "max_histories": 8}, "max_histories=8 has no room"),
+        ({"edge": "rollout", "max_histories": 60}, "decision of player 1"),
+        ({"edge": "rollout", "max_histories": 0}, "max_histories=0"),
+        ({"edge": "best", "max_histories": 50}, "edge='best'"),
+        ({"edge": "rollout(n=0)", "max_histories": 50}, "rollout"),
+        ({"edge": "rollout(n=1.5)", "max_histories": 50}, "rollout"),
+        ({"edge": "rollout(m=1)", "max_histories": 50}, "rollout"),
+        ({"edge": "rollout", "max_histories": 50, "cache": "here"}, "cache"),
+        ({"edge": lambda s: np.ones(3), "max_histories": 50}, "shape"),
+        ({"edge": lambda s: np.full(len(s), np.nan), "max_histories": 50}, "finite"),
+    ],
+)
+def test_bad_parts_are_refused(options, words):
+    with pytest.raises(ValueError, match=words.replace("(", r"\(")):
+        tree_lib.compile_game("leduc_poker", **options)
+
+
+def test_without_an_edge_larger_games_are_refused_as_before():
+    with pytest.raises(tree_lib.TooManyHistoriesError):
+        tree_lib.compile_game("kuhn_poker", max_histories=57)
+
+
+def test_a_part_is_not_judged_as_the_game():
+    part = tree_lib.compile_game(LEDUC, max_histories=300, edge="rollout")
+    result = solve.solve(part, "lp")
+    with pytest.raises(ValueError, match="part"):
+        result.average_policy()
+
+
+def test_dropped_histories_are_asked_for():
+    grown = growing.GrowingTree("kuhn_poker", 58)
+    grown.grow()
+    ids = grown.compile().ids
+    focused = grown.focus(ids[-1:])
+    with pytest.raises(KeyError, match="dropped"):
+        focused.rows(ids)
+
+
+def test_weights_are_odds():
+    grown = growing.GrowingTree("kuhn_poker", 58)
+    nodes = grown.nodes(np.zeros(1, np.int64))
+    for weights in (np.zeros(1), np.array([-1.0]), np.ones(2)):
+        with pytest.raises(ValueError, match="weights"):
+            grown.rooted(nodes, weights)

@@ -1,0 +1,149 @@
+"""Bots from strings: every kind, its parameters, and errors that say what to do."""
+
+import pytest
+
+from spiel_cr import load_bot, solve
+from spiel_cr.players import bot_strings, bots
+from spiel_cr.resolving import continual
+from tests.support import games
+
+
+def kuhn(player=0):
+    state = games.compiled("kuhn").game.new_initial_state()
+    for action in (0, 2, 1)[: 2 + player]:
+        state.apply_action(action)
+    return state
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("resolving(iterations=5)", bots.ResolvingBot),
+        ("oos(iterations=2,solver=os-mccfr(batch=64))", bots.OOSBot),
+        ("solved(iterations=5)", bots.PolicyBot),
+        ("uniform", bots.PolicyBot),
+        ("uniform()", bots.PolicyBot),
+    ],
+)
+def test_each_kind(text, kind):
+    for player in (0, 1):
+        bot = load_bot(text, games.compiled("kuhn"), player, seed=1)
+        assert isinstance(bot, kind)
+        assert bot.player_id() == player
+        state = kuhn(player)
+        policy, action = bot.step_with_policy(state)
+        assert [a for a, _ in policy] == state.legal_actions()
+        assert action in state.legal_actions()
+
+
+def test_a_solver_with_parameters_of_its_own():
+    text = "resolving(solver=dcfr(alpha=1.5,beta=0),iterations=10)"
+    bot = load_bot(text, games.compiled("kuhn"), 0)
+    config = bot.resolver.config
+    assert (config.solver, config.iterations) == ("dcfr(alpha=1.5,beta=0)", 10)
+    assert (config.move_ms, config.gadget) == (None, "cfrd")
+    expected = continual.resolve(games.compiled("kuhn"), 10, "dcfr(alpha=1.5,beta=0)")
+    row = expected.average_policy().action_probabilities(kuhn())
+    assert dict(bot.get_policy(kuhn())) == pytest.approx(row, abs=1e-6)
+
+
+def test_all_parameters_of_a_resolving_bot():
+    bot = load_bot(
+        "resolving(solver=cfr,iterations=3,move_ms=50,init_ms=20.5,gadget=maxmargin,"
+        "subgames=sequences,values=average)",
+        games.compiled("kuhn"),
+        1,
+    )
+    config = bot.resolver.config
+    assert (config.solver, config.iterations) == ("cfr", 3)
+    assert (config.move_ms, config.init_ms) == (50.0, 20.5)
+    assert isinstance(config.move_ms, float) and isinstance(config.iterations, int)
+    assert (config.gadget, config.subgames) == ("maxmargin", "sequences")
+    assert config.values == "average"
+
+
+def test_budgets_by_default():
+    """A tenth of a second a move; a budget in iterations has no clock."""
+    assert load_bot("resolving", "kuhn_poker", 0).resolver.config.move_ms == 100
+    config = load_bot("resolving(iterations=4)", "kuhn_poker", 0).resolver.config
+    assert (config.move_ms, config.iterations) == (None, 4)
+    bot = load_bot("oos(iterations=3,solver=os-mccfr(batch=64))", "kuhn_poker", 0)
+    bot.get_policy(kuhn())
+    assert bot.statistics.iterations == 3
+
+
+def test_a_solved_bot_plays_the_solution():
+    bot = load_bot("solved(solver=pdcfr+,iterations=40)", games.compiled("kuhn"), 0)
+    expected = solve(games.compiled("kuhn"), "pdcfr+", 40).average_policy()
+    assert dict(bot.get_policy(kuhn())) == expected.action_probabilities(kuhn())
+    exact = load_bot("solved(solver=lp)", games.compiled("kuhn"), 1)
+    # With the king, after a bet, player 1 calls.
+    state = games.compiled("kuhn").game.new_initial_state()
+    for action in (0, 2, 1):
+        state.apply_action(action)
+    assert dict(exact.get_policy(state))[1] == pytest.approx(1)
+
+
+def test_a_policy_from_a_file(tmp_path):
+    solution = solve(games.compiled("kuhn"), "cfr+", 30)
+    path = tmp_path / "kuhn.npz"
+    solution.save(path)
+    bot = load_bot(f"policy(path={path})", games.compiled("kuhn"), 0)
+    expected = solution.average_policy().action_probabilities(kuhn())
+    assert dict(bot.get_policy(kuhn())) == expected
+    with pytest.raises(ValueError, match="kuhn_poker.*not for"):
+        load_bot(f"policy(path={path})", games.compiled("leduc7"), 0)
+    with pytest.raises(FileNotFoundError):
+        load_bot(f"policy(path={tmp_path / 'none.npz'})", games.compiled("kuhn"), 0)
+
+
+def test_the_seed_is_passed_on():
+    drawn = []
+    for seed in (1, 1, 2):
+        bot = load_bot("uniform", games.compiled("kuhn"), 0, seed=seed)
+        drawn.append([bot.step(kuhn()) for _ in range(30)])
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_help_lists_every_bot_with_its_parameters():
+    lines = bot_strings.describe_bots().splitlines()
+    assert len(lines) == len(bot_strings.BOTS)
+    names = ("resolving", "oos", "solved", "policy", "uniform")
+    for line, name in zip(lines, names, strict=True):
+        assert line.startswith(f"  {name}(")
+        for parameter in bot_strings.BOTS[name].parameters:
+            assert parameter in line
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("nobody", "bot='nobody': there is no bot 'nobody'; choose one of resolving, "),
+        ("nobody(x=1)", "there is no bot 'nobody'; choose one of resolving, oos"),
+        ("", "bot='': there is no bot ''; choose one of resolving, oos"),
+        ("resolving(", r"bot='resolving\(' cannot be read.*write name or name\(param"),
+        ("resolving(speed=3)", "unknown parameter 'speed'; resolving takes solver, it"),
+        ("uniform(seed=3)", "unknown parameter 'seed'; uniform takes none"),
+        ("resolving(iterations=1.5)", "iterations=1.5 must be a whole number"),
+        ("resolving(iterations=many)", "iterations='many' must be a number"),
+        ("resolving(iterations=true)", "iterations=True must be a number"),
+        ("oos(move_ms=fast)", "move_ms='fast' must be a number"),
+        ("resolving(iterations=0)", "iterations=0 must be a whole number from 1"),
+        ("resolving(move_ms=-4)", "move_ms=-4.0 milliseconds must be positive"),
+        ("resolving(gadget=safe)", "gadget='safe' must be one of cfrd, maxmargin"),
+        ("resolving(solver=cfr++)", r"there is no algorithm 'cfr\+\+'"),
+        ("oos(solver=cfr+)", r"solver='cfr\+' does not sample; choose one of os-mccfr"),
+        ("oos(iterations=2,target=hand)", "target='hand' must be infoset or subgame"),
+        ("solved(seconds=-1)", "seconds=-1.0 must be positive"),
+        ("policy", "path"),
+    ],
+)
+def test_errors_name_the_value_and_the_remedy(text, message):
+    with pytest.raises(ValueError, match=message):
+        load_bot(text, games.compiled("kuhn"), 0)
+
+
+@pytest.mark.parametrize("text", ["resolving(iterations=2)", "oos(iterations=2)"])
+def test_a_bad_seat_is_refused(text):
+    with pytest.raises(ValueError, match="player=2 must be 0 or 1"):
+        load_bot(text, games.compiled("kuhn"), 2)

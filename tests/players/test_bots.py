@@ -1,0 +1,481 @@
+"""Bots in matches: OpenSpiel's contract, hidden information, and what they learn."""
+
+import functools
+
+import numpy as np
+import pyspiel
+import pytest
+from open_spiel.python import policy as openspiel_policy
+from open_spiel.python.algorithms import evaluate_bots
+from open_spiel.python.bots import policy as openspiel_bots
+
+from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.mccfr import sample_tree
+from spiel_cr.players import bots
+from spiel_cr.policies import best_response
+from spiel_cr.resolving import continual
+from spiel_cr.resolving.resolver import ResolvingConfig
+from tests.support import games
+from tests.support.made_games import TERMINAL, MadeGame, Node
+
+PLAYERS = (0, 1)
+SOLVER = "pdcfr+"
+SMALL_BATCH = "os-mccfr(epsilon=0.4,exploration=0.01,batch=64)"
+# Sampled averages take in visited infosets only, and untargeted trajectories are rare.
+# Strategies explore: nobody can be led where the other never plays to the target.
+AIMED = (
+    "os-mccfr(epsilon=1.0,exploration=0.01,batch=64,averaging=sampled,delta=0.999999,"
+    "draws=independent)"
+)
+
+
+@functools.cache
+def uniform_table(name):
+    return openspiel_policy.UniformRandomPolicy(games.compiled(name).game)
+
+
+def make(kind, name, player, seed=0):
+    compiled = games.compiled(name)
+    if kind == "resolving":
+        config = ResolvingConfig(SOLVER, iterations=20)
+        return bots.ResolvingBot(compiled, player, config, seed=seed)
+    if kind == "oos":
+        solver = AIMED if name == "leduc7" else SMALL_BATCH
+        return bots.OOSBot(
+            compiled, player, solver=solver, move_ms=None, iterations=2, seed=seed
+        )
+    if kind == "policy":
+        return bots.PolicyBot(player, uniform_table(name), seed=seed)
+    return bots.uniform_bot(compiled, player, seed=seed)
+
+
+KINDS = ("resolving", "oos", "policy", "uniform")
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def state_at(compiled, history):
+    state = compiled.game.new_initial_state()
+    for action in compiled.histories.actions_to(int(history)):
+        state.apply_action(action)
+    return state
+
+
+@every_kind
+def test_a_distribution_over_legal_actions_at_every_infoset(kind):
+    compiled = games.compiled("leduc7")
+    for player in PLAYERS:
+        bot = make(kind, "leduc7", player)
+        assert bot.player_id() == player
+        assert bot.provides_policy()
+        for history in compiled.infosets[player].history:
+            state = state_at(compiled, history)
+            before = state.history()
+            policy = bot.get_policy(state)
+            assert [a for a, _ in policy] == state.legal_actions()
+            probabilities = [p for _, p in policy]
+            assert all(isinstance(p, float) and 0 <= p <= 1 for p in probabilities)
+            assert sum(probabilities) == pytest.approx(1, abs=1e-9)
+            assert state.history() == before
+
+
+@pytest.mark.parametrize("kind", ["resolving", "policy", "uniform"])
+def test_step_with_policy_is_get_policy_and_an_action_of_it(kind):
+    compiled = games.compiled("kuhn")
+    bot = make(kind, "kuhn", 0)
+    for history in compiled.infosets[0].history:
+        state = state_at(compiled, history)
+        policy, action = bot.step_with_policy(state)
+        assert policy == bot.get_policy(state)
+        assert action in state.legal_actions()
+        assert bot.step(state) in state.legal_actions()
+
+
+class Fixed(openspiel_policy.Policy):
+    """Never the first action; the second in one case out of four."""
+
+    def action_probabilities(self, state, player_id=None):
+        return dict(zip(state.legal_actions(), (0.0, 0.25, 0.75), strict=False))
+
+
+def test_actions_are_drawn_as_the_policy_says():
+    """4000 draws; five standard errors (false alarm: 6e-7)."""
+    game = pyspiel.load_game("python_rock_paper_scissors(num_actions=3)")
+    bot = bots.PolicyBot(0, Fixed(game, list(PLAYERS)), seed=1)
+    state = game.new_initial_state()
+    drawn = np.bincount([bot.step(state) for _ in range(4000)], minlength=3)
+    assert drawn[0] == 0
+    assert abs(drawn[1] - 1000) < 5 * np.sqrt(4000 * 0.25 * 0.75)
+
+
+def play(pair, name, seed):
+    """The actions of a match, by OpenSpiel's loop, and what came of it."""
+    state = games.compiled(name).game.new_initial_state()
+    random = np.random.RandomState(seed)
+    returns = evaluate_bots.evaluate_bots(state, pair, random)
+    return state.history(), returns
+
+
+@every_kind
+def test_the_same_seed_gives_the_same_matches(kind):
+    """With a budget of iterations; another seed gives others."""
+    runs = []
+    for seed in (5, 5, 6):
+        pair = [make(kind, "leduc7", p, seed) for p in PLAYERS]
+        runs.append([play(pair, "leduc7", match)[0] for match in range(12)])
+    assert runs[0] == runs[1] != runs[2]
+
+
+@every_kind
+def test_openspiels_loops(kind):
+    """In Python and in C++; the returns are those of the last state."""
+    game = games.compiled("leduc7").game
+    pair = [make(kind, "leduc7", 0), make("uniform", "leduc7", 1)]
+    for seed in range(5):
+        history, returns = play(pair, "leduc7", seed)
+        state = game.new_initial_state()
+        for action in history:
+            assert action in state.legal_actions()
+            state.apply_action(action)
+        assert state.is_terminal() and list(returns) == state.returns()
+        found = pyspiel.evaluate_bots(game.new_initial_state(), pair, seed)
+        assert sum(found) == 0
+
+
+@every_kind
+def test_only_its_own_information(kind):
+    """Two histories of one infoset, hidden cards scrambled: the same policy.
+
+    Asked by bots of the same seed, each of one history only.
+    """
+    compiled = games.compiled("leduc7")
+    histories = compiled.histories
+    for player in PLAYERS:
+        rng = np.random.default_rng(player)
+        twins = [make(kind, "leduc7", player) for _ in range(2)]
+        scrambled = 0
+        for i in rng.permutation(len(compiled.infosets[player]))[:12]:
+            members = np.flatnonzero(
+                (histories.player == player) & (histories.infoset == i)
+            )
+            asked = [
+                twin.get_policy(state_at(compiled, history))
+                for twin, history in zip(twins, (members[0], members[-1]), strict=True)
+            ]
+            assert asked[0] == asked[1]
+            scrambled += members[0] != members[-1]
+        assert scrambled > 6
+
+
+# Resolving.
+
+
+def test_a_resolving_bot_plays_what_resolve_gives_everywhere():
+    compiled = games.compiled("leduc7")
+    table = continual.resolve(compiled, 20, SOLVER).average_policy()
+    for player in PLAYERS:
+        bot = make("resolving", "leduc7", player)
+        for key, history in zip(
+            compiled.infosets[player].keys,
+            compiled.infosets[player].history,
+            strict=True,
+        ):
+            row = table.policy_for_key(key)
+            for action, probability in bot.get_policy(state_at(compiled, history)):
+                assert probability == pytest.approx(row[action], abs=1e-6)
+
+
+def test_restart_forgets_the_match():
+    """The whole game is solved before; what a match has solved is solved again."""
+    compiled = games.compiled("leduc7")
+    bot = make("resolving", "leduc7", 1)
+    state = state_at(compiled, compiled.infosets[1].history[-1])
+    solved = []
+    for forget in (None, None, bot.restart, None, lambda: bot.restart_at(state)):
+        if forget is not None:
+            forget()
+        policy = bot.get_policy(state)
+        solved.append((bot.resolver.statistics.solves, policy))
+    assert [n for n, _ in solved] == [1, 1, 2, 2, 3]
+    assert all(policy == solved[0][1] for _, policy in solved)
+
+
+def test_games_by_name_are_compiled_with_what_players_are_told():
+    bot = bots.ResolvingBot("kuhn_poker", 0, ResolvingConfig(SOLVER, iterations=20))
+    assert bot.resolver.tree.histories.observed is not None
+    state = state_at(
+        games.compiled("kuhn"), games.compiled("kuhn").infosets[0].history[0]
+    )
+    assert bot.get_policy(state) == make("resolving", "kuhn", 0).get_policy(state)
+
+
+def test_the_default_is_cfr_plus_under_a_clock():
+    bot = bots.ResolvingBot(games.compiled("kuhn"), 1)
+    config = bot.resolver.config
+    assert (config.solver, config.move_ms, config.iterations) == ("cfr+", 100, None)
+
+
+def test_a_match_under_a_clock_is_in_time_mostly():
+    """Ten times what a solve of this game takes besides iterating."""
+    compiled = games.compiled("kuhn")
+    config = ResolvingConfig(SOLVER, move_ms=40)
+    bot = bots.ResolvingBot(compiled, 0, config)
+    state = state_at(compiled, compiled.infosets[0].history[-1])
+    late = []
+    # Other processes may take the processor away now and then, or for a while: of
+    # three rounds one has to be undisturbed.
+    for number in range(1, 4):
+        for _ in range(10):
+            bot.restart()
+            bot.get_policy(state)
+        found = bot.resolver.statistics
+        assert found.moves == found.solves == 10 * number
+        late.append(found.late_moves - sum(late))
+        if late[-1] <= 3:
+            break
+    assert min(late) <= 3
+    assert found.iterations > 1000 and found.programs_compiled == 0
+
+
+# Online outcome sampling.
+
+
+def reaches(compiled, target):
+    """bool [N], by plain loops: on the way to a target, a target, or below one."""
+    parent = compiled.histories.parent
+    result = np.zeros(len(parent), bool)
+    for h in range(len(parent)):
+        up, way = h, []
+        while up >= 0:
+            way.append(up)
+            up = parent[up]
+        result[h] = target[way].any()
+        if target[h]:
+            result[way] = True
+    return result
+
+
+def contributions(bot, player):
+    """float64 [I], what was added to the player's sampled averages, by infoset."""
+    solver = bot._solver
+    total = float(solver.state.weight) * solver._sequences(player)
+    return np.bincount(solver.form.decisions[player].owner[1:], total[1:])
+
+
+def visited(bot, player, before):
+    """The player's infosets to which something was added, by more than rounding."""
+    grown = contributions(bot, player) > before[player] * (1 + 1e-5) + 1e-9
+    return set(np.flatnonzero(grown).tolist())
+
+
+@pytest.mark.parametrize("target", ["infoset", "subgame"])
+def test_trajectories_go_where_the_match_is(target, monkeypatch):
+    """Of 64 trajectories all but a few are led there: what else is visited is rare.
+
+    A share of 1e-6 is not targeted; 64 of them go astray once in 16000 moves.
+    """
+    compiled = games.compiled("leduc7")
+    aimed = []
+    retarget = sample_tree.retarget
+
+    def recording(arrays, tree, mask):
+        aimed.append(mask)
+        return retarget(arrays, tree, mask)
+
+    monkeypatch.setattr(sample_tree, "retarget", recording)
+    bot = bots.OOSBot(
+        compiled,
+        0,
+        solver=AIMED,
+        move_ms=None,
+        iterations=1,
+        target=target,
+    )
+    histories = compiled.histories
+    sizes = []
+    for infoset in (3, 20, len(compiled.infosets[0]) - 1):
+        mine = (histories.player == 0) & (histories.infoset == infoset)
+        before = [contributions(bot, p) for p in PLAYERS]
+        bot.get_policy(state_at(compiled, compiled.infosets[0].history[infoset]))
+        region = aimed[-1]
+        assert region[mine].all()
+        if target == "infoset":
+            np.testing.assert_array_equal(region, mine)
+        else:
+            assert region.sum() > mine.sum()
+        allowed = reaches(compiled, region)
+        assert not allowed.all()
+        for p in PLAYERS:
+            there = allowed & (histories.player == p)
+            found = visited(bot, p, before)
+            assert found <= set(histories.infoset[there].tolist())
+            sizes.append(len(found))
+            if p == 0:
+                assert infoset in found
+    assert max(sizes) > 2
+
+
+def test_without_aiming_trajectories_go_everywhere():
+    """What the test above rests on."""
+    compiled = games.compiled("leduc7")
+    bot = make("oos", "leduc7", 0)
+    before = [contributions(bot, p) for p in PLAYERS]
+    bot._aim(None)
+    bot._solver.run(1)
+    region = bot._region(len(compiled.infosets[0]) - 1)
+    there = reaches(compiled, region) & (compiled.histories.player == 0)
+    allowed = set(compiled.histories.infoset[there].tolist())
+    assert len(visited(bot, 0, before) - allowed) > 10
+
+
+def whole_nash_conv(bot):
+    form = bot._solver.form
+    reach = (bot._solver.average(0), bot._solver.average(1))
+    return best_response.nash_conv(form, reach)
+
+
+def test_an_aimed_solve_improves_with_time():
+    """Kuhn poker at one infoset: the whole average nears an equilibrium, and there.
+
+    After bet, pass with the king, calling is dominant: probability 1 in all equilibria.
+    Ends by five seeds were 0.003 to 0.02; the uniform strategy's NashConv is 0.917.
+    """
+    compiled = games.compiled("kuhn")
+    bot = bots.OOSBot(
+        compiled, 1, solver=SMALL_BATCH, move_ms=None, iterations=50, seed=3
+    )
+    king_after_bet = next(
+        h
+        for h, player in enumerate(compiled.histories.player)
+        if player == 1 and compiled.histories.actions_to(h) == [0, 2, 1]
+    )
+    state = state_at(compiled, king_after_bet)
+    first = dict(bot.get_policy(state))[1]
+    early = whole_nash_conv(bot)
+    for _ in range(30):
+        policy = dict(bot.get_policy(state))
+    late = whole_nash_conv(bot)
+    assert late < early / 2 and late < 0.1
+    assert policy[1] > max(first - 1e-9, 0.99)
+    assert bot.statistics.moves == bot.statistics.solves == 31
+    assert bot.statistics.iterations == 31 * 50
+    assert bot.statistics.programs_compiled == 0
+
+
+def test_before_the_first_match_it_solves_for_as_long_as_a_move():
+    bot = bots.OOSBot(
+        games.compiled("kuhn"), 0, solver=SMALL_BATCH, move_ms=None, iterations=50
+    )
+    assert bot._solver.iterations >= 50
+    assert bot.statistics.moves == bot.statistics.solves == 0
+
+
+def test_a_restart_keeps_the_tables():
+    bot = make("oos", "kuhn", 0)
+    state = state_at(
+        games.compiled("kuhn"), games.compiled("kuhn").infosets[0].history[0]
+    )
+    bot.get_policy(state)
+    before = bot._solver.iterations
+    bot.restart()
+    bot.restart_at(state)
+    bot.get_policy(state)
+    assert bot._solver.iterations == before + 2
+
+
+@pytest.mark.parametrize("emphasis", [1.0, 4.0])
+def test_emphasis_weighs_later_batches(emphasis):
+    """Averages after n batches and k emphasised ones: n + k · emphasis of weight."""
+    bot = bots.OOSBot(
+        games.compiled("kuhn"),
+        0,
+        solver=SMALL_BATCH,
+        move_ms=None,
+        iterations=5,
+        emphasis=emphasis,
+    )
+    before = bot._solver.iterations
+    state = state_at(
+        games.compiled("kuhn"), games.compiled("kuhn").infosets[0].history[0]
+    )
+    bot.get_policy(state)
+    weight = float(bot._solver.state.weight)
+    assert weight == pytest.approx(before + 5 * emphasis, rel=1e-5)
+
+
+# Policies.
+
+
+def only_zero(path):
+    """Player 0 has no choice but action 0, then player 1 chooses."""
+    if not path:
+        return Node(0, (0,), ("forced", ""))
+    if len(path) == 1:
+        return Node(1, (0, 1), ("", "choose"))
+    return Node(TERMINAL, utility=float(path[1]))
+
+
+def test_where_the_only_action_is_zero():
+    game = MadeGame(only_zero, "only_zero")
+    uniform = openspiel_policy.UniformRandomPolicy(game)
+    state = game.new_initial_state()
+    bot = bots.PolicyBot(0, uniform)
+    assert bot.step_with_policy(state) == ([(0, 1.0)], 0)
+    # OpenSpiel's bot takes the only action for none.
+    theirs = openspiel_bots.PolicyBot(0, np.random, uniform)
+    assert theirs.step(state) == pyspiel.INVALID_ACTION
+    compiled = tree_lib.compile_game(game, observed=True)
+    resolver = bots.ResolvingBot(compiled, 0, ResolvingConfig(SOLVER, iterations=5))
+    assert resolver.step_with_policy(state) == ([(0, 1.0)], 0)
+
+
+def test_a_policy_bot_fills_in_what_the_policy_leaves_out():
+    class First(openspiel_policy.Policy):
+        def action_probabilities(self, state, player_id=None):
+            return {state.legal_actions()[0]: 1.0}
+
+    compiled = games.compiled("kuhn")
+    bot = bots.PolicyBot(1, First(compiled.game, list(PLAYERS)))
+    state = state_at(compiled, compiled.infosets[1].history[0])
+    assert bot.get_policy(state) == [(0, 1.0), (1, 0.0)]
+    assert bot.step(state) == 0
+
+
+# Refusals.
+
+
+@pytest.mark.parametrize("kind", ["resolving", "oos"])
+def test_a_state_of_another_game_is_refused(kind):
+    bot = make(kind, "kuhn", 0)
+    compiled = games.compiled("leduc7")
+    state = state_at(compiled, compiled.infosets[0].history[0])
+    with pytest.raises(ValueError, match="no information state.*kuhn_poker.*another"):
+        bot.get_policy(state)
+
+
+@pytest.mark.parametrize("player", [-1, 2])
+def test_a_bad_player_is_refused(player):
+    for kind in ("resolving", "oos"):
+        with pytest.raises(ValueError, match=f"player={player} must be 0 or 1"):
+            make(kind, "kuhn", player)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"solver": "cfr+"}, "solver='cfr\\+' does not sample; choose one of os-mccfr"),
+        ({"iterations": None}, "needs a budget"),
+        ({"iterations": 0}, "iterations=0"),
+        ({"move_ms": -1}, "move_ms=-1"),
+        ({"init_ms": 0}, "init_ms=0"),
+        ({"target": "hand"}, "target='hand' must be infoset or subgame"),
+        ({"emphasis": -1.0}, "emphasis=-1.0 must be positive"),
+    ],
+    ids=str,
+)
+def test_what_online_outcome_sampling_refuses(change, message):
+    arguments = {
+        **{"solver": SMALL_BATCH, "move_ms": None, "iterations": 2},
+        **change,
+    }
+    with pytest.raises(ValueError, match=message):
+        bots.OOSBot(games.compiled("kuhn"), 0, **arguments)

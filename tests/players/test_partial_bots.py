@@ -1,0 +1,492 @@
+"""Players in games that are never whole: what they share with others, what they see."""
+
+import functools
+import gc
+
+import jax.extend.backend
+import numpy as np
+import pyspiel
+import pytest
+from spiel_cr.eval.players import match
+
+import game_defs  # noqa: F401  registers the games
+from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.partial import particle_belief
+from spiel_cr.partial import tree as growing
+from spiel_cr.partial.capacity import Rooms
+from spiel_cr.partial.config import GrowingConfig
+from spiel_cr.partial.cost import Cost
+from spiel_cr.players import bot_strings, bots, partial_bots
+from spiel_cr.resolving.config import ResolvingConfig
+from spiel_cr.sequence_form.layout import Stencil
+from tests.support import games
+
+SOLVER = "pdcfr+"
+GOOFSPIEL = "python_ii_goofspiel(num_cards=4)"
+PLAYERS = (0, 1)
+
+
+def make(name, player, room, *, iterations=20, seed=0, **settings):
+    growing_config = GrowingConfig(room, **{"warmup": 0, "roots": 0.1, **settings})
+    config = ResolvingConfig(SOLVER, iterations=iterations)
+    return partial_bots.GrowingResolvingBot(
+        name, player, config, growing=growing_config, seed=seed
+    )
+
+
+def make_oos(name, player, room, *, seed=0):
+    config = GrowingConfig(room)
+    solver = "os-mccfr(epsilon=0.4,exploration=0.01,batch=64)"
+    return partial_bots.GrowingOOSBot(
+        name, player, growing=config, solver=solver, iterations=5, seed=seed
+    )
+
+
+@functools.cache
+def compiled(name):
+    return tree_lib.compile_game(name, observed=True)
+
+
+def state_at(tree, history):
+    state = tree.game.new_initial_state()
+    for action in tree.histories.actions_to(int(history)):
+        state.apply_action(action)
+    return state
+
+
+def first_states(name, player, most=10_000):
+    """At most so many of the player's infosets, from the first to the last layer."""
+    tree = compiled(name)
+    history = tree.infosets[player].history
+    every = -(-len(history) // most)
+    return [state_at(tree, h) for h in history[::every]]
+
+
+def assert_policy(policy, state):
+    assert [action for action, _ in policy] == state.legal_actions()
+    odds = [p for _, p in policy]
+    assert all(isinstance(p, float) and 0 <= p <= 1 for p in odds)
+    assert sum(odds) == pytest.approx(1, abs=1e-9)
+
+
+# With room for the whole game, nothing differs.
+
+
+def same_as_the_ordinary_bot(name, player, most):
+    tree = compiled(name)
+    config = ResolvingConfig(SOLVER, iterations=20)
+    ordinary = bots.ResolvingBot(tree, player, config)
+    bot = make(name, player, len(tree.histories))
+    for state in first_states(name, player, most):
+        expected, found = ordinary.get_policy(state), bot.get_policy(state)
+        assert [a for a, _ in found] == [a for a, _ in expected]
+        np.testing.assert_allclose(
+            [p for _, p in found], [p for _, p in expected], rtol=0, atol=1e-6
+        )
+    assert bot.counts.beyond == bot.counts.lost == 0
+    return bot
+
+
+@pytest.mark.parametrize("player", PLAYERS)
+def test_room_for_the_whole_game_kuhn(player):
+    bot = same_as_the_ordinary_bot("kuhn_poker", player, 6)
+    assert bot.counts.inside == (3 if player == 0 else 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("player", PLAYERS)
+@pytest.mark.parametrize("name", ["python_leduc_poker", GOOFSPIEL])
+def test_room_for_the_whole_game(name, player):
+    """Down to the last layer."""
+    bot = same_as_the_ordinary_bot(name, player, 20)
+    assert bot.counts.inside > 5
+
+
+# With less.
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("player", PLAYERS)
+@pytest.mark.parametrize(
+    ("name", "room", "roots"),
+    [
+        ("python_leduc_poker", 120, 0.1),
+        ("python_leduc_poker", 120, 0.0),
+        ("liars_dice(numdice=1,dice_sides=3)", 200, 0.1),
+        (GOOFSPIEL, 200, 0.3),
+    ],
+)
+def test_a_policy_at_every_infoset(name, player, room, roots):
+    """Whatever way leads there, in any order, with N never exceeded."""
+    bot = make(name, player, room, roots=roots, beliefs=300)
+    for state in first_states(name, player, most=12):
+        assert_policy(bot.get_policy(state), state)
+    assert bot.counts.most_histories <= room
+    assert bot.counts.beyond > 0
+    assert bot.counts.lost == 0
+    assert bot.counts.inside > 0 or name != GOOFSPIEL
+
+
+def mean_return(bot, name, count, seed=0):
+    """Against uniform play."""
+    game = compiled(name).game
+    other = bots.uniform_bot(game, 1 - bot.player_id())
+    pair = [bot, other] if bot.player_id() == 0 else [other, bot]
+    rng = np.random.default_rng(seed)
+    returns = [match.play_match(game, pair, rng).returns for _ in range(count)]
+    mine = [pair[bot.player_id()] for pair in returns]
+    return np.mean(mine), np.std(mine) / np.sqrt(count)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("player", PLAYERS)
+def test_better_than_uniform_play(player):
+    """60 matches; at least two standard errors above what uniform play gets, 0."""
+    bot = make(GOOFSPIEL, player, 300, roots=0.2)
+    mean, error = mean_return(bot, GOOFSPIEL, 60)
+    assert mean > 2 * error
+    assert bot.counts.most_histories <= 300
+    assert bot.counts.lost == 0
+
+
+@pytest.mark.slow
+def test_a_game_that_cannot_be_compiled():
+    """phantom_ttt: legal, by its own information, and it wins against uniform play."""
+    bot = make("phantom_ttt", 0, 3000, roots=0.003, iterations=50)
+    game = pyspiel.load_game("phantom_ttt")
+    rng = np.random.default_rng(0)
+    pair = [bot, bots.uniform_bot(game, 1)]
+    returns = [match.play_match(game, pair, rng).returns[0] for _ in range(10)]
+    # Uniform play gets 0.3 there; a deviation of a mean of ten is 0.3 or less.
+    assert np.mean(returns) > 0.3
+    assert bot.counts.beyond > 10 and bot.counts.lost == 0
+
+
+@pytest.mark.slow
+def test_in_time_without_a_new_program():
+    """Under a clock all programs are those of the construction."""
+    config = ResolvingConfig(SOLVER, move_ms=400)
+    settings = GrowingConfig(2000, warmup=2)
+    bot = partial_bots.GrowingResolvingBot(GOOFSPIEL, 0, config, growing=settings)
+    mean_return(bot, GOOFSPIEL, 5)
+    found = bot.statistics
+    assert found.moves == 20
+    assert found.programs_compiled == 0
+    # Other processes may take the processor away now and then.
+    assert found.late_moves <= 5
+    assert bot.counts.lost == 0
+
+
+# What bots may know.
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [make, make_oos])
+def test_only_its_own_information(kind):
+    """Two histories of one infoset, hidden cards scrambled: the same policy.
+
+    Asked by bots of the same seed, each of one history only.
+    """
+    name, room = "python_leduc_poker", 150
+    tree = compiled(name)
+    histories = tree.histories
+    for player in PLAYERS:
+        rng = np.random.default_rng(player)
+        twins = [kind(name, player, room) for _ in range(2)]
+        scrambled = 0
+        for i in rng.permutation(len(tree.infosets[player]))[:6]:
+            members = np.flatnonzero(
+                (histories.player == player) & (histories.infoset == i)
+            )
+            asked = [
+                twin.get_policy(state_at(tree, history))
+                for twin, history in zip(twins, (members[0], members[-1]), strict=True)
+            ]
+            assert asked[0] == asked[1]
+            scrambled += members[0] != members[-1]
+        assert scrambled > 3
+
+
+def test_the_same_seed_gives_the_same_policies():
+    states = first_states("kuhn_poker", 1)
+    one, other = (
+        [bot.get_policy(state) for state in states]
+        for bot in (make("kuhn_poker", 1, 40, seed=3) for _ in range(2))
+    )
+    assert one == other
+
+
+def test_restart_forgets_the_match():
+    bot = make("kuhn_poker", 0, 58)
+    state = first_states("kuhn_poker", 0)[-1]
+    found = []
+    for forget in (None, None, bot.restart, lambda: bot.restart_at(state)):
+        if forget is not None:
+            forget()
+        found.append((bot.statistics.solves, bot.get_policy(state)))
+    assert [solves for solves, _ in found] == [0, 1, 1, 2]
+    assert all(policy == found[0][1] for _, policy in found)
+
+
+def test_old_answers_are_counted():
+    """A decision that is in the part, but could not be solved."""
+    bot = make("kuhn_poker", 0, 58)
+    bot.resolver._settle = lambda *_: None
+    state = first_states("kuhn_poker", 0)[-1]
+    assert_policy(bot.get_policy(state), state)
+    # The first decision is answered by the solve of the beginning.
+    assert bot.counts.between == bot.counts.stale == 1
+    assert bot.counts.lost == bot.counts.inside == bot.counts.beyond == 0
+
+
+# Online outcome sampling.
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("player", PLAYERS)
+def test_outcome_sampling_in_a_part(player):
+    bot = make_oos(GOOFSPIEL, player, 200)
+    state = compiled(GOOFSPIEL).game.new_initial_state()
+    rng = np.random.default_rng(player)
+    bot.restart()
+    while not state.is_terminal():
+        action = rng.choice(state.legal_actions())
+        if state.current_player() == player:
+            policy = bot.get_policy(state)
+            assert_policy(policy, state)
+            assert len(bot._match.situation.growing) <= 200
+            # It is where the match is: the infoset is in the part.
+            seen = state.information_state_string(player)
+            assert bot._match.situation.find(seen) >= 0
+        state.apply_action(int(action))
+    assert bot.statistics.moves == 4 and bot.statistics.solves >= 4
+
+
+@pytest.mark.slow
+def test_outcome_sampling_in_a_game_that_cannot_be_compiled():
+    """phantom_ttt, beyond the part too: it plays what it found, and forgets programs.
+
+    Where it has no idea it would play all actions alike, exactly.
+    """
+    room = 300
+    bot = make_oos("phantom_ttt", 0, room)
+    state = pyspiel.load_game("phantom_ttt").new_initial_state()
+    rng = np.random.default_rng(0)
+    before, asked = None, 0
+    while not state.is_terminal():
+        action = rng.choice(state.legal_actions())
+        if state.current_player() == 0:
+            policy = bot.get_policy(state)
+            assert_policy(policy, state)
+            if len(policy) > 2:
+                assert len({round(odds, 6) for _, odds in policy}) > 1
+            asked += 1
+            gc.collect()
+            programs = len(jax.extend.backend.get_backend().live_executables())
+            # Each move compiles one; what moves have in common is compiled once.
+            assert before is None or programs <= before + (asked < 4)
+            before = programs
+        state.apply_action(int(action))
+    assert asked > 3 and bot.statistics.programs_compiled == asked
+    assert bot.counts.inside + bot.counts.beyond == asked
+    assert bot.counts.beyond > 0 and bot.counts.lost == 0
+    assert bot.counts.most_histories <= room
+
+
+def test_so_many_roots_that_there_is_room_below():
+    assert particle_belief.most_roots(1000, 300) == 4
+    assert particle_belief.most_roots(1000, 3000) == 46
+    assert particle_belief.most_roots(1000, 10**6) == 1000
+    assert particle_belief.most_roots(2, 10**6) == 4
+    assert [particle_belief.most_roots(1000, n) for n in (2, 3, 5)] == [1, 2, 4]
+
+
+# Beliefs.
+
+
+def uniform(labels, counts):
+    return np.repeat(1 / counts, counts)
+
+
+def believe(name, player, most, steps):
+    """A belief after decisions, [(action before, key), ...], and its source."""
+    source = growing.GrowingTree(name, 2).source
+    belief = particle_belief.Belief(source.root(), np.ones(1))
+    random = np.random.default_rng(0)
+    for action, key in steps:
+        step = particle_belief.advance(
+            *(source, belief, player, action, key, uniform), most=most, random=random
+        )
+        if step is None:
+            return None
+        belief = step.belief
+    return belief
+
+
+@pytest.mark.parametrize("name", ["python_leduc_poker", "leduc_poker"])
+def test_a_belief_is_all_that_is_possible(name):
+    """By Bayes' rule, from the whole game, against uniform play."""
+    tree = compiled(name)
+    histories, player = tree.histories, 1
+    infosets = tree.infosets[player]
+    deep = int(np.flatnonzero(infosets.decisions.levels() == 1)[3])
+    parent = int(infosets.decisions.parent[deep])
+    above = int(infosets.decisions.owner[parent])
+    steps = [
+        (None, infosets.keys[above]),
+        (int(infosets.actions[parent - 1]), infosets.keys[deep]),
+    ]
+    belief = believe(name, player, 10_000, steps)
+    members = np.flatnonzero((histories.player == player) & (histories.infoset == deep))
+    expected = []
+    for h in members:
+        reach, at = float(histories.chance[h]), int(h)
+        while (up := int(histories.parent[at])) >= 0:
+            if histories.player[up] == 1 - player:
+                reach /= np.count_nonzero(histories.parent == up)
+            at = up
+        expected.append(reach)
+    assert len(belief.weights) == len(members)
+    np.testing.assert_allclose(
+        np.sort(belief.weights), np.sort(expected) / np.sum(expected), rtol=1e-12
+    )
+    few = believe(name, player, 20, steps[:1])
+    assert 0 < len(few.weights) <= 20
+    assert few.weights.sum() == pytest.approx(1)
+
+
+def test_impossible_views_are_noticed():
+    assert believe("kuhn_poker", 0, 100, [(None, "no such string")]) is None
+
+
+def test_systematic_draws_are_unbiased():
+    """Over all shifts: each history's mean weight is its weight."""
+    nodes = growing.GrowingTree("kuhn_poker", 4)
+    nodes.grow()
+    part = nodes.compile()
+    some = nodes.nodes(part.ids[1:4])
+    weights = np.array([0.7, 0.25, 0.05])
+
+    class Shift:
+        def __init__(self, number):
+            self.number = number
+
+        def random(self):
+            return self.number
+
+    total = np.zeros(3)
+    shifts = (np.arange(1000) + 0.5) / 1000
+    for shift in shifts:
+        kept, drawn = particle_belief.keep_some(some, weights, 2, Shift(shift))
+        assert len(drawn) <= 2
+        total[kept.action] += drawn
+    np.testing.assert_allclose(total / len(shifts), weights, atol=2e-3)
+
+
+# Rooms and time.
+
+
+def stencil(*levels, rows):
+    return Stencil(tuple(np.array(level) for level in levels), np.array(rows))
+
+
+def test_rooms_take_what_fits():
+    rooms = Rooms()
+    need = (stencil([3, 2, 2, 2, 2, 2, 2], [2], rows=[4, 1]),) * 2
+    assert rooms.find(need) is None
+    room = rooms.learn(need)
+    assert rooms.find(need) is room and rooms.learn(need) is room
+    assert len(rooms) == 1
+    for wrong in (
+        stencil([9, 2], [2], rows=[4, 1]),
+        stencil([3, 2], [2], rows=[99, 1]),
+        stencil([3, 2], [2], rows=[4] * 99),
+        stencil([3, 2], [2] * 99, rows=[4]),
+        stencil(*[[2]] * 9, rows=[4]),
+    ):
+        assert rooms.find((need[0], wrong)) is None
+    deep = (stencil([2], [2], [2], [2], [2], rows=[30]),) * 2
+    rooms.learn(deep)
+    assert len(rooms) == 2
+    # What is much smaller than all rooms gets one of its own.
+    wide = (stencil([2] * 500, rows=[30] * 500),) * 2
+    assert rooms.learn(wide) is not rooms.learn(need) is room
+    tiny = (stencil([2], rows=[1]),) * 2
+    assert rooms.learn(tiny) is room
+    alone = Rooms()
+    alone.learn(wide)
+    assert alone.learn(tiny) is alone.find(tiny) and len(alone) == 2
+    mixed = (need[0], deep[1])
+    assert rooms.find(mixed) is None
+    rooms.close()
+    assert rooms.find(mixed) is not None
+
+
+def test_costs_are_lines():
+    cost = Cost()
+    assert cost.line == (0, 0)
+    for count in (1000, 100, 200, 500, 900):
+        cost.add(count, 0.1 + 1e-4 * count)
+    fixed, each = cost.line
+    assert fixed == pytest.approx(0.1) and each == pytest.approx(1e-4)
+    for _ in range(100):
+        cost.add(10, 0.2)
+    # The first measurement stays, so that a history cannot seem free.
+    assert cost.line[1] > 0
+
+
+# Strings and refusals.
+
+
+def test_bots_from_strings():
+    text = "resolving(iterations=5,max_histories=58,warmup=0,roots=0.5)"
+    bot = bot_strings.load_bot(text, "kuhn_poker", 0)
+    assert isinstance(bot, partial_bots.GrowingResolvingBot)
+    assert bot.resolver.growing.roots == 0.5
+    tree = games.compiled("kuhn")
+    assert_policy(
+        bot.get_policy(state_at(tree, tree.infosets[0].history[0])),
+        state_at(tree, tree.infosets[0].history[0]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("resolving(iterations=5,roots=0.5)", "max_histories"),
+        ("resolving(iterations=5,max_histories=3)", "no room"),
+        ("resolving(iterations=5,max_histories=0)", "max_histories=0"),
+        ("resolving(iterations=5,max_histories=58,gadget=maxmargin)", "cfrd"),
+        ("resolving(iterations=5,max_histories=58,depth=2)", "depth"),
+        ("resolving(iterations=5,max_histories=58,values=average)", "iterates"),
+        ("resolving(iterations=5,max_histories=58,solver=os-mccfr)", "full-width"),
+        ("resolving(iterations=5,max_histories=58,edge=best)", "edge"),
+        ("resolving(iterations=5,max_histories=58,growing=1.0)", "growing"),
+        ("resolving(iterations=5,max_histories=58,mix=2)", "mix"),
+        ("resolving(iterations=5,max_histories=58,warmup=-1)", "warmup"),
+        ("oos(max_histories=58,move_ms=10)", "move_ms"),
+        ("oos(max_histories=58,solver=cfr)", "sample"),
+        ("oos(max_histories=58,roots=0.5)", "roots"),
+        ("oos(max_histories=58,again=0.5)", "again"),
+        ("oos(max_histories=58,growing=0.5)", "growing"),
+        ("oos(max_histories=58,warmup=1)", "warmup"),
+    ],
+)
+def test_bad_settings_are_refused(text, words):
+    with pytest.raises(ValueError, match=words):
+        bot_strings.load_bot(text, "kuhn_poker", 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "resolving(iterations=5)",
+        "oos(iterations=5)",
+        "solved(iterations=5)",
+        "policy(path=none.npz)",
+    ],
+)
+def test_parts_are_refused_when_bots_are_made(text):
+    part = tree_lib.compile_game("kuhn_poker", max_histories=40, edge="rollout")
+    with pytest.raises(ValueError, match="compiled in part"):
+        bot_strings.load_bot(text, part, 0)

@@ -1,0 +1,200 @@
+"""Exact values on compiled games against OpenSpiel's own, and a plain recursion."""
+
+import functools
+
+import numpy as np
+import pytest
+from open_spiel.python.algorithms import (
+    best_response as openspiel_best_response,
+)
+from open_spiel.python.algorithms import (
+    expected_game_score,
+    exploitability,
+)
+
+from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.policies import best_response
+from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.solving import solve
+from tests.policies.test_conversions import random_behaviours
+from tests.support import games, lp_reference, reference
+from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node, random_game
+
+# Both sides sum thousands of doubles of size 10 at most.
+TOLERANCE = 1e-9
+PLAYERS = (0, 1)
+JUDGED = [case for case in games.CASES if case.histories <= 10000]
+# Solved policies on some games only: a program is compiled for each.
+ROWS = [
+    pytest.param(case, kind, id=f"{case.name}-{kind}")
+    for case in JUDGED
+    for kind in ("uniform", "random", "pure", "solved")
+    if kind != "solved" or case.name in ("kuhn", "leduc", "goofspiel4", "princess4")
+]
+
+
+@functools.cache
+def behaviours_of(name, kind):
+    compiled = games.compiled(name)
+    if kind == "uniform":
+        return tuple(
+            policy_lib.uniform_behaviour(i.decisions) for i in compiled.infosets
+        )
+    if kind == "solved":
+        return solve.solve(compiled, "cfr", 30).average
+    return random_behaviours(compiled, 7, zeros=kind == "pure")
+
+
+@pytest.mark.parametrize(("case", "kind"), ROWS)
+def test_values_are_openspiels(case, kind):
+    compiled = games.compiled(case.name)
+    behaviours = behaviours_of(case.name, kind)
+    form = compiled.form
+    reach = best_response.reach_of(form, behaviours)
+    table = policy_lib.tabular_policy(compiled, behaviours)
+    game, start = compiled.game, compiled.game.new_initial_state()
+    score = expected_game_score.policy_value(start, [table, table])[0]
+    assert best_response.expected_value(form, reach) == pytest.approx(
+        score, abs=TOLERANCE
+    )
+    for p in PLAYERS:
+        responder = openspiel_best_response.BestResponsePolicy(game, p, table)
+        assert best_response.best_response_value(
+            form, p, reach[1 - p]
+        ) == pytest.approx(responder.value(start), abs=TOLERANCE)
+        # Evaluating both players' own behaviour gives the expected value again.
+        values = best_response.infoset_values(form, p, reach[1 - p], behaviours[p])
+        assert values[-1] == pytest.approx(score * (1 - 2 * p), abs=TOLERANCE)
+    assert best_response.nash_conv(form, reach) == pytest.approx(
+        exploitability.nash_conv(game, table), abs=TOLERANCE
+    )
+
+
+@pytest.mark.parametrize("case", games.CASES, ids=lambda c: c.name)
+def test_uniform_nash_conv_of_the_catalogue(case):
+    """The printed figure has six decimals."""
+    form = games.compiled(case.name).form
+    reach = best_response.reach_of(form, behaviours_of(case.name, "uniform"))
+    assert best_response.nash_conv(form, reach) == pytest.approx(case.uniform, abs=1e-6)
+
+
+@pytest.mark.parametrize("case", JUDGED, ids=lambda c: c.name)
+def test_values_of_the_catalogue(case):
+    """The rows' values against a linear program that knows nothing of spiel_cr."""
+    # HiGHS keeps constraints to 1e-7 relative; values are far more exact in practice.
+    assert lp_reference.game_value(games.compiled(case.name).game) == pytest.approx(
+        case.value, abs=case.tolerance + 1e-8
+    )
+
+
+@pytest.mark.parametrize("best", [False, True])
+@pytest.mark.parametrize("name", ["kuhn", "leduc7", "goofspiel4", "dark_hex"])
+def test_infoset_values_by_recursion(name, best):
+    """Counterfactual value of each infoset: sum over its histories."""
+    compiled = games.compiled(name)
+    behaviours = behaviours_of(name, "random")
+    tree = reference.Tree(compiled.game)
+    table = policy_lib.tabular_policy(compiled, behaviours)
+    policy = reference.from_openspiel(tree, table)
+    reach = best_response.reach_of(compiled.form, behaviours)
+    for p in PLAYERS:
+        values = best_response.infoset_values(
+            compiled.form, p, reach[1 - p], None if best else behaviours[p]
+        )
+        if best:
+            # Make a policy of the first action that attains the best value, bottom up.
+            answered = dict(policy)
+            for key in sorted(
+                (k for k in tree.infosets if k[0] == p),
+                key=lambda k: -len(tree.nodes[tree.infosets[k][0]].sequences[p]),
+            ):
+                options = {}
+                for action in tree.actions(key):
+                    pure = {a: float(a == action) for a in tree.actions(key)}
+                    answered[key] = pure
+                    options[action] = counterfactual(tree, answered, key)
+                chosen = max(options, key=options.__getitem__)
+                answered[key] = {a: float(a == chosen) for a in tree.actions(key)}
+        else:
+            answered = policy
+        for i, key in enumerate(compiled.infosets[p].keys):
+            expected = counterfactual(tree, answered, (p, key))
+            assert values[i] == pytest.approx(expected, abs=TOLERANCE)
+
+
+def counterfactual(tree, policy, key):
+    """Own utility from an infoset on, weighted by the reach of others and chance."""
+    sign = 1 - 2 * key[0]
+    return sum(
+        sign
+        * tree.nodes[i].chance
+        * tree.own_reach(i, 1 - key[0], policy)
+        * reference.value_at(tree, policy, i)
+        for i in tree.infosets[key]
+    )
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_games(seed):
+    """Uneven trees: other numbers of actions, players who move several times."""
+    game = random_game(seed, turns="by history", max_actions=4, depth=5)
+    compiled = tree_lib.compile_game(game)
+    behaviours = random_behaviours(compiled, seed)
+    tree = reference.Tree(game)
+    table = policy_lib.tabular_policy(compiled, behaviours)
+    policy = reference.from_openspiel(tree, table)
+    reach = best_response.reach_of(compiled.form, behaviours)
+    assert best_response.expected_value(compiled.form, reach) == pytest.approx(
+        reference.value_at(tree, policy), abs=TOLERANCE
+    )
+    for p in PLAYERS:
+        assert best_response.best_response_value(
+            compiled.form, p, reach[1 - p]
+        ) == pytest.approx(
+            reference.best_response_value(tree, policy, p), abs=TOLERANCE
+        )
+
+
+def nobody_acts(path):
+    if not path:
+        return Node(CHANCE, (0, 1), chance=(0.25, 0.75))
+    return Node(TERMINAL, utility=4.0 * path[0])
+
+
+def one_acts(path):
+    if not path:
+        return Node(1, (0, 1), ("a", "b"))
+    return Node(TERMINAL, utility=[2.0, -3.0][path[0]])
+
+
+@pytest.mark.parametrize(
+    ("rules", "value", "best"),
+    [(nobody_acts, 3.0, (3.0, -3.0)), (one_acts, -0.5, (-0.5, 3.0))],
+)
+def test_players_who_never_act(rules, value, best):
+    compiled = tree_lib.compile_game(MadeGame(rules, rules.__name__))
+    uniform = [policy_lib.uniform_behaviour(i.decisions) for i in compiled.infosets]
+    reach = best_response.reach_of(compiled.form, tuple(uniform))
+    assert best_response.expected_value(compiled.form, reach) == value
+    found = tuple(
+        best_response.best_response_value(compiled.form, p, reach[1 - p])
+        for p in PLAYERS
+    )
+    assert found == best
+
+
+def test_solved_policies_are_near_equilibrium():
+    """The strategies judged above include good ones, not only bad ones."""
+    compiled = games.compiled("kuhn")
+    reach = best_response.reach_of(compiled.form, behaviours_of("kuhn", "solved"))
+    assert best_response.nash_conv(compiled.form, reach) < 0.2
+    assert np.isfinite(reach[0]).all()
+
+
+@pytest.mark.slow
+def test_openspiels_nash_conv_on_latent_tic_tac_toe():
+    """4.85 million histories: OpenSpiel takes minutes and five gigabytes."""
+    result = solve.solve("python_latent_tic_tac_toe(conflict=keep)", "cfr+", 20)
+    theirs = exploitability.nash_conv(result.tree.game, result.average_policy())
+    assert result.nash_conv() == pytest.approx(theirs, abs=TOLERANCE)
+    assert 0.01 < theirs < 1.7

@@ -1,0 +1,142 @@
+"""Arrays and OpenSpiel policies: there and back, and every infoset in the table."""
+
+import numpy as np
+import pytest
+from open_spiel.python import policy as openspiel_policy
+
+from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.policies import conversions as policy_lib
+from tests.support import games, reference
+from tests.support.made_games import TERMINAL, MadeGame, Node
+
+every_small_game = pytest.mark.parametrize("case", games.SMALL, ids=lambda c: c.name)
+PLAYERS = (0, 1)
+
+
+def random_behaviours(compiled, seed, *, zeros=False):
+    """For each player random action probabilities; with `zeros`, some are 0."""
+    rng = np.random.default_rng(seed)
+    behaviours = []
+    for infosets in compiled.infosets:
+        behaviour = [np.ones(1)]
+        for count in infosets.decisions.num_actions:
+            weights = rng.exponential(size=count)
+            if zeros:
+                weights[rng.permutation(count)[: rng.integers(count)]] = 0.0
+            behaviour.append(weights / weights.sum())
+        behaviours.append(np.concatenate(behaviour))
+    return tuple(behaviours)
+
+
+@every_small_game
+def test_table_over_every_infoset(case):
+    compiled = games.compiled(case.name)
+    behaviours = random_behaviours(compiled, 1)
+    table = policy_lib.tabular_policy(compiled, behaviours)
+    own = openspiel_policy.TabularPolicy(compiled.game)
+    assert set(table.state_lookup) == set(own.state_lookup)
+    np.testing.assert_array_equal(
+        table.legal_actions_mask[[table.state_lookup[k] for k in own.state_lookup]],
+        own.legal_actions_mask,
+    )
+    np.testing.assert_allclose(table.action_probability_array.sum(axis=1), 1)
+    for p, infosets in enumerate(compiled.infosets):
+        first = infosets.decisions.first_sequence
+        for i, key in enumerate(infosets.keys):
+            at = slice(first[i], first[i] + infosets.decisions.num_actions[i])
+            row = np.zeros(compiled.game.num_distinct_actions())
+            row[infosets.actions[at.start - 1 : at.stop - 1]] = behaviours[p][at]
+            np.testing.assert_array_equal(table.policy_for_key(key), row)
+
+
+@every_small_game
+def test_openspiel_and_back(case):
+    compiled = games.compiled(case.name)
+    behaviours = random_behaviours(compiled, 2, zeros=True)
+    table = policy_lib.tabular_policy(compiled, behaviours)
+    back = policy_lib.behaviour_from_policy(compiled, table)
+    for p in PLAYERS:
+        np.testing.assert_array_equal(back[p], behaviours[p])
+
+
+@every_small_game
+def test_uniform_is_openspiels_uniform(case):
+    compiled = games.compiled(case.name)
+    uniform = openspiel_policy.UniformRandomPolicy(compiled.game)
+    asked = policy_lib.behaviour_from_policy(compiled, uniform)
+    for p in PLAYERS:
+        own = policy_lib.uniform_behaviour(compiled.infosets[p].decisions)
+        np.testing.assert_array_equal(asked[p], own)
+
+
+@every_small_game
+def test_reach_is_the_product_on_the_way(case):
+    compiled = games.compiled(case.name)
+    behaviours = random_behaviours(compiled, 3, zeros=True)
+    tree = reference.Tree(compiled.game)
+    table = policy_lib.tabular_policy(compiled, behaviours)
+    policy = reference.from_openspiel(tree, table)
+    index_of = {node.path: i for i, node in enumerate(tree.nodes)}
+    histories = compiled.histories
+    for p in PLAYERS:
+        decisions = compiled.infosets[p].decisions
+        reach = policy_lib.reach_from_behaviour(decisions, behaviours[p])
+        for h in range(len(histories)):
+            at = index_of[tuple(histories.actions_to(h))]
+            # Equal products, perhaps in another order.
+            assert reach[histories.sequence[p, h]] == pytest.approx(
+                tree.own_reach(at, p, policy), rel=1e-13
+            )
+
+
+@every_small_game
+def test_reach_and_back(case):
+    """Equal where the player gets; uniform where it never does."""
+    compiled = games.compiled(case.name)
+    behaviours = random_behaviours(compiled, 4, zeros=True)
+    for p in PLAYERS:
+        decisions = compiled.infosets[p].decisions
+        reach = policy_lib.reach_from_behaviour(decisions, behaviours[p])
+        back = policy_lib.behaviour_from_reach(decisions, reach)
+        owner = decisions.owner[1:]
+        reached = reach[decisions.parent[owner]] > 0
+        uniform = policy_lib.uniform_behaviour(decisions)
+        expected = np.where(reached, behaviours[p][1:], uniform[1:])
+        np.testing.assert_allclose(back[1:], expected, rtol=1e-12)
+        assert back[0] == 1
+
+
+def test_tiny_reach_is_no_zero_reach():
+    """Reach near the smallest floats still gives the true proportions."""
+    decisions = games.compiled("kuhn").infosets[0].decisions
+    reach = np.zeros(decisions.num_sequences)
+    reach[0] = 1
+    first = decisions.first_sequence[0]
+    reach[first : first + 2] = [3e-300, 1e-300]
+    back = policy_lib.behaviour_from_reach(decisions, reach)
+    np.testing.assert_allclose(back[first : first + 2], [0.75, 0.25], rtol=1e-12)
+
+
+def test_a_policy_of_one_player_only():
+    """Probabilities that a policy leaves out are 0."""
+
+    class First(openspiel_policy.Policy):
+        def action_probabilities(self, state, player_id=None):
+            return {state.legal_actions()[0]: 1.0}
+
+    compiled = games.compiled("kuhn")
+    policy = First(compiled.game, list(PLAYERS))
+    for p, behaviour in enumerate(policy_lib.behaviour_from_policy(compiled, policy)):
+        assert behaviour.sum() == 1 + len(compiled.infosets[p])
+
+
+def test_clashing_information_states_are_refused():
+    def rules(path):
+        if len(path) < 2:
+            return Node(len(path), (0, 1), ("same", "same"))
+        return Node(TERMINAL, utility=1.0)
+
+    compiled = tree_lib.compile_game(MadeGame(rules, "clash"))
+    uniform = [policy_lib.uniform_behaviour(i.decisions) for i in compiled.infosets]
+    with pytest.raises(ValueError, match="both players.*'same'"):
+        policy_lib.tabular_policy(compiled, uniform)

@@ -1,0 +1,74 @@
+"""What README.md and docs/ promise: code that runs, links that lead somewhere."""
+
+import pathlib
+import re
+
+import pyspiel
+import pytest
+
+import game_defs  # noqa: F401  (registers the games)
+
+ROOT = pathlib.Path(__file__).parents[2]
+README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+_PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+_OWN_GAME = re.compile(r"^\| `(python_\w+)` \| (.*) \|$", re.MULTILINE)
+_EMPTY_MARKS = re.compile(r"<!--[^>]*-->\s*<!--[^>]*-->")
+
+
+def anchor(heading):
+    """GitHub's name for a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
+def test_python_of_the_readme_runs(capsys):
+    (code,) = _PYTHON.findall(README.read_text("utf-8"))
+    exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
+    solved, resolved, exact = map(float, capsys.readouterr().out.split())
+    assert 0 < solved < 0.01
+    assert 0 < resolved < 0.1
+    assert abs(exact) < 1e-9
+
+
+@pages
+def test_links_lead_somewhere(page):
+    for link in _LINK.findall(page.read_text("utf-8")):
+        if "://" in link or link.startswith("mailto:"):
+            continue
+        path, _, fragment = link.partition("#")
+        target = page.parent / path if path else page
+        assert target.exists(), link
+        if fragment:
+            headings = _HEADING.findall(target.read_text("utf-8"))
+            assert fragment in map(anchor, headings), link
+
+
+@pages
+def test_nothing_is_left_to_fill_in(page):
+    text = page.read_text("utf-8")
+    lines = [line.strip() for line in text.splitlines()]
+    assert "DEMO" not in lines
+    for word in ("Not measured", "TODO", "TBD", "FIXME"):
+        assert word not in text
+    assert not _EMPTY_MARKS.search(text), "an empty table between marks"
+
+
+def test_table_of_games_is_complete():
+    listed = [name for name, _ in _OWN_GAME.findall(README.read_text("utf-8"))]
+    modules = (ROOT / "game_defs").glob("*.py")
+    source = "\n".join(module.read_text("utf-8") for module in modules)
+    ours = set(re.findall(r"\"(python_\w+)\"", source))
+    assert sorted(listed) == sorted(ours)
+    assert len(listed) == 6
+
+
+@pytest.mark.parametrize("row", _OWN_GAME.findall(README.read_text("utf-8")))
+def test_table_of_games_gives_the_defaults(row):
+    name, cell = row
+    written = dict(pair.split("=") for pair in cell.split("`")[1].split(", "))
+    defaults = pyspiel.load_game(name).get_parameters()
+    assert written == {key: str(value) for key, value in defaults.items()}

@@ -1,0 +1,224 @@
+"""Thinking against the clock, by a clock that moves only when an iteration is done."""
+
+import time
+import types
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from spiel_cr.cfr import solver as driver
+from spiel_cr.resolving import clock
+
+
+class FakeTime:
+    """Stands in for the module `time`."""
+
+    def __init__(self):
+        self.now = 1000.0
+
+    def perf_counter(self):
+        return self.now
+
+
+class State(NamedTuple):
+    players: tuple
+    iteration: np.ndarray
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    time = FakeTime()
+    monkeypatch.setattr(driver, "time", time)
+    monkeypatch.setattr(clock, "time", time)
+    return time
+
+
+def slow_solver(time, seconds, *, overhead=0.0):
+    """A solver whose iterations take `seconds` each, `overhead` for each call.
+
+    Returns:
+      The solver, and the chunks it has done so far.
+    """
+    chunks = []
+
+    def advance(state, iterations):
+        if iterations:
+            chunks.append(iterations)
+            time.now += overhead + iterations * (
+                seconds(state) if callable(seconds) else seconds
+            )
+        return State((), np.asarray(state.iteration + iterations))
+
+    config = types.SimpleNamespace(name="slow")
+    solver = driver.Solver(
+        None,
+        State((), np.zeros((), np.int32)),
+        advance,
+        config=config,
+        dtype=np.dtype(np.float64),
+    )
+    return solver, chunks
+
+
+@pytest.mark.parametrize("seconds", [1e-6, 1e-4, 3e-3, 0.02, 0.09])
+@pytest.mark.parametrize("overhead", [0.0, 2e-3])
+def test_run_until_keeps_the_deadline_and_uses_the_time(fake, seconds, overhead):
+    """It overshoots by no more than a call costs besides its iterations.
+
+    And it stops only when less than two iterations would fit.
+    """
+    solver, chunks = slow_solver(fake, seconds, overhead=overhead)
+    deadline = fake.now + 0.1
+    done = solver.run_until(deadline)
+    assert done == sum(chunks) == solver.iterations >= 1
+    left = deadline - fake.now
+    assert -overhead <= left <= max(2 * (seconds + overhead), 5e-4) + 1e-9
+    # Chunks never grow to more than half of what is left.
+    assert max(chunks) * seconds <= 0.05 + seconds
+    if seconds == 1e-6:
+        assert len(chunks) < 30
+
+
+def test_at_least_one_iteration_is_done(fake):
+    solver, _ = slow_solver(fake, 1e-3)
+    assert solver.run_until(fake.now - 5.0) == 1
+    assert solver.run_until(fake.now - 5.0) == 1
+    assert solver.iterations == 2
+
+
+def test_run_until_stops_at_the_most_iterations(fake):
+    solver, chunks = slow_solver(fake, 1e-6)
+    assert solver.run_until(fake.now + 10.0, most=37) == 37
+    assert solver.run_until(fake.now + 10.0, most=5) == 5
+    assert solver.iterations == sum(chunks) == 42
+
+
+def test_iterations_that_become_slower_are_noticed(fake):
+    """A chunk takes at most twice as long as planned, so half the time is enough."""
+    solver, _ = slow_solver(fake, lambda s: 2e-4 if s.iteration < 100 else 4e-4)
+    deadline = fake.now + 0.2
+    solver.run_until(deadline)
+    assert 0 <= deadline - fake.now < 2e-3
+
+
+# Moves.
+
+
+def move(watch, fake, solver, *, after=0.0, tail=0.0):
+    with watch.move():
+        with watch.solve(solver, watch.deadline()):
+            fake.now += after
+        fake.now += tail
+
+
+def test_moves_in_time(fake):
+    """Fifteen per cent of a move's time are never planned for."""
+    watch = clock.Clock(100.0, None)
+    solver, _ = slow_solver(fake, 1e-3)
+    for _ in range(5):
+        before = fake.now
+        move(watch, fake, solver)
+        assert 0.08 < fake.now - before <= 0.085 + 1e-9
+    found = watch.statistics
+    assert (found.moves, found.solves, found.late_moves) == (5, 5, 0)
+    assert found.iterations == solver.iterations
+    assert 80 < found.max_ms <= 85 + 1e-6
+
+
+@pytest.mark.parametrize("where", ["after", "tail"])
+def test_what_comes_after_iterating_is_learned(fake, where):
+    """The first move is late by what nobody knew of; the next ones leave time."""
+    watch = clock.Clock(100.0, None)
+    solver, _ = slow_solver(fake, 1e-3)
+    spent = []
+    for _ in range(4):
+        before = fake.now
+        move(watch, fake, solver, **{where: 0.04})
+        spent.append(fake.now - before)
+    assert spent[0] > 0.1
+    assert max(spent[1:]) <= 0.085 + 1e-9
+    assert watch.statistics.late_moves == 1
+    # It is forgotten slowly where it was an exception.
+    for _ in range(60):
+        before = fake.now
+        move(watch, fake, solver)
+    assert fake.now - before > 0.08
+
+
+def test_late_moves_are_counted(fake):
+    watch = clock.Clock(100.0, None)
+    solver, _ = slow_solver(fake, 0.3)
+    for k in range(1, 4):
+        move(watch, fake, solver)
+        assert watch.statistics.late_moves == k == watch.statistics.moves
+    assert watch.statistics.max_ms == pytest.approx(300.0)
+    assert watch.statistics.iterations == 3
+
+
+def test_several_solves_share_a_move(fake):
+    watch = clock.Clock(100.0, None)
+    solver, _ = slow_solver(fake, 1e-4)
+    before, times = fake.now, []
+    with watch.move():
+        for left in (3, 2, 1):
+            begun = fake.now
+            with watch.solve(solver, watch.deadline(left)):
+                pass
+            times.append(fake.now - begun)
+    assert fake.now - before <= 0.085 + 1e-9
+    np.testing.assert_allclose(times, 0.085 / 3, atol=2e-3)
+    assert watch.statistics.solves == 3 and watch.statistics.moves == 1
+
+
+def test_without_a_clock_all_iterations_are_done(fake):
+    watch = clock.Clock(None, 40)
+    solver, _ = slow_solver(fake, 10.0)
+    assert watch.deadline() is None
+    move(watch, fake, solver)
+    assert solver.iterations == watch.statistics.iterations == 40
+    assert watch.statistics.late_moves == 0
+    assert watch.statistics.max_ms == pytest.approx(400_000.0)
+
+
+def test_both_budgets_whichever_ends_first(fake):
+    watch = clock.Clock(100.0, 40)
+    quick, _ = slow_solver(fake, 1e-5)
+    move(watch, fake, quick)
+    assert quick.iterations == 40
+    slow, _ = slow_solver(fake, 1e-2)
+    move(watch, fake, slow)
+    assert 1 < slow.iterations < 9
+    assert watch.statistics.late_moves == 0
+
+
+def test_statistics_restart(fake):
+    """What was recorded is gone; what a solve takes besides iterating is not."""
+    watch = clock.Clock(100.0, None)
+    solver, _ = slow_solver(fake, 1e-3)
+    move(watch, fake, solver, after=0.04)
+    old = watch.statistics
+    assert old.late_moves == 1
+    watch.restart_statistics()
+    assert watch.statistics == clock.Statistics()
+    assert old.late_moves == 1
+    move(watch, fake, solver, after=0.04)
+    assert watch.statistics.moves == 1 and watch.statistics.late_moves == 0
+
+
+@pytest.mark.parametrize(
+    ("move_ms", "iterations", "init_ms", "milliseconds"),
+    [
+        (50, None, None, 500),
+        (50, 9, None, None),
+        (None, 9, None, None),
+        (50, 9, 70, 70),
+    ],
+)
+def test_time_before_the_first_move(move_ms, iterations, init_ms, milliseconds):
+    begun = time.perf_counter()
+    deadline = clock.Clock(move_ms, iterations).init_deadline(init_ms)
+    if milliseconds is None:
+        assert deadline is None
+    else:
+        assert 0 <= deadline - begun - milliseconds / 1000 < 1

@@ -1,0 +1,295 @@
+"""Cutting a game into layers, gates and subgames; the forests made of them.
+
+The decomposition is checked against plain loops over OpenSpiel's states; as a whole,
+with the gadget games made of it, in `test_gadget.py`.
+"""
+
+import functools
+
+import pytest
+
+from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.resolving import decomposition
+from tests.support import games, made_games, reference
+from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node
+
+PLAYERS = (0, 1)
+# Sums of doubles.
+TOLERANCE = 1e-12
+CUT = ("kuhn", "leduc", "goofspiel4", "leduc7", "dark_hex", "princess4", "nim")
+every_cut = pytest.mark.parametrize(
+    ("name", "player"), [(n, p) for n in CUT for p in PLAYERS]
+)
+
+
+@functools.cache
+def cut(name: str, player: int) -> decomposition.Decomposition:
+    return decomposition.decompose(games.compiled(name), player)
+
+
+class Brute:
+    """Layers, gates and subgames of a game by plain loops over its nodes."""
+
+    def __init__(self, tree: reference.Tree, player: int, *, by_turns: bool) -> None:
+        self.tree, self.player = tree, player
+        nodes = tree.nodes
+        parent = {c: i for i, n in enumerate(nodes) for c in n.children.values()}
+        self.layer, self.anchor = [0] * len(nodes), [-1] * len(nodes)
+        last = [None] * len(nodes)
+        for i, node in enumerate(nodes):
+            if i in parent:
+                up = parent[i]
+                self.layer[i], self.anchor[i] = self.layer[up], self.anchor[up]
+                decided = nodes[up].key is not None
+                last[i] = nodes[up].player if decided else last[up]
+            if node.player == player and not (by_turns and last[i] == player):
+                self.layer[i] += 1
+                self.anchor[i] = i
+        self.roots = [i for i in range(len(nodes)) if self.anchor[i] == i]
+        self.above = {
+            r: self.anchor[parent[r]] if r in parent else -1 for r in self.roots
+        }
+        self._gates()
+        self._subgames()
+
+    def other(self, index: int):
+        return self.tree.nodes[index].sequences[1 - self.player]
+
+    def _gates(self) -> None:
+        """Merges roots that o cannot tell apart, until nothing changes."""
+        nodes, o = self.tree.nodes, 1 - self.player
+        self.gate = {r: r for r in self.roots}
+
+        def merge(groups) -> bool:
+            changed = False
+            for group in groups:
+                lowest = min(self.gate[r] for r in group)
+                joined = {self.gate[r] for r in group}
+                if len(joined) > 1:
+                    changed = True
+                    for r in self.roots:
+                        if self.gate[r] in joined:
+                            self.gate[r] = lowest
+            return changed
+
+        def grouped(pairs):
+            groups: dict = {}
+            for key, root in pairs:
+                groups.setdefault(key, []).append(root)
+            return groups.values()
+
+        merge(
+            grouped(
+                ((self.layer[r], self.other(r), nodes[r].told[o]), r)
+                for r in self.roots
+            )
+        )
+        met = [
+            (node.key, self.anchor[i])
+            for i, node in enumerate(nodes)
+            if node.player == o
+            and self.anchor[i] >= 0
+            and self.other(i) == self.other(self.anchor[i])
+        ]
+        while True:
+            further = [
+                (self.gate[r], self.above[r])
+                for r in self.roots
+                if self.above[r] >= 0 and self.other(r) == self.other(self.above[r])
+            ]
+            if not merge([*grouped(met), *grouped(further)]):
+                return
+
+    def _subgames(self) -> None:
+        """Connected components, by spreading labels."""
+        nodes = self.tree.nodes
+        label = {r: r for r in self.roots}
+        changed = True
+        while changed:
+            changed = False
+            for names in (self.gate, {r: nodes[r].key for r in self.roots}):
+                lowest: dict = {}
+                for r in self.roots:
+                    lowest[names[r]] = min(label[r], lowest.get(names[r], r))
+                for r in self.roots:
+                    if label[r] != lowest[names[r]]:
+                        label[r], changed = lowest[names[r]], True
+        self.subgame = label
+
+
+def brute_of(name: str, player: int) -> Brute:
+    """A cut by turns exactly where decompose makes one."""
+    d = cut(name, player)
+    tree = reference.Tree(games.compiled(name).game)
+    return Brute(tree, player, by_turns=not d.opens.all())
+
+
+def same_partition(left, right) -> bool:
+    pairs = set(zip(left, right, strict=True))
+    return len(pairs) == len(set(left)) == len(set(right))
+
+
+def check_against_brute(compiled, d, brute) -> None:
+    player, tree = d.player, brute.tree
+    index_of = {node.path: i for i, node in enumerate(tree.nodes)}
+    histories = compiled.histories
+    at = [index_of[tuple(histories.actions_to(h))] for h in range(len(histories))]
+    for p, layers in ((player, d.own_layer), (1 - player, d.other_layer)):
+        for i, key in enumerate(compiled.infosets[p].keys):
+            members = tree.infosets[p, key]
+            # Each infoset lies in exactly one layer.
+            assert {brute.layer[m] for m in members} == {layers[i]}
+            if p == player:
+                opens = {brute.anchor[m] == m for m in members}
+                assert opens == {bool(d.opens[i])}
+    assert d.num_layers == max(brute.layer)
+    terminals = [h for h in range(len(at)) if tree.nodes[at[h]].player == TERMINAL]
+    assert list(d.terminals) == terminals
+    assert list(d.layer[d.terminals]) == [brute.layer[at[t]] for t in terminals]
+
+    # Subgames cover all roots; they are the connected components.
+    roots = [h for h in range(len(at)) if brute.anchor[at[h]] == at[h]]
+    own = [int(d.own_subgame[histories.infoset[h]]) for h in roots]
+    assert same_partition(own, [brute.subgame[at[h]] for h in roots])
+    closed = d.own_subgame[~d.opens]
+    assert (closed == -1).all()
+
+    # Gates: as many, in the same layers and subgames, after the same moves of o.
+    def names(gates):
+        return sorted(gates, key=repr)
+
+    found = names(
+        (int(layer), int(sub))
+        for layer, sub in zip(d.gate_layer, d.gate_subgame, strict=True)
+    )
+    number = dict(zip((brute.subgame[at[h]] for h in roots), own, strict=True))
+    leaders = {brute.gate[at[h]] for h in roots}
+    expected = names((brute.layer[g], number[brute.subgame[g]]) for g in leaders)
+    assert found == expected
+
+    # o's extended sequence at terminals: its own, or the gate if it has not moved.
+    count = compiled.infosets[1 - player].decisions.num_sequences
+    meant = {}
+    for t, extended in zip(terminals, d.extended[d.terminals], strict=True):
+        anchor = brute.anchor[at[t]]
+        moved = anchor < 0 or brute.other(at[t]) != brute.other(anchor)
+        assert moved == (extended < count)
+        if moved:
+            assert extended == histories.sequence[1 - player, t]
+        else:
+            gate = meant.setdefault(int(extended), brute.gate[anchor])
+            assert gate == brute.gate[anchor]
+            assert d.gate_layer[extended - count] == brute.layer[anchor]
+    assert len(set(meant.values())) == len(meant)
+
+
+@every_cut
+def test_decomposition_by_brute_force(name, player):
+    check_against_brute(games.compiled(name), cut(name, player), brute_of(name, player))
+
+
+@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("turns", ["by depth", "by history"])
+def test_random_decompositions_by_brute_force(turns, seed):
+    game = made_games.random_game(seed, turns=turns, transient=0.5, remembered=0.3)
+    compiled = tree_lib.compile_game(game, observed=True)
+    tree = reference.Tree(game)
+    for player in PLAYERS:
+        try:
+            d = decomposition.decompose(compiled, player)
+        except ValueError:
+            assert turns == "by history"
+            continue
+        check_against_brute(
+            compiled, d, Brute(tree, player, by_turns=not d.opens.all())
+        )
+
+
+def test_known_layers():
+    """Kuhn: player 0 acts at most twice, player 1 once; goofspiel 4: three bids."""
+    assert [cut("kuhn", p).num_layers for p in PLAYERS] == [2, 1]
+    assert [cut("goofspiel4", p).num_layers for p in PLAYERS] == [3, 3]
+    # Kuhn's second decision of player 0 comes after pass, bet, with each card: all
+    # its histories hang together, and o's two bets with each card are three gates.
+    d = cut("kuhn", 0)
+    second = d.gate_layer == 2
+    assert second.sum() == 3
+    assert len(set(d.gate_subgame[second].tolist())) == 1
+
+
+# Games made for one trait each.
+
+
+def hidden_second_try(path):
+    """Player 0 may move a second time at once, which player 1 does not notice."""
+    if not path:
+        return Node(0, (0, 1), ("start", ""))
+    if path == (1,):
+        return Node(0, (0, 1), ("again", ""))
+    if sum(1 for _ in path) == (1 if path[0] == 0 else 2):
+        return Node(1, (0, 1), ("", "guess"))
+    truth = path[-2]
+    return Node(TERMINAL, utility=1.0 if path[-1] != truth else -1.0)
+
+
+def uncounted_turns(path):
+    """Chance decides, hidden from player 1, whether player 0 moves before it."""
+    if not path:
+        return Node(CHANCE, (0, 1), chance=(0.5, 0.5))
+    if path == (1,):
+        return Node(0, (0, 1), ("first", ""))
+    guess = 1 if path[0] == 0 else 2
+    if len(path) == guess:
+        return Node(1, (0, 1), ("", "guess"))
+    if len(path) == guess + 1:
+        return Node(0, (0, 1), (f"last {path[1:guess]}", ""))
+    return Node(TERMINAL, utility=float(path[-1] == path[-2]))
+
+
+def told_and_forgotten(path):
+    """Player 1 is told the hidden move while player 0 acts again, then no more."""
+    if not path:
+        return Node(0, (0, 1), ("hide", "wait"))
+    if len(path) == 1:
+        return Node(0, (0, 1), (f"signal {path[0]}", f"told {path[0]}"))
+    if len(path) == 2:
+        return Node(1, (0, 1), ("", f"guess after {path[1]}"))
+    hidden, signal, guess = path
+    return Node(TERMINAL, utility=(1.0 + signal / 2) * (-1 if guess == hidden else 1))
+
+
+def test_a_second_try_that_the_opponent_does_not_notice():
+    compiled = tree_lib.compile_game(
+        MadeGame(hidden_second_try, "again"), observed=True
+    )
+    d = decomposition.decompose(compiled, 0)
+    assert d.num_layers == 1 and sorted(d.opens) == [False, True]
+
+
+def test_turns_that_the_opponent_cannot_count_are_refused():
+    compiled = tree_lib.compile_game(MadeGame(uncounted_turns, "uncounted"))
+    with pytest.raises(ValueError, match="cannot tell how many turns player 0"):
+        decomposition.decompose(compiled, 0)
+    assert decomposition.decompose(compiled, 1).num_layers == 1
+
+
+def test_what_is_told_and_forgotten_does_not_split_gates():
+    """Layer 2: two roots that player 1 could tell apart there, but not at its move."""
+    game = MadeGame(told_and_forgotten, "told")
+    compiled = tree_lib.compile_game(game, observed=True)
+    d = decomposition.decompose(compiled, 0)
+    assert d.num_layers == 2
+    assert (d.gate_layer == 2).sum() == 1
+    observed = compiled.histories.observed[1:3]
+    assert observed[0] != observed[1]
+
+
+def test_a_player_who_never_acts_has_no_layers():
+    def rules(path):
+        if not path:
+            return Node(1, (0, 1), ("", "move"))
+        return Node(TERMINAL, utility=float(path[0]))
+
+    compiled = tree_lib.compile_game(MadeGame(rules, "alone"), observed=True)
+    assert decomposition.decompose(compiled, 0).num_layers == 0
+    assert decomposition.decompose(compiled, 1).num_layers == 1

@@ -1,0 +1,365 @@
+"""Depth-limited lookahead: where it is cut, what is there, and what a forest is worth.
+
+All is held to slow walks over `reference.py`'s tree, which shares no code with leaf.py.
+"""
+
+import functools
+
+import numpy as np
+import pytest
+
+from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.resolving import decomposition, gadget, leaf_values, resolver
+from spiel_cr.resolving.resolver import ResolvingConfig
+from tests.policies.test_conversions import random_behaviours
+from tests.resolving.test_resolver import everywhere
+from tests.support import games, reference
+from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node
+
+PLAYERS = (0, 1)
+# Sums of hundreds of doubles of size 1.
+TOLERANCE = 1e-12
+
+
+def uneven(path):
+    """Player 1's only infoset lies deeper after chance 1 than after chance 0.
+
+    Chance, player 0 twice, (chance 1: a delay), player 1, who was told nothing.
+    """
+    told = (f"{len(path)}{path[1:3]}", "?")
+    if not path:
+        return Node(CHANCE, (0, 1), told, chance=(0.25, 0.75))
+    if len(path) in (1, 2):
+        return Node(0, (0, 1), told)
+    rest = path[3:]
+    if path[0] == 1 and not rest:
+        return Node(CHANCE, (0,), told, chance=(1.0,))
+    if len(rest) == path[0]:
+        return Node(1, (0, 1), told)
+    payoff = 1.0 + path[0] + 2 * path[1] - 3 * path[2] * rest[-1] + 0.5 * rest[-1]
+    return Node(TERMINAL, utility=payoff)
+
+
+@functools.cache
+def compiled(name):
+    if name != "uneven":
+        return games.compiled(name)
+    return tree_lib.compile_game(MadeGame(uneven, "uneven"), observed=True)
+
+
+@functools.cache
+def cut(name, player):
+    return decomposition.decompose(compiled(name), player)
+
+
+@functools.cache
+def brute(name):
+    return reference.Tree(compiled(name).game)
+
+
+# Seats whose every decision opens a layer, so that layers can be counted by hand.
+SEATS = [*[(n, p) for n in ("kuhn", "leduc7") for p in PLAYERS], ("uneven", 0)]
+ROWS = [
+    (name, player, number, depth)
+    for name, player in SEATS
+    for number in range(1, cut(name, player).num_layers + 1)
+    for depth in (1, 2, 3, 4, 6)
+]
+every_row = pytest.mark.parametrize(("name", "player", "number", "depth"), ROWS)
+
+
+class Walk:
+    """The lookahead by recursion: paths that end it, and infosets (keys) inside."""
+
+    def __init__(self, name, player, number, depth):
+        self.nodes = brute(name).nodes
+        self.player, self.number, self.depth = player, number, depth
+        self.leaves, self.ends, self.inside = set(), set(), set()
+        self.roots = []
+        self.down(0, 0, 0 if number == 1 else None)
+
+    def down(self, index, turns, moves):
+        node = self.nodes[index]
+        mine = node.player == self.player
+        turns += mine
+        if moves is None and mine and turns == self.number:
+            moves = 0
+            self.roots.append(index)
+        if moves is not None:
+            if node.player == TERMINAL:
+                self.ends.add(index)
+                return
+            if turns > self.number and moves >= self.depth:
+                self.leaves.add(index)
+                return
+            if node.key is not None:
+                self.inside.add(node.key)
+        for child in node.children.values():
+            self.down(child, turns, None if moves is None else moves + 1)
+
+    def value(self, index, policy, worth):
+        """Player 0's expected value of the game that is cut off."""
+        node = self.nodes[index]
+        if index in self.leaves:
+            return worth[index]
+        if node.player == TERMINAL:
+            return node.utility
+        weights = node.probabilities if node.key is None else policy[node.key]
+        return sum(
+            weights[a] * self.value(c, policy, worth) for a, c in node.children.items()
+        )
+
+
+def as_policy(tree, behaviours):
+    policy = {}
+    for p, infosets in enumerate(tree.infosets):
+        first = infosets.decisions.first_sequence
+        for i, key in enumerate(infosets.keys):
+            at = range(first[i], first[i] + infosets.decisions.num_actions[i])
+            policy[p, key] = {
+                int(infosets.actions[s - 1]): float(behaviours[p][s]) for s in at
+            }
+    return policy
+
+
+@functools.cache
+def node_numbers(name):
+    """Index in `reference.py`'s tree of each history."""
+    index = {node.path: i for i, node in enumerate(brute(name).nodes)}
+    histories = compiled(name).histories
+    return [index[tuple(histories.actions_to(h))] for h in range(len(histories))]
+
+
+def by_history(name, seed=5):
+    """float64 [N], some value for each history."""
+    return np.random.default_rng(seed).normal(size=len(compiled(name).histories))
+
+
+class Table:
+    """A user's own leaf value; remembers what it was asked."""
+
+    def __init__(self, values):
+        self.values, self.asked = values, []
+
+    def __call__(self, tree, histories):
+        self.asked.append(histories)
+        return self.values[histories]
+
+
+@every_row
+def test_cut_where_the_walk_stops(name, player, number, depth):
+    """Depth reached, and the player's next turn in a new subgame is there or past."""
+    d, tree, numbers = cut(name, player), compiled(name), node_numbers(name)
+    table = Table(by_history(name))
+    found = leaf_values.look_ahead(d, number, depth, table)
+    walk = Walk(name, player, number, depth)
+    (asked,) = table.asked
+    assert {numbers[h] for h in asked} == walk.leaves
+    assert sorted(numbers[h] for h in found.histories) == sorted(
+        walk.leaves | walk.ends
+    )
+    over = tree.histories.player[found.histories] == tree_lib.TERMINAL
+    utility = tree.histories.utility
+    expected = np.where(over, utility[found.histories], table.values[found.histories])
+    np.testing.assert_array_equal(found.values, expected)
+    for p in PLAYERS:
+        keys = tree.infosets[p].keys
+        inside = {(p, keys[i]) for i in np.flatnonzero(found.inside[p])}
+        assert inside == {key for key in walk.inside if key[0] == p}
+    # What continual resolving needs is never cut off.
+    assert found.inside[player][d.own_layer == number].all()
+
+
+def test_some_infosets_are_partly_beyond_the_cut():
+    """What the tests here rest on: a cut through the middle of an infoset."""
+    walk = Walk("uneven", 0, 1, 4)
+    through = {walk.nodes[index].key for index in walk.leaves}
+    assert through & walk.inside
+    assert any(Walk(*row).leaves for row in ROWS if row[2] > 1)
+
+
+@every_row
+def test_a_forest_is_worth_the_game_that_is_cut_off(name, player, number, depth):
+    """Random strategies, gate values and leaf values; sums over roots by recursion."""
+    d, tree, numbers = cut(name, player), compiled(name), node_numbers(name)
+    values = by_history(name)
+    worth = {numbers[h]: values[h] for h in range(len(values))}
+    behaviours = random_behaviours(tree, 7)
+    policy = as_policy(tree, behaviours)
+    reach = policy_lib.reach_from_behaviour(
+        tree.infosets[player].decisions, behaviours[player]
+    )
+    rng = np.random.default_rng(8)
+    gate_values = rng.normal(size=len(d.gate_layer))
+    choice = rng.uniform(0.1, 0.9, size=len(d.gate_layer))
+    lookahead = leaf_values.look_ahead(d, number, depth, Table(values))
+    forest = gadget.build_forest(d, number, reach, gate_values, lookahead)
+    sides = [np.empty(0)] * 2
+    for p in PLAYERS:
+        decisions, rows = tree.infosets[p].decisions, [np.ones(1)]
+        if p != player:
+            rows += [np.array([1 - c, c]) for c in choice[forest.gates]]
+        for i in forest.own if p == player else forest.other:
+            first = decisions.first_sequence[i]
+            rows.append(behaviours[p][first : first + decisions.num_actions[i]])
+        if p != player:
+            rows.append(np.ones(len(forest.next_gates)))
+        sides[p] = policy_lib.reach_from_behaviour(
+            forest.form.decisions[p], np.concatenate(rows)
+        )
+    rows, columns, payoffs = forest.form.payoffs
+    found = float(np.sum(payoffs * sides[0][rows] * sides[1][columns]))
+
+    walk = Walk(name, player, number, depth)
+    if number == 1:
+        expected = walk.value(0, policy, worth)
+    else:
+        gate_of = {
+            numbers[r]: int(g) for r, g in zip(d.roots, d.root_gate, strict=True)
+        }
+        sign = 1 if player == 1 else -1
+        given = sign * (1 - choice) * gate_values
+        expected = float(given[d.gate_layer == number].sum())
+        for root in walk.roots:
+            weight = walk.nodes[root].chance * brute(name).own_reach(
+                root, player, policy
+            )
+            value = walk.value(root, policy, worth)
+            expected += choice[gate_of[root]] * weight * value
+    assert found == pytest.approx(expected, abs=TOLERANCE)
+    assert found != 0
+
+
+@pytest.mark.parametrize(("name", "player"), SEATS)
+def test_a_lookahead_to_the_end_changes_nothing(name, player):
+    d = cut(name, player)
+    ones = np.ones(d.tree.infosets[player].decisions.num_sequences)
+    gates = np.ones(len(d.gate_layer))
+    for number in range(1, d.num_layers + 1):
+        far = leaf_values.look_ahead(d, number, 100, leaf_values.PolicyValue())
+        limited = gadget.build_forest(d, number, ones, gates, far).form.payoffs
+        free = gadget.build_forest(d, number, ones, gates).form.payoffs
+        for a, b in zip(limited, free, strict=True):
+            np.testing.assert_allclose(a, b, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("name", ["kuhn", "uneven"])
+@pytest.mark.parametrize("uniform", [True, False])
+def test_exact_values_of_a_policy(name, uniform):
+    tree = compiled(name)
+    behaviours = random_behaviours(tree, 2)
+    policy = brute(name).uniform() if uniform else as_policy(tree, behaviours)
+    value = leaf_values.PolicyValue(None if uniform else behaviours)
+    found = value(tree, np.arange(len(tree.histories)))
+    numbers = node_numbers(name)
+    expected = [reference.value_at(brute(name), policy, i) for i in numbers]
+    np.testing.assert_allclose(found, expected, atol=TOLERANCE)
+
+
+def biased(path):
+    """Chance of one in ten for 1, then an idle decision."""
+    if not path:
+        return Node(CHANCE, (0, 1), ("", ""), chance=(0.9, 0.1))
+    if len(path) == 1:
+        return Node(0, (0, 1), ("x", "x"))
+    return Node(TERMINAL, utility=float(path[0]))
+
+
+def test_playouts_follow_chance_as_it_is():
+    """1500 playouts of a 0-1 variable: five standard errors (false alarm: 6e-7)."""
+    tree = tree_lib.compile_game(MadeGame(biased, "biased"))
+    value = leaf_values.PlayoutValue(1500, seed=4)
+    (found,) = value(tree, np.array([0]))
+    assert abs(found - 0.1) < 5 * np.sqrt(0.1 * 0.9 / 1500)
+    # Below the chance node nothing is left to chance.
+    np.testing.assert_array_equal(value(tree, np.array([1, 2])), [0.0, 1.0])
+
+
+def test_playouts_play_all_actions_alike():
+    """Kuhn poker, utilities at most 2: five standard errors of 1500 playouts.
+
+    By Hoeffding a single false alarm has a chance below 1e-5.
+    """
+    tree = compiled("kuhn")
+    values = policy_lib.history_values(tree)
+    cut_at = leaf_values.look_ahead(cut("kuhn", 0), 1, 1, Table(values)).histories
+    at = cut_at[tree.histories.player[cut_at] != tree_lib.TERMINAL]
+    found = leaf_values.PlayoutValue(1500)(tree, at)
+    expected = [
+        reference.value_at(brute("kuhn"), brute("kuhn").uniform(), i)
+        for i in np.array(node_numbers("kuhn"))[at]
+    ]
+    assert len(at) == 6
+    np.testing.assert_allclose(found, expected, atol=5 * 2 / np.sqrt(1500))
+
+
+def test_playouts_do_not_depend_on_who_else_is_asked():
+    tree = compiled("leduc7")
+    at = np.flatnonzero(tree.histories.player == 0)[::7]
+    value = leaf_values.PlayoutValue(3, seed=1)
+    together = value(tree, at)
+    np.testing.assert_array_equal(together, value(tree, at))
+    alone = [value(tree, at[k : k + 1])[0] for k in range(len(at))]
+    np.testing.assert_array_equal(together, alone)
+    assert (together != leaf_values.PlayoutValue(3, seed=2)(tree, at)).any()
+
+
+def test_leaf_values_from_strings():
+    assert isinstance(leaf_values.parse_leaf("uniform"), leaf_values.PolicyValue)
+    tree, at = compiled("kuhn"), np.arange(5)
+    for text, n, seed in (("playouts", 10, 0), ("playouts(n=3,seed=2)", 3, 2)):
+        expected = leaf_values.PlayoutValue(n, seed=seed)(tree, at)
+        np.testing.assert_array_equal(leaf_values.parse_leaf(text)(tree, at), expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("network", "leaf='network' must be one of uniform, policy"),
+        ("uniform(n=3)", "must be one of uniform"),
+        ("playouts(m=3)", "must be one of uniform"),
+        ("playouts(n=2.5)", "n=2.5 must be a whole number"),
+        ("playouts(n=0)", "playouts=0 must be at least 1"),
+    ],
+)
+def test_bad_strings(text, message):
+    with pytest.raises(ValueError, match=message):
+        leaf_values.parse_leaf(text)
+    with pytest.raises(ValueError, match=message):
+        ResolvingConfig(iterations=5, depth=1, leaf=text)
+
+
+def test_bad_depths_and_values_are_refused():
+    d = cut("kuhn", 0)
+    with pytest.raises(ValueError, match="depth=0"):
+        leaf_values.look_ahead(d, 1, 0, leaf_values.PolicyValue())
+    for bad in (lambda t, h: np.full(len(h), np.nan), lambda t, h: np.zeros(1)):
+        with pytest.raises(ValueError, match="leaf value gave an array of shape"):
+            leaf_values.look_ahead(d, 1, 1, bad)
+
+
+def test_a_depth_limited_player_uses_the_leaf_value():
+    """Kuhn poker, player 0: the whole game behind its second turn is a leaf.
+
+    It is there after pass, bet. Where that is worth 9, the opponent does not bet; where
+    it costs 9, it always does, and passing is wrong with every card.
+    """
+    strategies = []
+    for worth in (9.0, -9.0):
+        config = ResolvingConfig(
+            "pdcfr+", 200, depth=1, leaf=lambda t, h, w=worth: np.full(len(h), w)
+        )
+        mind = resolver.Resolver(compiled("kuhn"), 0, config)
+        strategies.append(everywhere(mind))
+        assert mind.statistics.programs_compiled == 0
+    tree = compiled("kuhn")
+    first = tree.infosets[0].decisions.first_sequence
+    top = first[np.flatnonzero(cut("kuhn", 0).own_layer == 1)]
+    # With the queen passing is better than betting if no bet follows it.
+    assert (strategies[1][top] < 0.05).all() and strategies[0][top].max() > 0.9
+    limitless = resolver.Resolver(compiled("kuhn"), 0, ResolvingConfig("pdcfr+", 200))
+    far = resolver.Resolver(
+        compiled("kuhn"), 0, ResolvingConfig("pdcfr+", 200, depth=9)
+    )
+    np.testing.assert_allclose(everywhere(far), everywhere(limitless), atol=1e-6)

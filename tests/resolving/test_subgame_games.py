@@ -1,0 +1,428 @@
+"""Layers cut into subgames: nothing lost, one shape, and each gadget's payoffs.
+
+Payoffs are compared with sums over OpenSpiel's states (`reference.py`): what the roots
+are worth under random strategies, weighted by hand as each gadget says.
+"""
+
+import functools
+
+import jax
+import numpy as np
+import pytest
+
+from spiel_cr.cfr import cfr, config
+from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.resolving import decomposition, gadget, subgame_games
+from spiel_cr.sequence_form import layout
+from tests.policies.test_conversions import random_behaviours
+from tests.support import games, reference
+
+PLAYERS = (0, 1)
+# Sums of hundreds of doubles of size 10.
+TOLERANCE = 1e-11
+
+GAMES = {
+    "kuhn": "kuhn_poker",
+    "leduc7": "python_leduc_poker",
+    "ii_goofspiel3": "python_ii_goofspiel(num_cards=3)",
+    "dark_hex": games.BY_NAME["dark_hex"].string,
+    "liars_dice3": "liars_dice(numdice=1,dice_sides=3)",
+}
+
+
+@functools.cache
+def compiled(name):
+    return tree_lib.compile_game(GAMES[name], observed=True)
+
+
+@functools.cache
+def cut(name, player):
+    return decomposition.decompose(compiled(name), player)
+
+
+@functools.cache
+def whole(name):
+    """The game by `reference.py`, and the node of each history."""
+    tree = compiled(name)
+    brute = reference.Tree(tree.game)
+    index = {node.path: i for i, node in enumerate(brute.nodes)}
+    histories = tree.histories
+    nodes = [index[tuple(histories.actions_to(h))] for h in range(len(histories))]
+    return brute, nodes
+
+
+def as_policy(tree, behaviours):
+    """Action probabilities as `reference.py` wants them."""
+    policy = {}
+    for p, infosets in enumerate(tree.infosets):
+        first = infosets.decisions.first_sequence
+        for i, key in enumerate(infosets.keys):
+            at = range(first[i], first[i] + infosets.decisions.num_actions[i])
+            policy[p, key] = {
+                int(infosets.actions[s - 1]): float(behaviours[p][s]) for s in at
+            }
+    return policy
+
+
+ROWS = [
+    (name, player, number)
+    for name in GAMES
+    for player in PLAYERS
+    for number in range(1, cut(name, player).num_layers + 1)
+]
+BELOW = [row for row in ROWS if row[2] > 1]
+every_layer = pytest.mark.parametrize(("name", "player", "number"), ROWS)
+every_lower_layer = pytest.mark.parametrize(("name", "player", "number"), BELOW)
+every_gadget = pytest.mark.parametrize("kind", ["cfrd", "maxmargin", "unsafe"])
+
+
+class Setting:
+    """A layer with random strategies, values and reaches, and what is where."""
+
+    def __init__(self, name, player, number, seed=3):
+        self.d = d = cut(name, player)
+        self.player, self.number = player, number
+        tree, histories = d.tree, d.tree.histories
+        rng = np.random.default_rng(seed)
+        self.behaviours = random_behaviours(tree, seed)
+        self.reach = policy_lib.reach_from_behaviour(
+            tree.infosets[player].decisions, self.behaviours[player]
+        )
+        self.gate_values = rng.normal(size=len(d.gate_layer))
+        self.gate_reach = rng.uniform(0.1, 1, size=len(d.gate_layer))
+        self.choice = rng.uniform(0.1, 0.9, size=len(d.gate_layer))
+        brute, nodes = whole(name)
+        policy = as_policy(tree, self.behaviours)
+        gate_of = dict(zip(d.roots.tolist(), d.root_gate.tolist(), strict=True))
+        # Root history, its gate, its weight (chance, i's reach), its value.
+        self.roots = []
+        for r, g in gate_of.items():
+            if d.gate_layer[g] == number:
+                value = reference.value_at(brute, policy, nodes[r])
+                own = brute.own_reach(nodes[r], player, policy)
+                weight = brute.nodes[nodes[r]].chance
+                self.roots.append((r, g, weight, own, value))
+        self.root_above = np.full(len(histories), -1)
+        for h in range(len(histories)):
+            up = histories.parent[h]
+            self.root_above[h] = h if h in gate_of else self.root_above[up]
+        self.gate_of = gate_of
+        self.forest = gadget.build_forest(d, number, self.reach, self.gate_values)
+
+    def piece_of(self, history):
+        """The subgame that a history of this layer or below it belongs to."""
+        if self.number == 1:
+            return 0
+        while True:
+            root = int(self.root_above[history])
+            gate = self.gate_of[root]
+            if self.d.gate_layer[gate] == self.number:
+                return int(self.d.gate_subgame[gate])
+            history = self.d.tree.histories.parent[root]
+
+    def game(self, cut_up, k, reach=None):
+        piece = cut_up.pieces[k]
+        reach = self.reach if reach is None else reach
+        parents = self.d.tree.infosets[self.player].decisions.parent[piece.roots]
+        return cut_up.game(
+            k,
+            reach[parents],
+            self.gate_values[piece.gates],
+            self.gate_reach[piece.gates],
+        )
+
+    def other_of(self, k):
+        """o's infosets (numbers of the whole game) in a subgame."""
+        first = self.d.tree.infosets[1 - self.player].history
+        return [i for i in self.forest.other if self.piece_of(first[i]) == k]
+
+    def value(self, game, k, kind):
+        """Player 0's expected payoff in a gadget game under the random strategies."""
+        piece, tree = game.piece, self.d.tree
+        sides = [None, None]
+        for p in PLAYERS:
+            decisions = tree.infosets[p].decisions
+            rows = [np.ones(1)]
+            if p != self.player and self.number > 1:
+                choices = self.choice[piece.gates]
+                if kind == "cfrd":
+                    rows += [np.array([1 - c, c]) for c in choices]
+                elif kind == "maxmargin":
+                    rows.append(choices / choices.sum())
+            for i in piece.own if p == self.player else self.other_of(k):
+                first = decisions.first_sequence[i]
+                count = decisions.num_actions[i]
+                rows.append(self.behaviours[p][first : first + count])
+            if p != self.player:
+                rows.append(np.ones(len(piece.next_gates)))
+            sides[p] = policy_lib.reach_from_behaviour(
+                game.form.decisions[p], np.concatenate(rows)
+            )
+        rows, columns, values = game.form.payoffs
+        return float(np.sum(values * sides[0][rows] * sides[1][columns]))
+
+    def direct(self, piece, kind, *, uniform=False):
+        """The same by a sum over roots."""
+        gates = piece.gates.tolist()
+        total = self.choice[gates].sum()
+        shared = self.gate_reach[gates].sum()
+        sign = 1 if self.player == 1 else -1
+        result = 0.0
+        for g in gates:
+            here = [row for row in self.roots if row[1] == g]
+            weights = [
+                chance * (1 if uniform else own) for _, _, chance, own, _ in here
+            ]
+            worth = sum(w * row[4] for w, row in zip(weights, here, strict=True))
+            given = sign * self.gate_values[g]
+            if kind == "cfrd":
+                c = self.choice[g]
+                result += c * worth + (1 - c) * given
+            elif kind == "maxmargin":
+                result += self.choice[g] / total * (worth - given)
+            else:
+                result += self.gate_reach[g] / shared * worth
+        return result
+
+
+@functools.cache
+def setting(name, player, number):
+    return Setting(name, player, number)
+
+
+@functools.cache
+def layer_of(name, player, number, kind="cfrd"):
+    return subgame_games.cut_layer(cut(name, player), number, kind)
+
+
+@every_layer
+def test_pieces_partition_the_forest(name, player, number):
+    forest = setting(name, player, number).forest
+    pieces = layer_of(name, player, number).pieces.values()
+
+    def together(field):
+        return sorted(np.concatenate([getattr(p, field) for p in pieces]).tolist())
+
+    assert together("own") == sorted(forest.own.tolist())
+    assert together("gates") == sorted(forest.gates.tolist())
+    assert together("next_gates") == sorted(forest.next_gates.tolist())
+    assert len(together("base")) == len(forest.form.payoffs.values)
+    for p in PLAYERS:
+        infosets = sum(len(piece.decisions[p]) for piece in pieces)
+        assert infosets == len(forest.form.decisions[p])
+    d = cut(name, player)
+    for piece in pieces:
+        np.testing.assert_array_equal(piece.here, d.own_layer[piece.own] == number)
+        if number > 1:
+            assert (d.opens[piece.roots] & (d.own_layer[piece.roots] == number)).all()
+
+
+@every_layer
+def test_pieces_are_worth_what_the_forest_is(name, player, number):
+    """Random strategies, reaches and gate values; payoffs in exactly one piece."""
+    at = setting(name, player, number)
+    cut_up = layer_of(name, player, number)
+    found = sum(at.value(at.game(cut_up, k), k, "cfrd") for k in cut_up.pieces)
+    forest = at.forest
+    sides = [np.empty(0)] * 2
+    for p in PLAYERS:
+        decisions = at.d.tree.infosets[p].decisions
+        rows = [np.ones(1)]
+        if p != player:
+            rows += [np.array([1 - c, c]) for c in at.choice[forest.gates]]
+        for i in forest.own if p == player else forest.other:
+            first = decisions.first_sequence[i]
+            rows.append(at.behaviours[p][first : first + decisions.num_actions[i]])
+        if p != player:
+            rows.append(np.ones(len(forest.next_gates)))
+        sides[p] = policy_lib.reach_from_behaviour(
+            forest.form.decisions[p], np.concatenate(rows)
+        )
+    rows, columns, values = forest.form.payoffs
+    expected = float(np.sum(values * sides[0][rows] * sides[1][columns]))
+    assert found == pytest.approx(expected, abs=TOLERANCE)
+    assert expected != 0
+
+
+@every_gadget
+@every_lower_layer
+def test_payoffs_of_each_gadget(name, player, number, kind):
+    """Every subgame: chosen gates, weighted roots and constants, summed by hand."""
+    at = setting(name, player, number)
+    cut_up = layer_of(name, player, number, kind)
+    sizes = []
+    for k, piece in cut_up.pieces.items():
+        found = at.value(at.game(cut_up, k), k, kind)
+        assert found == pytest.approx(at.direct(piece, kind), abs=TOLERANCE)
+        sizes.append(abs(found))
+    # Layers deep down are rare under random strategies.
+    assert max(sizes) > 1e-5
+
+
+@every_gadget
+def test_a_subgame_that_the_player_never_reaches_weighs_its_roots_alike(kind):
+    at = setting("ii_goofspiel3", 0, 2)
+    cut_up = layer_of("ii_goofspiel3", 0, 2, kind)
+    for k, piece in cut_up.pieces.items():
+        game = at.game(cut_up, k, np.zeros_like(at.reach))
+        expected = at.direct(piece, kind, uniform=True)
+        assert at.value(game, k, kind) == pytest.approx(expected, abs=TOLERANCE)
+
+
+@every_gadget
+@every_lower_layer
+def test_all_games_of_a_layer_have_one_shape(name, player, number, kind):
+    at = setting(name, player, number)
+    cut_up = layer_of(name, player, number, kind)
+
+    def shape(k):
+        arrays = at.game(cut_up, k).form.arrays
+        return jax.tree.map(lambda a: (a.shape, a.dtype), arrays)
+
+    shapes = [shape(k) for k in cut_up.pieces]
+    structures = {jax.tree.structure(s) for s in shapes}
+    assert len(structures) == 1
+    assert all(s == shapes[0] for s in shapes)
+
+
+@every_gadget
+@every_layer
+def test_the_common_room_is_that_of_all_pieces(name, player, number, kind):
+    """Computed without cutting any out; here from the pieces themselves."""
+    cut_up = subgame_games.cut_layer(cut(name, player), number, kind)
+    expected = layout.common_stencils(
+        [
+            layout.stencils_of(
+                piece.decisions,
+                layout.Payoffs(piece.rows, piece.columns, piece.base),
+            )
+            for piece in cut_up.pieces.values()
+        ]
+    )
+    for mine, theirs in zip(cut_up.stencils, expected, strict=True):
+        assert [level.tolist() for level in mine.levels] == [
+            level.tolist() for level in theirs.levels
+        ]
+        assert mine.rows.tolist() == theirs.rows.tolist()
+    widths = {k: len(piece.next_gates) for k, piece in cut_up.pieces.items()}
+    assert widths[cut_up.widest] == max(widths.values())
+
+
+def test_pieces_are_cut_out_when_they_are_asked_for(monkeypatch):
+    """A layer of latent tic-tac-toe has 166 000."""
+    cuts = []
+    whole_cut = subgame_games._Pieces._cut
+    monkeypatch.setattr(
+        subgame_games._Pieces,
+        "_cut",
+        lambda self, k: cuts.append(k) or whole_cut(self, k),
+    )
+    cut_up = subgame_games.cut_layer(cut("ii_goofspiel3", 0), 2)
+    assert len(cut_up.pieces) > 2
+    assert cuts == []
+    assert cut_up.pieces[cut_up.widest] is cut_up.pieces[cut_up.widest]
+    assert cuts == [cut_up.widest]
+    with pytest.raises(KeyError):
+        cut_up.pieces[-1]
+
+
+@every_gadget
+@every_layer
+def test_who_updates_first(name, player, number, kind):
+    """o in the max-margin gadget, of which the first layer has none; else i."""
+    at = setting(name, player, number)
+    cut_up = layer_of(name, player, number, kind)
+    other_first = kind == "maxmargin" and number > 1
+    expected = 1 - player if other_first else player
+    assert at.game(cut_up, cut_up.widest).first == expected
+
+
+def test_shapes_differ_without_the_common_room():
+    """What the test above rests on: the pieces themselves are of different sizes."""
+    pieces = layer_of("ii_goofspiel3", 0, 2).pieces.values()
+    assert len({len(piece.base) for piece in pieces}) > 1
+
+
+@every_lower_layer
+def test_mass_is_chance_of_the_roots(name, player, number):
+    at = setting(name, player, number)
+    infoset = at.d.tree.histories.infoset
+    for piece in layer_of(name, player, number).pieces.values():
+        expected = np.zeros((len(piece.roots), len(piece.gates)))
+        for r, g, chance, _, _ in at.roots:
+            if g in piece.gates:
+                a = piece.roots.tolist().index(infoset[r])
+                expected[a, piece.gates.tolist().index(g)] += chance
+        np.testing.assert_allclose(piece.mass, expected, rtol=1e-12)
+        assert (piece.mass.sum(axis=0) > 0).all()
+        assert (piece.mass.sum(axis=1) > 0).all()
+
+
+@every_layer
+def test_next_gates_lie_behind_the_gate_passed_before(name, player, number):
+    at = setting(name, player, number)
+    d, parent = at.d, at.d.tree.histories.parent
+    # Gate of the next layer → gates of this one that lead to it.
+    leads: dict[int, set[int]] = {}
+    for r, g in at.gate_of.items():
+        if d.gate_layer[g] == number + 1:
+            above = at.root_above[parent[r]]
+            leads.setdefault(g, set()).add(at.gate_of[int(above)])
+    seen = 0
+    for piece in layer_of(name, player, number).pieces.values():
+        for gate, behind in zip(piece.next_gates, piece.next_behind, strict=True):
+            expected = leads[int(gate)]
+            if number > 1:
+                assert {int(piece.gates[behind])} == expected
+            else:
+                assert behind == -1
+            seen += 1
+    assert seen == len(leads)
+
+
+def run(form, player, iterations):
+    solver = cfr.make_solver(
+        form,
+        config=config.parse_algorithm("cfr+"),
+        values=True,
+        first=player,
+        planned=1,
+    )
+    solver.run(iterations)
+    return solver
+
+
+@pytest.mark.parametrize(
+    ("name", "player", "number"), [("kuhn", 0, 2), ("ii_goofspiel3", 1, 2)]
+)
+def test_a_piece_solved_alone_is_solved_as_in_the_forest(name, player, number):
+    """Strategies and values at the next gates; subgames do not touch each other.
+
+    Random values at the gates, so that no tie turns on rounding.
+    """
+    at = setting(name, player, number)
+    together = run(at.forest.form, player, 60)
+    decisions = at.forest.form.decisions[player]
+    expected = together.average_behaviour(player)
+    values = together.infoset_values(1 - player)
+    values = values[len(values) - len(at.forest.next_gates) :]
+    cut_up = layer_of(name, player, number)
+    for k, piece in cut_up.pieces.items():
+        alone = run(at.game(cut_up, k).form, player, 60)
+        mine = np.flatnonzero(np.isin(at.forest.own, piece.own))
+        rows = np.isin(decisions.owner, mine)
+        np.testing.assert_allclose(
+            alone.average_behaviour(player)[1:], expected[rows], atol=1e-6
+        )
+        found = alone.infoset_values(1 - player)
+        found = found[len(found) - len(piece.next_gates) :]
+        there = np.isin(at.forest.next_gates, piece.next_gates)
+        np.testing.assert_allclose(found, values[there], atol=1e-6)
+    uniform = policy_lib.uniform_behaviour(decisions)
+    assert np.abs(expected - uniform).max() > 0.1
+
+
+def test_an_unknown_gadget_is_refused():
+    with pytest.raises(ValueError, match="gadget='safe'.*cfrd, maxmargin, unsafe"):
+        subgame_games.cut_layer(cut("kuhn", 0), 2, "safe")

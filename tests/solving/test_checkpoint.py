@@ -1,0 +1,175 @@
+"""Interrupted solves go on, bit for bit; other runs' and damaged files are refused."""
+
+import pathlib
+import subprocess
+import sys
+import time
+
+import jax
+import numpy as np
+import pytest
+
+import spiel_cr
+from spiel_cr.common import storage
+from spiel_cr.solving import solve
+from tests.support import games
+
+ROOT = pathlib.Path(__file__).parents[2]
+PLAYERS = (0, 1)
+
+_SOLVE = """
+import sys, spiel_cr
+spiel_cr.solve("leduc_poker", "pcfr+", 200_000, checkpoint_path=sys.argv[1],
+               checkpoint_every=0.2)
+"""
+
+
+def assert_same(result, expected):
+    assert result.iterations == expected.iterations
+    for player in PLAYERS:
+        np.testing.assert_array_equal(result.average[player], expected.average[player])
+        np.testing.assert_array_equal(result.current[player], expected.current[player])
+
+
+def test_killed_and_resumed(tmp_path):
+    path = tmp_path / "checkpoint"
+    process = subprocess.Popen([sys.executable, "-c", _SOLVE, path], cwd=ROOT)
+    try:
+        deadline = time.monotonic() + 60
+        while not path.exists():
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.01)
+    finally:
+        process.kill()
+        process.wait()
+    _, metadata = storage.load(path)
+    done = metadata["iterations"]
+    assert 0 < done < 200_000
+    assert metadata["versions"] == storage.versions()
+    compiled = games.compiled("leduc", observed=False)
+    resumed = spiel_cr.solve(compiled, "pcfr+", done + 1000, checkpoint_path=path)
+    assert_same(resumed, spiel_cr.solve(compiled, "pcfr+", done + 1000))
+    assert resumed.seconds > metadata["seconds"] > 0
+    assert storage.load(path)[1]["iterations"] == done + 1000
+
+
+@pytest.mark.parametrize(
+    "algorithm,dtype", [("cfr", "float32"), ("dcfr", "float64"), ("pcfr+", "float64")]
+)
+def test_in_three_parts(tmp_path, algorithm, dtype):
+    path, compiled = tmp_path / "new" / "checkpoint", games.compiled("kuhn")
+    for iterations in (1, 30, 100, 100):
+        result = spiel_cr.solve(
+            *(compiled, algorithm, iterations), dtype=dtype, checkpoint_path=path
+        )
+        assert result.iterations == iterations
+    assert_same(result, spiel_cr.solve(compiled, algorithm, 100, dtype=dtype))
+
+
+def test_same_stop_with_until(tmp_path):
+    """Also of a run that is asked for again when it is done."""
+    compiled, path = games.compiled("kuhn"), tmp_path / "checkpoint"
+    expected = spiel_cr.solve(compiled, "pcfr+", until=0.01)
+    spiel_cr.solve(compiled, "pcfr+", 17, checkpoint_path=path)
+    for _ in range(2):
+        resumed = spiel_cr.solve(compiled, "pcfr+", until=0.01, checkpoint_path=path)
+        assert_same(resumed, expected)
+
+
+def test_interrupt_from_the_keyboard(tmp_path, monkeypatch):
+    """The state at the interrupt is written."""
+    compiled, path = games.compiled("kuhn"), tmp_path / "checkpoint"
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(solve.best_response, "nash_conv", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            spiel_cr.solve(compiled, eval_every=40, checkpoint_path=path)
+    assert storage.load(path)[1]["iterations"] == 40
+    resumed = spiel_cr.solve(compiled, iterations=90, checkpoint_path=path)
+    assert_same(resumed, spiel_cr.solve(compiled, iterations=90))
+
+
+@pytest.fixture
+def written(tmp_path):
+    """A checkpoint of cfr+ on Kuhn poker with 20 iterations."""
+    path = tmp_path / "checkpoint"
+    spiel_cr.solve(games.compiled("kuhn"), "cfr+", 20, checkpoint_path=path)
+    return path
+
+
+@pytest.mark.parametrize(
+    "name,arguments,what",
+    [
+        ("leduc7", {}, "game"),
+        ("kuhn", {"algorithm": "cfr"}, "config"),
+        ("kuhn", {"algorithm": "dcfr(alpha=1.25)"}, "config"),
+        ("kuhn", {"dtype": "float32"}, "dtype"),
+        ("kuhn", {"iterations": 19}, "20 iterations already"),
+    ],
+)
+def test_other_runs_refused(written, name, arguments, what):
+    content = written.read_bytes()
+    with pytest.raises(ValueError, match=f"checkpoint.*{what}"):
+        spiel_cr.solve(games.compiled(name), **arguments, checkpoint_path=written)
+    assert written.read_bytes() == content
+
+
+def test_policy_file_refused(tmp_path):
+    path, compiled = tmp_path / "policy", games.compiled("kuhn")
+    spiel_cr.solve(compiled, iterations=5).save(path)
+    with pytest.raises(ValueError, match="kind 'policy'"):
+        spiel_cr.solve(compiled, checkpoint_path=path)
+
+
+def test_checkpoint_is_no_policy(written):
+    with pytest.raises(ValueError, match="holds a checkpoint"):
+        spiel_cr.load_policy(written)
+
+
+@pytest.mark.parametrize("keep", [0, 1, 100, 0.5, 0.9, -1])
+def test_truncated_refused(written, keep):
+    content = written.read_bytes()
+    length = int(keep * len(content)) if isinstance(keep, float) else keep
+    written.write_bytes(content[:length])
+    with pytest.raises(ValueError, match="damaged"):
+        spiel_cr.solve(games.compiled("kuhn"), "cfr+", checkpoint_path=written)
+
+
+@pytest.mark.parametrize("missing", ["first", "last", "all"])
+def test_missing_arrays_refused(written, missing):
+    arrays, metadata = storage.load(written)
+    names = {"first": ["leaf0"], "last": [f"leaf{len(arrays) - 1}"], "all": [*arrays]}
+    left = {name: a for name, a in arrays.items() if name not in names[missing]}
+    storage.save(written, left, metadata)
+    with pytest.raises(ValueError):
+        spiel_cr.solve(games.compiled("kuhn"), "cfr+", checkpoint_path=written)
+
+
+def test_flipped_byte_refused(written):
+    content = bytearray(written.read_bytes())
+    arrays, _ = storage.load(written)
+    largest = max(arrays.values(), key=lambda array: array.nbytes)
+    content[content.find(largest.tobytes()) + 7] ^= 0x40
+    written.write_bytes(content)
+    with pytest.raises(ValueError, match="damaged"):
+        spiel_cr.solve(games.compiled("kuhn"), "cfr+", checkpoint_path=written)
+
+
+@pytest.mark.parametrize("every", [0, -1, float("nan")])
+def test_bad_checkpoint_every_refused(tmp_path, every):
+    with pytest.raises(ValueError, match="checkpoint_every"):
+        spiel_cr.solve(
+            games.compiled("kuhn"),
+            checkpoint_path=tmp_path / "checkpoint",
+            checkpoint_every=every,
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_callers_precision_is_unchanged(written):
+    before = jax.config.jax_enable_x64
+    spiel_cr.solve(games.compiled("kuhn"), "cfr+", 30, checkpoint_path=written)
+    assert jax.config.jax_enable_x64 == before

@@ -1,0 +1,63 @@
+"""An expansion of any small game: its states are numbers of nodes found beforehand.
+
+It shares no code with the games, and serves to try the builder on games that offer none
+themselves: infosets that span depths, chance in the middle, players who forget.
+"""
+
+import numpy as np
+import pyspiel
+
+from tests.support import reference
+from tests.support.made_games import MadeGame
+from tests.support.reference import CHANCE
+
+
+class Tabled:
+    """The nodes of a reference tree; it leaves strings to OpenSpiel."""
+
+    def __init__(self, tree: reference.Tree) -> None:
+        self.nodes = tree.nodes
+        actions = [a for node in self.nodes for a in node.children]
+        self.width = 1 + max(actions, default=0)
+        told = {text for node in self.nodes for text in node.told if text is not None}
+        self.number = {text: i for i, text in enumerate(sorted(told))}
+
+    def new_initial_states(self) -> np.ndarray:
+        return np.zeros(1, np.int64)
+
+    def current_player(self, states: np.ndarray) -> np.ndarray:
+        return np.array([self.nodes[i].player for i in states])
+
+    def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
+        mask = np.zeros((len(states), self.width), bool)
+        for row, i in zip(mask, states, strict=True):
+            row[list(self.nodes[i].children)] = True
+        return mask
+
+    def chance_probabilities(self, states: np.ndarray) -> np.ndarray:
+        odds = np.zeros((len(states), self.width))
+        for row, i in zip(odds, states, strict=True):
+            assert self.nodes[i].player == CHANCE
+            for action, probability in self.nodes[i].probabilities.items():
+                row[action] = probability
+        return odds
+
+    def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        pairs = zip(states, actions.tolist(), strict=True)
+        return np.array([self.nodes[i].children[a] for i, a in pairs], np.int64)
+
+    def returns(self, states: np.ndarray) -> np.ndarray:
+        return np.array([self.nodes[i].utility for i in states])
+
+    def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
+        told = [self.nodes[i].told[player] for i in states]
+        if None in told:
+            raise pyspiel.SpielError("only the player who acts")
+        return np.array([self.number[text] for text in told if text is not None])
+
+
+class TabledGame(MadeGame):
+    """A made game that offers an expansion."""
+
+    def vectorised(self) -> Tabled:
+        return Tabled(reference.Tree(self))
