@@ -26,8 +26,6 @@ from benchmarks import conditions, document
 from spiel_cr.responses import ismcts_br, opponents, responder_tree
 from spiel_cr.responses.ismcts_config import SearchConfig
 
-__all__ = ["MARKS", "main"]
-
 MARKS = document.Marks(
     "<!-- best response tables: begin -->", "<!-- best response tables: end -->"
 )

@@ -16,8 +16,6 @@ import numpy as np
 from spiel_cr.cfr import cfr, config
 from spiel_cr.sequence_form import layout
 
-__all__ = ["FLAGS", "TOLERANCE", "CReference", "compiler", "disagreement"]
-
 FLAGS = ("-O3", "-march=native", "-shared", "-fPIC")
 
 # Largest difference of two averages that rounding explains: 50 iterations amplify 1e-16

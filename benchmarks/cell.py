@@ -17,8 +17,6 @@ from typing import Any, Protocol
 
 from benchmarks import peers
 
-__all__ = ["Cell", "CellError", "CellLike", "RemoteCell", "run_for"]
-
 # Batches of iterations between two looks at the clock take about this many seconds, or
 # a tenth of the budget if that is less.
 _CHUNK_SECONDS = 0.25

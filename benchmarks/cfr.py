@@ -15,8 +15,6 @@ from typing import Any
 from benchmarks import cell as cell_lib
 from benchmarks import conditions, document, peers, table
 
-__all__ = ["GAMES", "Plan", "main", "measure_game"]
-
 _GOOFSPIEL = (
     "turn_based_simultaneous_game(game=goofspiel(imp_info=true,num_cards={},players=2,"
     "points_order=descending))"

@@ -9,8 +9,6 @@ from typing import Any
 
 from spiel_cr.eval.common import conditions
 
-__all__ = ["facts", "sentence"]
-
 _PACKAGES = ("open_spiel", "jax", "jaxlib", "numpy", "scipy", "flax", "LiteEFG")
 
 

@@ -5,8 +5,6 @@ import pathlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["Marks", "add_option", "check", "grid", "write"]
-
 
 class Marks(NamedTuple):
     """The two lines of a document between which a benchmark's tables stand."""

@@ -26,16 +26,6 @@ from spiel_cr.partial.config import GrowingConfig
 from spiel_cr.players import partial_bots
 from spiel_cr.resolving.config import ResolvingConfig
 
-__all__ = [
-    "GAMES",
-    "MARKS",
-    "OPPONENTS",
-    "PLAYERS",
-    "main",
-    "markdown",
-    "measure",
-]
-
 # Names in tables, and the OpenSpiel strings.
 GAMES = {
     "phantom_ttt": "phantom_ttt",

@@ -26,8 +26,6 @@ from spiel_cr.players import bot_strings
 from spiel_cr.policies import conversions
 from spiel_cr.policies.bot_base import PolicyPlayer
 
-__all__ = ["Values", "losses", "main"]
-
 _GAME = "python_ii_goofspiel(num_cards=6)"
 _PLAYOUTS = (1, 4, 16)
 _Z = 1.96

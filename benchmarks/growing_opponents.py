@@ -11,9 +11,7 @@ from spiel_cr.partial import particle_belief
 from spiel_cr.partial.simulator import Rollouts
 from spiel_cr.partial.state_simulator import StateSource
 from spiel_cr.players import bots
-from spiel_cr.responses import state_posterior
-
-__all__ = ["Worlds", "make", "search"]
+from spiel_cr.policies.observations import Stage, observations
 
 # Histories that the ISMCTSBot's samples are drawn from.
 _WORLDS = 2000
@@ -35,7 +33,7 @@ class Worlds:
         """
         self._source = StateSource(game, Rollouts(), observed=False)
         self._random = np.random.default_rng(seed)
-        self._seen: list[state_posterior.Stage] = []
+        self._seen: list[Stage] = []
         self._belief: particle_belief.Belief | None = None
         self._player = -1
 
@@ -45,7 +43,7 @@ class Worlds:
         Raises:
           RuntimeError: none of the histories that were kept is possible.
         """
-        seen = state_posterior.observations(state, player, between=False)
+        seen = observations(state, player, between=False)
         if (player, seen) != (self._player, self._seen):
             self._follow(seen, player)
         assert self._belief is not None
@@ -53,7 +51,7 @@ class Worlds:
         number = self._random.choice(len(weights), p=weights)
         return nodes.handles[number].clone()
 
-    def _follow(self, seen: list[state_posterior.Stage], player: int) -> None:
+    def _follow(self, seen: list[Stage], player: int) -> None:
         done = len(self._seen)
         goes_on = (
             0 < done <= len(seen)

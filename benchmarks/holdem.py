@@ -31,13 +31,11 @@ from spiel_cr.players.bots import PolicyBot
 from spiel_cr.responses import (
     ismcts_br_bot,
     ismcts_node,
-    lbr,
     opponents,
     state_posterior,
 )
 from spiel_cr.responses.ismcts_config import SearchConfig
-
-__all__ = ["HOLDEM", "RESPONDERS", "main"]
+from spiel_cr.responses.local_best_response import LBRBot
 
 # As in Timbers et al. 2022, but for bettingAbstraction: their "full" is not accepted,
 # and "fullgame" gives wrong legal actions where betting=limit. With "fcpa" the actions
@@ -183,7 +181,7 @@ def _make(
         game, seat, policy, compare="always", open_moves=True
     )
     if responder == "lbr":
-        return lbr.LBRBot(
+        return LBRBot(
             game,
             seat,
             policy,

@@ -9,8 +9,6 @@ from open_spiel.python import policy as policy_lib
 
 from spiel_cr.responses import opponents
 
-__all__ = ["Judge"]
-
 # Cards in a hand and on the board.
 _HOLE, _BOARD = 2, 5
 # Check or call, by its number in the game; fold is 0, bet is 2.

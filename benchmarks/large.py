@@ -21,16 +21,6 @@ from benchmarks import conditions, document, process
 from spiel_cr.common import memory
 from spiel_cr.compilation import vectorised
 
-__all__ = [
-    "GAMES",
-    "MARKS",
-    "WAYS",
-    "main",
-    "markdown",
-    "measure_compile",
-    "measure_solve",
-]
-
 # Names in tables, and the OpenSpiel strings.
 GAMES = {
     "II-goofspiel, 6 cards": "python_ii_goofspiel(num_cards=6)",

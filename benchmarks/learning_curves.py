@@ -21,14 +21,12 @@ import jax
 
 import spiel_cr
 from benchmarks import conditions
-from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.players import opponent_strings
 from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.responses import learn_compiled
 from spiel_cr.responses.ismcts_config import SearchConfig
 from spiel_cr.responses.learning_config import LearningConfig, Stage
-
-__all__ = ["OPPONENTS", "draw", "main", "markdown"]
 
 OPPONENTS = ("always_fold", "cfr+(iterations=7)")
 _RESPONSES = {
@@ -174,7 +172,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _learn(
-    tree: tree_lib.CompiledGame,
+    tree: CompiledGame,
     opponent: str,
     player: int,
     seed: int,

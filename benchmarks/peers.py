@@ -21,16 +21,6 @@ from open_spiel.python import policy as policy_lib
 
 import game_defs  # noqa: F401  registers the project's games
 
-__all__ = [
-    "Contestant",
-    "Description",
-    "default_solvers",
-    "describe",
-    "import_modules",
-    "load",
-    "make",
-]
-
 
 @dataclasses.dataclass(frozen=True)
 class Description:

@@ -19,10 +19,8 @@ from spiel_cr.eval.players import tournament, traversing
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 from benchmarks import conditions, document
-from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.resolving import clock
-
-__all__ = ["MARKS", "PLANS", "Plan", "main"]
 
 MARKS = document.Marks("<!-- player tables: begin -->", "<!-- player tables: end -->")
 
@@ -135,7 +133,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parts(
     repeats: int = 3, moves: float = 100
-) -> dict[str, Callable[[tree_lib.CompiledGame, Plan], Row]]:
+) -> dict[str, Callable[[CompiledGame, Plan], Row]]:
     """What is measured of each game, in this order."""
     return {
         "exploitability": lambda tree, plan: _exploitability(tree, plan, repeats),
@@ -153,7 +151,7 @@ def _budget(plan: Plan) -> str:
     return f"move_ms={plan.move_ms:g},init_ms={10 * plan.move_ms:g}"
 
 
-def _evaluate(tree: tree_lib.CompiledGame, bot: str) -> traversing.Evaluation:
+def _evaluate(tree: CompiledGame, bot: str) -> traversing.Evaluation:
     first, second = (
         traversing.traverse(tree, spiel_cr.load_bot(bot, tree, seat))
         for seat in range(2)
@@ -161,7 +159,7 @@ def _evaluate(tree: tree_lib.CompiledGame, bot: str) -> traversing.Evaluation:
     return traversing.evaluate(tree, (first, second))
 
 
-def _exploitability(tree: tree_lib.CompiledGame, plan: Plan, repeats: int) -> Row:
+def _exploitability(tree: CompiledGame, plan: Plan, repeats: int) -> Row:
     """NashConv of a clocked resolving player, asked everywhere."""
     bot = f"resolving(solver=cfr+,{_budget(plan)})"
     found = [_evaluate(tree, bot) for _ in range(repeats)]
@@ -175,14 +173,14 @@ def _exploitability(tree: tree_lib.CompiledGame, plan: Plan, repeats: int) -> Ro
     }
 
 
-def _gadgets(tree: tree_lib.CompiledGame) -> Row:
+def _gadgets(tree: CompiledGame) -> Row:
     """NashConv with each gadget, 300 iterations a solve."""
     return {
         gadget: _evaluate(tree, _FIXED.format(gadget)).nash_conv for gadget in _GADGETS
     }
 
 
-def _depths(tree: tree_lib.CompiledGame) -> Row:
+def _depths(tree: CompiledGame) -> Row:
     """NashConv by depth of the lookahead, exact values of uniform play at its end."""
     found = {}
     for depth in _DEPTHS:
@@ -192,7 +190,7 @@ def _depths(tree: tree_lib.CompiledGame) -> Row:
     return {"nash_conv": found}
 
 
-def _lateness(tree: tree_lib.CompiledGame, plan: Plan, moves: float) -> Row:
+def _lateness(tree: CompiledGame, plan: Plan, moves: float) -> Row:
     """Moves in matches between two resolving players, by their own clocks."""
     config = spiel_cr.ResolvingConfig(move_ms=plan.move_ms, init_ms=10 * plan.move_ms)
     bots = [spiel_cr.ResolvingBot(tree, seat, config, seed=seat) for seat in range(2)]
@@ -212,7 +210,7 @@ def _lateness(tree: tree_lib.CompiledGame, plan: Plan, moves: float) -> Row:
     }
 
 
-def _matches(tree: tree_lib.CompiledGame, plan: Plan) -> Row:
+def _matches(tree: CompiledGame, plan: Plan) -> Row:
     """A round robin at equal time a move."""
     budget = _budget(plan)
     bots = {

@@ -5,8 +5,6 @@ import multiprocessing
 from collections.abc import Callable
 from typing import TypeVar
 
-__all__ = ["in_a_process"]
-
 _Result = TypeVar("_Result")
 
 

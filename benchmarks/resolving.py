@@ -18,8 +18,6 @@ import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 from benchmarks import conditions, document
 
-__all__ = ["GAMES", "MARKS", "main", "markdown", "measure"]
-
 _BUNDLED = (
     "turn_based_simultaneous_game(game=goofspiel(imp_info=true,num_cards={},players=2,"
     "points_order=ascending,returns_type=win_loss))"

@@ -21,8 +21,6 @@ from benchmarks import cell, cfr, conditions, document, sampling_plots
 from benchmarks.sampling_contestants import PEERS, Arena, Contestant
 from spiel_cr.cfr import config as algorithm_lib
 
-__all__ = ["PARTS", "Plan", "main", "measure"]
-
 _GAMES = ("leduc_poker", "goofspiel5", "liars_dice")
 
 _RATED = (

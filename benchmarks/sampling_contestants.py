@@ -14,8 +14,6 @@ from spiel_cr.cfr import config as algorithm_lib
 from spiel_cr.mccfr import mccfr
 from spiel_cr.policies import conversions as spiel_cr_policy
 
-__all__ = ["PEERS", "Arena", "Contestant"]
-
 # Contestants that OpenSpiel bundles; any other name is an algorithm of spiel_cr.
 PEERS = {
     "openspiel-outcome": "OpenSpiel outcome sampling (C++)",

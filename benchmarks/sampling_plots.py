@@ -7,8 +7,6 @@ from typing import Any
 
 from benchmarks import conditions, document
 
-__all__ = ["draw", "latest", "markdown"]
-
 Row = dict[str, Any]
 
 _OUTCOME = "openspiel-outcome"

@@ -12,8 +12,6 @@ from typing import Any
 
 from benchmarks import conditions, document
 
-__all__ = ["MARKS", "latest", "main", "markdown"]
-
 MARKS = document.Marks(
     "<!-- benchmark tables: begin -->", "<!-- benchmark tables: end -->"
 )

@@ -1,3 +1,1 @@
-"""Judging, comparing and reporting: what people look at. Inside our code write
-`from eval import ...`, never `import eval`, which would hide Python's builtin.
-"""
+"""What people look at: judges, matches, comparisons, reports, and the command line."""

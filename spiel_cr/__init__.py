@@ -12,8 +12,9 @@ from spiel_cr.cfr.config import (
     parse_algorithm,
     parse_any,
 )
-from spiel_cr.compilation.compiler import CompiledGame, compile_game
+from spiel_cr.compilation.compiler import compile_game
 from spiel_cr.compilation.loading import load_game
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.mccfr.variance import Variance, estimate_variance
 from spiel_cr.players.bot_strings import load_bot
 from spiel_cr.players.bots import OOSBot, PolicyBot, ResolvingBot, uniform_bot
@@ -21,7 +22,7 @@ from spiel_cr.policies.result import SolveResult, load_policy
 from spiel_cr.resolving.config import ResolvingConfig
 from spiel_cr.resolving.continual import OpponentValues, resolve
 from spiel_cr.solving.openspiel_solver import CFRSolver
-from spiel_cr.solving.solve import solve
+from spiel_cr.solving.whole_game import solve
 
 __all__ = [
     "PRESETS",

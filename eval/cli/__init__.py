@@ -1,1 +1,1 @@
-"""eval/cli."""
+"""The command line `spiel-cr`."""

@@ -8,15 +8,15 @@ import numpy as np
 import pyspiel
 
 import spiel_cr
+from spiel_cr.common.checks import check_seed
+from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.players import opponent_strings
 from spiel_cr.policies import conversions
-from spiel_cr.responses import ismcts_config, lbr, opponents
-from spiel_cr.solving import solve
+from spiel_cr.responses import ismcts_config, opponents
+from spiel_cr.responses.local_best_response import LEAVES
 
 from ..players import approximate_nash_conv
 from .command import Commands, add_command
-
-__all__ = ["add_commands"]
 
 _EPILOG = f"""policies:
   uniform; {", ".join(opponents.CHUMPS)} (poker);
@@ -98,7 +98,7 @@ def add_commands(commands: Commands) -> None:
     )
     parser.add_argument(
         "--leaf",
-        choices=lbr.LEAVES,
+        choices=LEAVES,
         help="default play of lbr (default: call in poker, else uniform)",
     )
     parser.add_argument(
@@ -134,7 +134,7 @@ def add_commands(commands: Commands) -> None:
 
 
 def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
-    solve.check_seed(arguments.seed)
+    check_seed(arguments.seed)
     config = ismcts_config.SearchConfig(
         simulations=arguments.simulations,
         learn=arguments.learn,
@@ -174,7 +174,7 @@ def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def _rival(
-    arguments: argparse.Namespace, game: solve.Game, player: int
+    arguments: argparse.Namespace, game: Game, player: int
 ) -> pyspiel.Bot | None:
     """The bot itself where its policy is estimated, with a seed of its own."""
     # Another one than the estimate's: what that happened to draw is not its style.
@@ -186,9 +186,7 @@ def _compile(arguments: argparse.Namespace) -> spiel_cr.CompiledGame | None:
     """The compiled game, or None where it does not fit."""
     game = spiel_cr.load_game(arguments.game)
     try:
-        return solve.as_compiled(
-            game, observed=True, memory_limit=arguments.memory_limit
-        )
+        return as_compiled(game, observed=True, memory_limit=arguments.memory_limit)
     except ValueError as error:
         if "memory_limit" not in str(error):
             raise

@@ -3,8 +3,6 @@
 import argparse
 from collections.abc import Callable
 
-__all__ = ["Commands", "add_command"]
-
 Commands = argparse._SubParsersAction
 
 

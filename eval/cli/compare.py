@@ -8,15 +8,13 @@ from typing import Any
 
 from spiel_cr.players import bot_strings
 
-from ..comparison import compare
-from ..comparison.measure import Budget
+from ..common.budget import Budget
+from ..comparison import comparisons
 from ..contestants import registry
 from ..reporting.html_page import plain
 from ..reporting.summary import GameSummary, summarise
 from . import show, study
 from .command import Commands, add_command
-
-__all__ = ["add_commands"]
 
 _SECONDS = 10.0
 _OUT = "out/compare"
@@ -126,7 +124,7 @@ def _compare(arguments: argparse.Namespace) -> dict[str, object]:
     if seconds is None and arguments.iterations is None:
         seconds = _SECONDS
     try:
-        result = compare.compare(
+        result = comparisons.compare(
             arguments.game,
             registry.expand(arguments.algorithms),
             Budget(seconds, arguments.iterations),

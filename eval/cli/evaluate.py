@@ -11,18 +11,18 @@ import numpy as np
 from tqdm import tqdm
 
 from spiel_cr.common import storage
-from spiel_cr.compilation import compiler
+from spiel_cr.common.checks import check_iterations
+from spiel_cr.compilation.compiler import as_compiled
+from spiel_cr.compilation.fingerprints import fingerprint
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.players import bot_strings
 from spiel_cr.policies import conversions
 from spiel_cr.resolving import subgame_games
-from spiel_cr.solving import solve
 
 from ..judging import python_judge
 from ..players import one_step, playing, traversing
 from ..reporting import plots
 from .command import Commands, add_command
-
-__all__ = ["add_commands"]
 
 _EVALUATORS = ("traversing", "playing")
 _MATCHES = 1000
@@ -179,11 +179,11 @@ def _evaluate(arguments: argparse.Namespace) -> dict[str, object]:
             f"{arguments.evaluator} asks at every infoset, so leave --matches out"
         )
     matches = _MATCHES if arguments.matches is None else arguments.matches
-    solve.check_iterations(matches, name="matches")
-    solve.check_iterations(arguments.repeats, name="repeats")
+    check_iterations(matches, name="matches")
+    check_iterations(arguments.repeats, name="repeats")
     if arguments.seed < 0:
         raise ValueError(f"seed={arguments.seed} must be 0 or more")
-    compiled = solve.as_compiled(arguments.game, observed=True)
+    compiled = as_compiled(arguments.game, observed=True)
     journal = traversing.Journal(
         arguments.out,
         arguments.evaluator,
@@ -192,7 +192,7 @@ def _evaluate(arguments: argparse.Namespace) -> dict[str, object]:
             "bot": arguments.bot,
             "evaluator": arguments.evaluator,
             "seed": arguments.seed,
-            "fingerprint": storage.fingerprint(compiled),
+            "fingerprint": fingerprint(compiled),
             "versions": storage.versions(),
         },
     )
@@ -242,7 +242,7 @@ class _Maker:
     def __init__(
         self,
         text: str,
-        compiled: compiler.CompiledGame,
+        compiled: CompiledGame,
         seat: int,
         seed: int,
         repeat: int,
@@ -266,7 +266,7 @@ def _mix(seed: int, number: int) -> int:
 
 
 def _traverse(
-    compiled: compiler.CompiledGame, maker: _Maker, journal: traversing.Journal
+    compiled: CompiledGame, maker: _Maker, journal: traversing.Journal
 ) -> traversing.SeatStrategy:
     """One repeat in one seat, from the journal if it is there."""
     key = {"repeat": maker.repeat, "seat": maker.seat}
@@ -281,7 +281,7 @@ def _traverse(
 
 
 def _play(
-    compiled: compiler.CompiledGame,
+    compiled: CompiledGame,
     maker: _Maker,
     journal: traversing.Journal,
     matches: int,
@@ -320,7 +320,7 @@ def _subgame(arguments: argparse.Namespace) -> dict[str, object]:
         plots.check(arguments.plot)
     if arguments.seed < 0:
         raise ValueError(f"seed={arguments.seed} must be 0 or more")
-    compiled = solve.as_compiled(arguments.game, observed=True)
+    compiled = as_compiled(arguments.game, observed=True)
     place = one_step.find(compiled, arguments.actions.split(","))
     trunk = one_step.solve_trunk(
         place, arguments.trunk_iterations, arguments.algorithm, progress=True

@@ -16,16 +16,14 @@ from absl.flags import argparse_flags
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 from spiel_cr.common import memory, storage
-from spiel_cr.solving import solve as solving
+from spiel_cr.compilation.compiler import as_compiled
 
-from ..comparison import baselines
+from ..contestants import baselines
 from ..judging import python_judge
 from ..reporting import plots
 from . import best_response, evaluate, matches
 from . import compare as cli_compare
 from .command import add_command
-
-__all__ = ["main"]
 
 _DEMO_GAME = "python_ii_goofspiel(num_cards=4)"
 
@@ -215,9 +213,7 @@ def _info(arguments: argparse.Namespace) -> dict[str, object]:
     need = memory.estimate_bytes(game)
     text = f"estimated memory to solve it: {need / 1e9:.2g} GB (often low)"
     print(text, file=sys.stderr)
-    tree = solving.as_compiled(
-        game, memory_limit=arguments.memory_limit, cache=arguments.cache
-    )
+    tree = as_compiled(game, memory_limit=arguments.memory_limit, cache=arguments.cache)
     sizes: dict[str, object] = {
         "histories": len(tree.histories),
         "terminals": tree.num_terminals,

@@ -9,14 +9,12 @@ import numpy as np
 import pyspiel
 
 import spiel_cr
+from spiel_cr.compilation.compiler import Game
 from spiel_cr.players import bot_strings
-from spiel_cr.solving import solve
 
 from ..players import match as matches
 from ..players import tournament
 from .command import Commands, add_command
-
-__all__ = ["add_commands", "play"]
 
 _HUMAN = "human"
 
@@ -184,7 +182,7 @@ def _play(arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def play(
-    game: solve.Game,
+    game: Game,
     bots: Sequence[str],
     *,
     seed: int,

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 
 import spiel_cr
 from spiel_cr.common import storage
-from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.common.checks import check_iterations
+from spiel_cr.compilation.compiler import as_compiled
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.policies import conversions as policy_lib
-from spiel_cr.solving import solve
 
 from ..inspection import infoset_view, tree_page, tree_subgames
 from ..reporting.html_page import plain
 from .command import Commands, add_command
-
-__all__ = ["add_commands"]
 
 _EPILOG = """columns:
   own      probability that the player's own actions lead to the information state
@@ -71,7 +70,7 @@ def add_commands(commands: Commands) -> None:
 
 
 def _show(arguments: argparse.Namespace) -> dict[str, object]:
-    solve.check_iterations(arguments.limit, name="limit")
+    check_iterations(arguments.limit, name="limit")
     if arguments.html:
         storage.check_writable(arguments.html)
     elif arguments.gadgets:
@@ -81,7 +80,7 @@ def _show(arguments: argparse.Namespace) -> dict[str, object]:
             f"policy={arguments.policy}: there is no such file; write one with "
             f"spiel-cr solve --game '{arguments.game}' --save {arguments.policy}"
         )
-    tree = solve.as_compiled(arguments.game, observed=True)
+    tree = as_compiled(arguments.game, observed=True)
     policy = spiel_cr.load_policy(arguments.policy, tree)
     strategy = policy_lib.behaviour_from_policy(tree, policy)
     # What is refused is refused before anything is printed.
@@ -123,7 +122,7 @@ def _show(arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def _players(
-    tree: tree_lib.CompiledGame, text: str
+    tree: CompiledGame, text: str
 ) -> tuple[spiel_cr.ResolvingBot, spiel_cr.ResolvingBot]:
     """A resolving player in each seat."""
     first, second = (

@@ -16,8 +16,6 @@ from ..studies import (
 from ..studies.study import Line, Study
 from .command import Commands, add_command
 
-__all__ = ["STUDIES", "add_commands"]
-
 STUDIES: dict[str, Study] = {
     study.name: study
     for study in (

@@ -1,1 +1,1 @@
-"""eval/common."""
+"""What several of the packages here use: the game instance, budgets, conditions."""

@@ -11,8 +11,6 @@ import game_defs
 import spiel_cr
 from spiel_cr.common import storage
 
-__all__ = ["cpu_model", "machine", "optional_versions", "source", "versions"]
-
 # Folders whose code makes results; this package may lie outside of spiel_cr's folder.
 _FOLDERS = (
     pathlib.Path(spiel_cr.__file__).parent,

@@ -1,1 +1,1 @@
-"""eval/comparison."""
+"""Comparisons: every algorithm on every game, in runs that can be resumed."""

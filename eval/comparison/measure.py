@@ -11,47 +11,17 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ..common import conditions
+from ..common.budget import Budget
+from ..common.game_instance import Arena, MissingError, enter
 from ..contestants import registry
-from ..contestants.protocol import Arena, Contestant, Entry, MissingError, enter
+from ..contestants.protocol import Contestant, Entry
 from ..judging.cpp_judge import ExactJudge
-
-__all__ = ["Budget", "Cell", "CellKey", "run_cell"]
 
 # In between the clock is looked at about so often, in seconds.
 _CHUNK_SECONDS = 0.5
 # A run from the beginning is only tried if it should take this share of the budget.
 _AIM = 0.9
-_SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 _MOST_ITERATIONS = 2**31 - 1
-
-
-class Budget(NamedTuple):
-    """How long an algorithm may work: one of the two is None.
-
-    Attributes:
-      seconds: of working.
-      iterations: of each algorithm, whatever one is to it.
-    """
-
-    seconds: float | None
-    iterations: int | None
-
-    def looks(self) -> list[float]:
-        """Where NashConv is computed: seconds, or iterations."""
-        if self.seconds is not None:
-            return [share * self.seconds for share in _SHARES]
-        assert self.iterations is not None
-        most, looks, step = self.iterations, [], 1
-        while step < most:
-            looks += [float(n * step) for n in (1, 2, 5) if n * step < most]
-            step *= 10
-        return [*looks, float(most)]
-
-    def text(self) -> str:
-        """For people."""
-        if self.seconds is not None:
-            return f"{self.seconds:g} second{'' if self.seconds == 1 else 's'}"
-        return f"{self.iterations:,} iteration{'' if self.iterations == 1 else 's'}"
 
 
 class CellKey(NamedTuple):

@@ -20,8 +20,6 @@ from spiel_cr.compilation import loading
 from ..contestants import registry
 from .measure import CellKey
 
-__all__ = ["RESULTS", "SETTINGS", "RunFolder", "distinct_games", "read_records"]
-
 RESULTS = "results.jsonl"
 SETTINGS = "settings.json"
 _LOCK = ".lock"

@@ -23,8 +23,6 @@ from typing import Any, NamedTuple
 
 from .measure import Cell, run_cell
 
-__all__ = ["check_ray", "failed", "run_here", "run_in_processes", "run_on_ray"]
-
 _Record = dict[str, Any]
 
 # An idle worker that is no longer needed ends by itself within this time.

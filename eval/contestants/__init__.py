@@ -1,1 +1,1 @@
-"""eval/contestants."""
+"""Solver adapters: one interface to our algorithms and to those OpenSpiel bundles."""

@@ -14,9 +14,8 @@ import numpy as np
 
 from spiel_cr.policies import conversions as policy_lib
 
-from .protocol import Arena, Entry, MissingError, NumpyDraws, Strategy, ask, states
-
-__all__ = ["ENTRIES"]
+from ..common.game_instance import Arena, MissingError, Strategy
+from .protocol import Entry, NumpyDraws, ask, states
 
 _LAYERS = (64, 64)
 _RESERVOIR = 100_000

@@ -16,13 +16,12 @@ from open_spiel.python import policy as openspiel_policy
 from open_spiel.python import rl_environment
 from open_spiel.python.algorithms import ismcts, tabular_qlearner
 
-from spiel_cr.policies import best_response
+from spiel_cr.policies import best_responses
 from spiel_cr.policies import conversions as policy_lib
 
+from ..common.game_instance import Arena, MissingError, Strategy
 from .openspiel_tabular import Solver
-from .protocol import Arena, Entry, MissingError, NumpyDraws, Strategy, ask, states
-
-__all__ = ["ENTRIES", "QLearning"]
+from .protocol import Entry, NumpyDraws, ask, states
 
 # Sequence-form LP of OpenSpiel builds dense matrices of this many entries at most.
 _MOST_ENTRIES = 50_000_000
@@ -248,7 +247,7 @@ class QLearning:
                 form.decisions[1 - player], uniform[1 - player]
             )
             base, got, best = (
-                float(best_response.infoset_values(form, player, other, own)[-1])
+                float(best_responses.infoset_values(form, player, other, own)[-1])
                 for own in (uniform[player], found[player], None)
             )
             shares.append((got - base) / (best - base) if best > base else 1.0)

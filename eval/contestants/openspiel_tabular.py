@@ -15,9 +15,8 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from .protocol import Arena, Entry, NumpyDraws, Strategy, ask
-
-__all__ = ["ENTRIES", "Sampling", "Solver"]
+from ..common.game_instance import Arena, Strategy
+from .protocol import Entry, NumpyDraws, ask
 
 _EPSILON = 0.6
 

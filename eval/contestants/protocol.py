@@ -1,7 +1,6 @@
 """Comparing: what an algorithm must offer to be compared, and the game it meets."""
 
 import contextlib
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, NamedTuple, Protocol
 
@@ -10,53 +9,12 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 import game_defs  # noqa: F401  registers the project's games
-from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.policies import conversions as policy_lib
-from spiel_cr.solving import solve
 
-__all__ = [
-    "Arena",
-    "Contestant",
-    "Entry",
-    "MissingError",
-    "NumpyDraws",
-    "Strategy",
-    "Way",
-    "ask",
-    "enter",
-    "fast_game",
-    "states",
-]
-
-# For each player float64 [S], action probabilities by logical sequence.
-Strategy = tuple[np.ndarray, np.ndarray]
+from ..common.game_instance import Arena, Strategy
 
 Way = Literal["iterates", "restarts", "once"]
-
-
-class MissingError(Exception):
-    """An algorithm cannot run here or on this game; the message says why."""
-
-
-class Arena(NamedTuple):
-    """A game as contestants meet it.
-
-    Attributes:
-      name: the game string.
-      tree: compiled with `observed=True`; its `game` is sequential.
-      fast: the same game in C++, for OpenSpiel's algorithms.
-      walk_seconds: what compiling took.
-    """
-
-    name: str
-    tree: tree_lib.CompiledGame
-    fast: pyspiel.Game
-    walk_seconds: float
-
-    @property
-    def game(self) -> pyspiel.Game:
-        """The sequential OpenSpiel game."""
-        return self.tree.game
 
 
 class Contestant(Protocol):
@@ -119,37 +77,8 @@ class Entry(NamedTuple):
     files: tuple[str, ...] = ()
 
 
-def enter(game: str, *, memory_limit: int | str | None = None) -> Arena:
-    """Loads and compiles a game.
-
-    Raises:
-      MissingError: the game is larger than the limit.
-      pyspiel.SpielError, ValueError: as `spiel_cr.compile_game`.
-    """
-    started = time.perf_counter()
-    try:
-        tree = solve.as_compiled(game, observed=True, memory_limit=memory_limit)
-    except ValueError as error:
-        if not ("memory_limit" in str(error) and "histories" in str(error)):
-            raise
-        raise MissingError(f"the game is too large: {error}") from error
-    walked = time.perf_counter() - started
-    return Arena(game, tree, fast_game(tree.game), walked)
-
-
-def fast_game(game: pyspiel.Game) -> pyspiel.Game:
-    """The same game in C++ if it is a Python one.
-
-    The cached tree makes C++ algorithms about a hundred times faster on those, and
-    Python ones three times.
-    """
-    if game.get_type().short_name.startswith("python_"):
-        return pyspiel.convert_to_cached_tree(game)
-    return game
-
-
 def ask(
-    tree: tree_lib.CompiledGame, policy: pyspiel.Policy | openspiel_policy.Policy
+    tree: CompiledGame, policy: pyspiel.Policy | openspiel_policy.Policy
 ) -> Strategy:
     """A policy's answers at every infoset; uniform where it has none.
 
@@ -185,7 +114,7 @@ class NumpyDraws:
             np.random.set_state(others)
 
 
-def states(tree: tree_lib.CompiledGame, player: int) -> Sequence[pyspiel.State]:
+def states(tree: CompiledGame, player: int) -> Sequence[pyspiel.State]:
     """The first state of each of a player's infosets."""
     found = []
     for history in tree.infosets[player].history:

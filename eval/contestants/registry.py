@@ -3,11 +3,9 @@
 import difflib
 import importlib.util
 
-from ..comparison.baselines import BUNDLED
 from . import spiel_cr_entries
+from .baselines import BUNDLED
 from .protocol import Entry
-
-__all__ = ["GROUPS", "describe", "expand", "find", "why_missing"]
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "ours": spiel_cr_entries.DEFAULT,

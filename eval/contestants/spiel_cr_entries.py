@@ -8,15 +8,15 @@ import pyspiel
 import spiel_cr
 from spiel_cr.cfr import cfr
 from spiel_cr.cfr import config as algorithm_lib
+from spiel_cr.common.checks import check_iterations
 from spiel_cr.mccfr import mccfr
 from spiel_cr.players import bot_strings
 from spiel_cr.policies import conversions as policy_lib
-from spiel_cr.solving import lp, solve
+from spiel_cr.solving import lp
 
+from ..common.game_instance import Arena, Strategy
 from ..players import traversing
-from .protocol import Arena, Entry, Strategy
-
-__all__ = ["DEFAULT", "find"]
+from .protocol import Entry
 
 # A readable selection: every family once, resolving with the two best solvers. Players
 # that resolve by sampling are left out: their programs compile for most of a minute.
@@ -190,7 +190,7 @@ def _resolve(text: str) -> Entry:
     config = algorithm_lib.parse_algorithm(str(solver))
     fixed = given.get("iterations")
     if fixed is not None:
-        solve.check_iterations(fixed)
+        check_iterations(fixed)
     how = (
         "Continual resolving of every infoset, a forest of gadget games a layer and "
         "role; iterations are those of each solve, seconds those of all solves and of "

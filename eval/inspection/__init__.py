@@ -1,1 +1,1 @@
-"""eval/inspection."""
+"""Looking into a game and a strategy: infosets, subgames, a page to browse."""

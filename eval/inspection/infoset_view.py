@@ -4,11 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.mccfr import variance
-from spiel_cr.policies import best_response
-
-__all__ = ["ActionView", "InfosetView", "action_names", "look"]
+from spiel_cr.policies import best_responses
+from spiel_cr.policies.best_responses import reach_of
 
 
 class ActionView(NamedTuple):
@@ -59,7 +58,7 @@ class InfosetView(NamedTuple):
 
 
 def look(
-    tree: tree_lib.CompiledGame, strategy: tuple[np.ndarray, np.ndarray]
+    tree: CompiledGame, strategy: tuple[np.ndarray, np.ndarray]
 ) -> tuple[list[InfosetView], list[InfosetView]]:
     """Every infoset of both players.
 
@@ -68,13 +67,13 @@ def look(
       strategy: for each player float64 [S], action probabilities by logical sequence.
     """
     form = tree.form
-    reach = best_response.reach_of(form, strategy)
+    reach = reach_of(form, strategy)
     of_actions, _ = variance.action_values(tree, strategy)
     views: list[list[InfosetView]] = []
     for player, infosets in enumerate(tree.infosets):
         own, other = strategy[player], reach[1 - player]
-        values = best_response.infoset_values(form, player, other, own)
-        best = best_response.infoset_values(form, player, other)
+        values = best_responses.infoset_values(form, player, other, own)
+        best = best_responses.infoset_values(form, player, other)
         others = _others_reach(tree, player, other)
         names = action_names(tree, player)
         decisions = infosets.decisions
@@ -107,7 +106,7 @@ def look(
     return views[0], views[1]
 
 
-def action_names(tree: tree_lib.CompiledGame, player: int) -> list[str]:
+def action_names(tree: CompiledGame, player: int) -> list[str]:
     """OpenSpiel's words for each sequence's last action, by sequence - 1."""
     infosets, names = tree.infosets[player], []
     first, counts = infosets.decisions.first_sequence, infosets.decisions.num_actions
@@ -121,9 +120,7 @@ def action_names(tree: tree_lib.CompiledGame, player: int) -> list[str]:
     return names
 
 
-def _others_reach(
-    tree: tree_lib.CompiledGame, player: int, other: np.ndarray
-) -> np.ndarray:
+def _others_reach(tree: CompiledGame, player: int, other: np.ndarray) -> np.ndarray:
     """float64 [I], reach of opponent and chance."""
     histories = tree.histories
     mine = np.flatnonzero(histories.player == player)

@@ -9,22 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.compilation.numbering import CHANCE
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.players import bots
-from spiel_cr.policies import best_response
 from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.policies.best_responses import reach_of
 
 from ..reporting.html_page import page, text
 from .infoset_view import InfosetView, action_names
 from .tree_subgames import Strategy, subgames_of
 
-__all__ = ["MOST_HISTORIES", "check_size", "tree_page"]
-
 # A page of this many histories has about ten megabytes.
 MOST_HISTORIES = 100_000
 
 
-def check_size(tree: tree_lib.CompiledGame) -> None:
+def check_size(tree: CompiledGame) -> None:
     """Raises ValueError where a game is too large for a page."""
     count = len(tree.histories)
     if count > MOST_HISTORIES:
@@ -35,7 +34,7 @@ def check_size(tree: tree_lib.CompiledGame) -> None:
 
 
 def tree_page(
-    tree: tree_lib.CompiledGame,
+    tree: CompiledGame,
     strategy: Strategy,
     views: tuple[list[InfosetView], list[InfosetView]],
     *,
@@ -79,13 +78,13 @@ def tree_page(
     return page(title, style + body, _SCRIPT)
 
 
-def _nodes(tree: tree_lib.CompiledGame, strategy: Strategy) -> list[list[Any]]:
+def _nodes(tree: CompiledGame, strategy: Strategy) -> list[list[Any]]:
     """[parent, action's name, its probability, player, infoset, reach, value] each.
 
     The value is player 0's expected utility from there on; the reach is of all.
     """
     histories = tree.histories
-    reach = best_response.reach_of(tree.form, strategy)
+    reach = reach_of(tree.form, strategy)
     values = policy_lib.history_values(tree, strategy)
     total = histories.chance.copy()
     for player in range(2):
@@ -119,11 +118,11 @@ def _nodes(tree: tree_lib.CompiledGame, strategy: Strategy) -> list[list[Any]]:
     return nodes
 
 
-def _chance_names(tree: tree_lib.CompiledGame) -> dict[int, str]:
+def _chance_names(tree: CompiledGame) -> dict[int, str]:
     """Words for what chance does, by the history that it leads to."""
     histories, names = tree.histories, {}
     above = histories.parent[1:]
-    after = 1 + np.flatnonzero(histories.player[above] == tree_lib.CHANCE)
+    after = 1 + np.flatnonzero(histories.player[above] == CHANCE)
     states: dict[int, Any] = {}
     for history in after.tolist():
         parent = int(histories.parent[history])

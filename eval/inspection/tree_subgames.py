@@ -4,22 +4,20 @@ from typing import Any
 
 import numpy as np
 
-from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.players import bots
-from spiel_cr.policies import best_response
 from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.policies.best_responses import best_response, reach_of
 from spiel_cr.resolving import decomposition
 
 from . import infoset_view
-
-__all__ = ["Strategy", "check_gadgets", "gadget_values", "subgames_of"]
 
 # For each player float64 [S], action probabilities by logical sequence.
 Strategy = tuple[np.ndarray, np.ndarray]
 
 
 def subgames_of(
-    tree: tree_lib.CompiledGame,
+    tree: CompiledGame,
     strategy: Strategy,
     player: int,
     bot: bots.ResolvingBot | None = None,
@@ -53,9 +51,7 @@ def subgames_of(
             return {"refused": str(error)}
     values = _gate_values(cut, strategy)
     other = 1 - player
-    reply = best_response.best_response(
-        tree.form, other, best_response.reach_of(tree.form, strategy)[player]
-    )
+    reply = best_response(tree.form, other, reach_of(tree.form, strategy)[player])
     best = _gate_values(cut, _with(strategy, other, reply))
     sizes = np.bincount(cut.root_gate, minlength=len(cut.gate_layer))
     example = np.zeros(len(cut.gate_layer), np.int64)
@@ -136,7 +132,7 @@ def _gate_values(cut: decomposition.Decomposition, strategy: Strategy) -> np.nda
     """float64 [G], the opponent's counterfactual value behind each gate."""
     tree, player = cut.tree, cut.player
     histories, roots = tree.histories, cut.roots
-    reach = best_response.reach_of(tree.form, strategy)[player]
+    reach = reach_of(tree.form, strategy)[player]
     worth = policy_lib.history_values(tree, strategy)[roots]
     weight = histories.chance[roots] * reach[histories.sequence[player][roots]]
     sign = 1.0 if player == 1 else -1.0
@@ -145,9 +141,7 @@ def _gate_values(cut: decomposition.Decomposition, strategy: Strategy) -> np.nda
     )
 
 
-def _known(
-    tree: tree_lib.CompiledGame, other: int, history: int, names: list[str]
-) -> str:
+def _known(tree: CompiledGame, other: int, history: int, names: list[str]) -> str:
     """What the opponent knows at a root: what it is told, else what it did last."""
     histories = tree.histories
     if histories.observed is not None:

@@ -1,1 +1,1 @@
-"""eval/judging."""
+"""OpenSpiel's exact judges."""

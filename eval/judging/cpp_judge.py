@@ -9,11 +9,10 @@ from typing import NamedTuple
 import numpy as np
 import pyspiel
 
-from spiel_cr.policies import best_response
+from spiel_cr.policies import best_responses
+from spiel_cr.policies.best_responses import nash_conv, reach_of
 
-from ..contestants.protocol import Arena, Strategy
-
-__all__ = ["OPENSPIEL", "OURS", "ExactJudge", "Judged"]
+from ..common.game_instance import Arena, Strategy
 
 OPENSPIEL = "OpenSpiel"
 OURS = "spiel_cr"
@@ -122,9 +121,9 @@ class ExactJudge:
 
     def _own(self, strategy: Strategy) -> tuple[float, float]:
         form = self._tree.form
-        reach = best_response.reach_of(form, strategy)
-        nash_conv = best_response.nash_conv(form, reach)
-        return float(nash_conv), best_response.expected_value(form, reach)
+        reach = reach_of(form, strategy)
+        found = nash_conv(form, reach)
+        return float(found), best_responses.expected_value(form, reach)
 
     def _table(self, strategy: Strategy) -> dict[str, list[tuple[int, float]]]:
         table = {}

@@ -7,9 +7,8 @@ from open_spiel.python import policy as policy_lib
 from open_spiel.python.algorithms import expected_game_score, exploitability
 
 import spiel_cr
-from spiel_cr.policies import best_response
-
-__all__ = ["JUDGES", "Verdict", "judge", "judge_result"]
+from spiel_cr.policies import best_responses
+from spiel_cr.policies.best_responses import reach_of
 
 JUDGES = ("auto", "openspiel", "spiel_cr")
 
@@ -70,6 +69,6 @@ def judge_result(result: spiel_cr.SolveResult, by: str = "auto") -> Verdict:
         return judge(result.tree.game, result.average_policy())
     low, high = result.value_bounds()
     form = result.tree.form
-    reach = best_response.reach_of(form, result.average)
-    value = best_response.expected_value(form, reach)
+    reach = reach_of(form, result.average)
+    value = best_responses.expected_value(form, reach)
     return Verdict(high - low, value, by, (low, high))

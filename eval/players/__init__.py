@@ -1,1 +1,1 @@
-"""eval/players."""
+"""Measuring players: matches, tournaments, NashConv of what a bot plays."""

@@ -9,33 +9,27 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
-from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.common.checks import check_iterations
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.players import bots, opponent_strings
-from spiel_cr.policies import best_response
+from spiel_cr.policies import best_responses
 from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.policies.best_responses import (
+    best_response,
+    best_response_value,
+    reach_of,
+)
 from spiel_cr.responses import (
     ismcts_br,
     ismcts_br_bot,
-    lbr,
     learn_compiled,
     learn_states,
     opponents,
 )
 from spiel_cr.responses.ismcts_config import SearchConfig
-from spiel_cr.solving import solve
+from spiel_cr.responses.local_best_response import LBRBot, lbr
 
 from . import match as matches_lib
-
-__all__ = [
-    "METHODS",
-    "Seat",
-    "default_leaf",
-    "exact",
-    "on_states",
-    "on_tree",
-    "opponent_behaviour",
-    "summary",
-]
 
 METHODS = ("exact", "ismcts", "lbr", "learned")
 
@@ -75,9 +69,7 @@ class Seat(NamedTuple):
     seconds: float
 
 
-def opponent_behaviour(
-    tree: tree_lib.CompiledGame, text: str, *, seed: int = 0
-) -> Behaviours:
+def opponent_behaviour(tree: CompiledGame, text: str, *, seed: int = 0) -> Behaviours:
     """An opponent from a string, see `opponent_strings.load_opponent`.
 
     Returns:
@@ -93,7 +85,7 @@ def opponent_behaviour(
 
 
 def on_tree(
-    tree: tree_lib.CompiledGame,
+    tree: CompiledGame,
     player: int,
     behaviour: Behaviours,
     method: str,
@@ -127,12 +119,12 @@ def on_tree(
     """
     _check(method, player, matches)
     other = behaviour[1 - player]
-    reach = best_response.reach_of(tree.form, behaviour)[1 - player]
+    reach = reach_of(tree.form, behaviour)[1 - player]
     begun, simulations = time.perf_counter(), 0
     if method == "exact":
-        found = best_response.best_response(tree.form, player, reach)
+        found = best_response(tree.form, player, reach)
     elif method == "lbr":
-        found = lbr.lbr(tree, player, other, leaf=leaf or default_leaf(tree.game))
+        found = lbr(tree, player, other, leaf=leaf or default_leaf(tree.game))
     elif method == "learned":
         stage = learn_compiled.Stage("opponent", other, rounds)
         settings = learn_compiled.LearningConfig(search=config, evaluate_every=rounds)
@@ -177,9 +169,7 @@ def on_tree(
     )
 
 
-def exact(
-    tree: tree_lib.CompiledGame, player: int, behaviour: Behaviours
-) -> dict[str, float]:
+def exact(tree: CompiledGame, player: int, behaviour: Behaviours) -> dict[str, float]:
     """What a best response to a strategy gets, and what that gets itself in the seat.
 
     Args:
@@ -190,9 +180,9 @@ def exact(
     Returns:
       `exact_value` and `on_policy` of a `Seat`.
     """
-    reach = best_response.reach_of(tree.form, behaviour)[1 - player]
+    reach = reach_of(tree.form, behaviour)[1 - player]
     return {
-        "exact_value": best_response.best_response_value(tree.form, player, reach),
+        "exact_value": best_response_value(tree.form, player, reach),
         "on_policy": _worth(tree, player, behaviour[player], behaviour[1 - player]),
     }
 
@@ -255,7 +245,7 @@ def on_states(
             game, player, opponent, config, seed=seed, guide=guide
         )
     elif method == "lbr":
-        responder = lbr.LBRBot(
+        responder = LBRBot(
             game,
             player,
             opponent,
@@ -336,7 +326,7 @@ def _check(method: str, player: int, matches: int) -> None:
         raise ValueError(f"method={method!r}; choose one of {', '.join(METHODS)}")
     if player not in (0, 1):
         raise ValueError(f"player={player!r} must be 0 or 1")
-    solve.check_iterations(matches, name="matches")
+    check_iterations(matches, name="matches")
     if matches < 2:
         raise ValueError(f"matches={matches}: an interval needs two or more")
 
@@ -347,11 +337,11 @@ def _seated(player: int, mine: Any, other: Any) -> Any:
 
 
 def _worth(
-    tree: tree_lib.CompiledGame, player: int, mine: np.ndarray, other: np.ndarray
+    tree: CompiledGame, player: int, mine: np.ndarray, other: np.ndarray
 ) -> float:
     """The player's expected reward."""
-    reach = best_response.reach_of(tree.form, _seated(player, mine, other))
-    return (1 if player == 0 else -1) * best_response.expected_value(tree.form, reach)
+    reach = reach_of(tree.form, _seated(player, mine, other))
+    return (1 if player == 0 else -1) * best_responses.expected_value(tree.form, reach)
 
 
 def _interval(returns: np.ndarray) -> tuple[float, float]:
@@ -361,7 +351,7 @@ def _interval(returns: np.ndarray) -> tuple[float, float]:
 
 
 def _play_on_tree(
-    tree: tree_lib.CompiledGame,
+    tree: CompiledGame,
     behaviour: Behaviours,
     number: int,
     rng: np.random.Generator,

@@ -10,18 +10,9 @@ import pyspiel
 
 import spiel_cr
 from spiel_cr.cfr import cfr
+from spiel_cr.compilation.compiler import Game
 from spiel_cr.mccfr import mccfr
-from spiel_cr.policies import best_response
-from spiel_cr.solving import solve
-
-__all__ = [
-    "IllegalMoveError",
-    "Match",
-    "Observer",
-    "count_programs",
-    "late_moves",
-    "play_match",
-]
+from spiel_cr.policies import best_responses
 
 # Called with (state, player, action) before the action is applied; the player is
 # OpenSpiel's number, -1 for chance.
@@ -58,7 +49,7 @@ class Match(NamedTuple):
 
 
 def play_match(
-    game: solve.Game,
+    game: Game,
     bots: Sequence[pyspiel.Bot],
     rng: np.random.Generator,
     *,
@@ -142,7 +133,7 @@ def count_programs() -> Iterator[tuple[list[int], Observer]]:
 
 
 def _programs() -> int:
-    return cfr.programs() + mccfr.programs() + best_response.programs()
+    return cfr.programs() + mccfr.programs() + best_responses.programs()
 
 
 def _ask(bot: pyspiel.Bot, state: pyspiel.State, rng: np.random.Generator) -> int:

@@ -19,15 +19,15 @@ from tqdm import tqdm
 from spiel_cr.cfr import cfr
 from spiel_cr.cfr import config as algorithm_lib
 from spiel_cr.cfr import solver as driver
-from spiel_cr.compilation import compiler as tree_lib
-from spiel_cr.policies import best_response
+from spiel_cr.common.checks import check_iterations
+from spiel_cr.compilation.numbering import CHANCE
+from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.policies import best_responses
+from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.result import CurvePoint
 from spiel_cr.resolving import decomposition as subgame
 from spiel_cr.resolving import subgame_games as layer
 from spiel_cr.sequence_form import layout
-from spiel_cr.solving import solve
-
-__all__ = ["GateValues", "OneStep", "Place", "Trunk", "find", "one_step", "solve_trunk"]
 
 GateValues = Literal["iterates", "best_response"]
 
@@ -93,7 +93,7 @@ class OneStep:
     behaviours: tuple[np.ndarray, np.ndarray]
 
 
-def find(tree: tree_lib.CompiledGame, actions: Sequence[int | str]) -> Place:
+def find(tree: CompiledGame, actions: Sequence[int | str]) -> Place:
     """The subgame that begins after some actions.
 
     Args:
@@ -113,10 +113,10 @@ def find(tree: tree_lib.CompiledGame, actions: Sequence[int | str]) -> Place:
         history = int(np.flatnonzero(here & (tree.histories.action == action))[0])
     player = int(tree.histories.player[history])
     if player < 0:
-        what = "a chance move" if player == tree_lib.CHANCE else "the end of the game"
+        what = "a chance move" if player == CHANCE else "the end of the game"
         remedy = (
             f"go on with one of {_choices(state)}"
-            if player == tree_lib.CHANCE
+            if player == CHANCE
             else "leave some of them out"
         )
         raise ValueError(
@@ -173,7 +173,7 @@ def solve_trunk(
     Raises:
       ValueError: a bad argument.
     """
-    iterations = solve.check_iterations(iterations, name="trunk_iterations")
+    iterations = check_iterations(iterations, name="trunk_iterations")
     d = place.decomposition
     player, other = d.player, 1 - d.player
     form = _with_gates(d)
@@ -260,7 +260,7 @@ def one_step(
     Raises:
       ValueError: a bad argument.
     """
-    iterations = solve.check_iterations(iterations)
+    iterations = check_iterations(iterations)
     if values not in get_args(GateValues):
         raise ValueError(
             f"values={values!r} must be one of {', '.join(get_args(GateValues))}"
@@ -310,7 +310,7 @@ def one_step(
 def _values(d: subgame.Decomposition, trunk: Trunk, values: GateValues) -> np.ndarray:
     if values == "iterates":
         return trunk.gate_values
-    found = best_response.infoset_values(trunk.form, 1 - d.player, trunk.reach)
+    found = best_responses.infoset_values(trunk.form, 1 - d.player, trunk.reach)
     return found[len(d.other_layer) : -1]
 
 
@@ -343,8 +343,6 @@ def _combine(
     return (own, theirs) if d.player == 0 else (theirs, own)
 
 
-def _nash_conv(
-    tree: tree_lib.CompiledGame, behaviours: tuple[np.ndarray, np.ndarray]
-) -> float:
-    reach = best_response.reach_of(tree.form, behaviours)
-    return best_response.nash_conv(tree.form, reach)
+def _nash_conv(tree: CompiledGame, behaviours: tuple[np.ndarray, np.ndarray]) -> float:
+    reach = reach_of(tree.form, behaviours)
+    return nash_conv(tree.form, reach)

@@ -14,12 +14,10 @@ from typing import NamedTuple
 import numpy as np
 import pyspiel
 
-from spiel_cr.compilation import compiler
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.policies import conversions
 
 from . import traversing
-
-__all__ = ["Met", "aggregate", "long_matches_action", "play", "seat_of"]
 
 
 class Met(NamedTuple):
@@ -60,7 +58,7 @@ def long_matches_action(state: pyspiel.State, random: np.random.Generator) -> in
 
 
 def play(
-    compiled: compiler.CompiledGame,
+    compiled: CompiledGame,
     bot: pyspiel.Bot,
     match: int,
     *,
@@ -108,7 +106,7 @@ def play(
 
 
 def aggregate(
-    compiled: compiler.CompiledGame, player: int, matches: Iterable[Met]
+    compiled: CompiledGame, player: int, matches: Iterable[Met]
 ) -> traversing.SeatStrategy:
     """The mean of what a player showed in one seat; uniform where it was never met.
 

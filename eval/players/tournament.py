@@ -25,12 +25,12 @@ from tqdm import tqdm
 
 import spiel_cr
 from spiel_cr.common import storage
+from spiel_cr.common.checks import check_iterations
+from spiel_cr.compilation.compiler import Game
+from spiel_cr.compilation.fingerprints import fingerprint
 from spiel_cr.players import bot_strings
-from spiel_cr.solving import solve
 
 from .match import Observer, count_programs, late_moves, play_match
-
-__all__ = ["Effort", "Tournament", "mean_and_half_width", "play_tournament"]
 
 _SETTINGS = "settings.json"
 _LOG = "matches.jsonl"
@@ -99,7 +99,7 @@ _Log = dict[_Slot, dict[str, Any]]
 
 
 def play_tournament(
-    game: solve.Game,
+    game: Game,
     bots: Sequence[str],
     matches: int,
     out: storage.Path,
@@ -181,7 +181,7 @@ def _check(bots: Sequence[str], matches: int, seed: int) -> None:
         raise ValueError(
             f"bots={';'.join(bots)!r}: a tournament needs two bots or more"
         )
-    solve.check_iterations(matches, name="matches")
+    check_iterations(matches, name="matches")
     if seed < 0:
         raise ValueError(f"seed={seed} must be 0 or more")
 
@@ -203,7 +203,7 @@ def _settings(
         "game": str(arena if tree is None else tree.game),
         "bots": list(bots),
         "seed": seed,
-        "fingerprint": None if tree is None else storage.fingerprint(tree),
+        "fingerprint": None if tree is None else fingerprint(tree),
     }
     path = folder / _SETTINGS
     new = {**settings, "versions": storage.versions()}

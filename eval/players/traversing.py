@@ -18,26 +18,11 @@ import pyspiel
 from scipy import stats
 from tqdm import tqdm
 
-from spiel_cr.compilation import compiler
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.policies import conversions
 from spiel_cr.resolving import clock
 
 from ..judging import python_judge
-
-__all__ = [
-    "CONFIDENCE",
-    "Evaluation",
-    "Journal",
-    "SeatStrategy",
-    "Work",
-    "ask",
-    "evaluate",
-    "half_width",
-    "summarise",
-    "traverse",
-    "work_since",
-    "work_so_far",
-]
 
 # Of the interval that `half_width` gives.
 CONFIDENCE = 0.95
@@ -110,7 +95,7 @@ class Evaluation(NamedTuple):
 
 
 def traverse(
-    compiled: compiler.CompiledGame, bot: pyspiel.Bot, *, progress: bool = False
+    compiled: CompiledGame, bot: pyspiel.Bot, *, progress: bool = False
 ) -> SeatStrategy:
     """Asks a bot once at each of its infosets.
 
@@ -212,7 +197,7 @@ def work_since(bot: pyspiel.Bot, before: Work | None, times: Sequence[float]) ->
 
 
 def evaluate(
-    compiled: compiler.CompiledGame, seats: tuple[SeatStrategy, SeatStrategy]
+    compiled: CompiledGame, seats: tuple[SeatStrategy, SeatStrategy]
 ) -> Evaluation:
     """Judges a player by its strategies in both seats.
 
@@ -318,7 +303,7 @@ class Journal:
         self._rows = rows
 
 
-def _state_of(compiled: compiler.CompiledGame, history: int) -> pyspiel.State:
+def _state_of(compiled: CompiledGame, history: int) -> pyspiel.State:
     state = compiled.game.new_initial_state()
     for action in compiled.histories.actions_to(history):
         state.apply_action(action)

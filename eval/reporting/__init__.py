@@ -1,1 +1,1 @@
-"""eval/reporting."""
+"""From results to pages: summaries, Markdown, HTML, plots."""

@@ -8,8 +8,6 @@ import math
 
 from . import svg
 
-__all__ = ["breakable", "number", "page", "plain", "text", "whole"]
-
 
 def text(value: object) -> str:
     """Escaped for HTML, quotes included."""

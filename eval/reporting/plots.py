@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from spiel_cr.policies.result import CurvePoint
 
-__all__ = ["check", "plot_curves"]
-
 _FORMATS = (".png", ".svg", ".pdf")
 
 

@@ -12,8 +12,6 @@ from . import report_html, report_markdown
 from .report_text import words_of
 from .summary import summarise
 
-__all__ = ["tournaments", "write"]
-
 _MATRIX = ("game", "bots", "mean", "half_width")
 
 

@@ -9,8 +9,6 @@ from .html_page import breakable, number, page, text, whole
 from .report_text import Words
 from .summary import CurveBand, GameSummary, Range, Row
 
-__all__ = ["report_html", "series_of"]
-
 # As in `svg.Series`.
 _Point = tuple[float, float, float, float]
 

@@ -9,8 +9,6 @@ from .report_html import series_of
 from .report_text import Words
 from .summary import GameSummary, Range
 
-__all__ = ["pictures", "report_markdown"]
-
 _Against = ("seconds", "iterations")
 
 

@@ -8,13 +8,11 @@ from typing import Any, NamedTuple
 
 from spiel_cr.players import bot_strings
 
-from ..comparison.measure import Budget
+from ..common.budget import Budget
 from ..contestants import registry
 from ..judging.cpp_judge import OURS
 from .html_page import number
 from .summary import GameSummary, Row
-
-__all__ = ["Words", "command", "words_of"]
 
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 

@@ -6,8 +6,6 @@ from typing import Any, NamedTuple
 
 from ..contestants import registry
 
-__all__ = ["CurveBand", "GameSummary", "Range", "Row", "summarise"]
-
 
 class Range(NamedTuple):
     """A number over seeds: median, least, greatest."""

@@ -9,8 +9,6 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["PALETTE_DARK", "PALETTE_LIGHT", "Series", "chart", "mark", "variables"]
-
 # Told apart by people with any colour vision as far as ten colours can be, and dark or
 # light enough for their background.
 PALETTE_LIGHT = (

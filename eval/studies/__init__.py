@@ -1,1 +1,1 @@
-"""Figures of the literature, computed again: one small file a study."""
+"""Figures of the literature, computed again."""

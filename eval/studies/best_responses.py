@@ -7,8 +7,6 @@ from spiel_cr.responses.ismcts_config import SearchConfig
 from ..players import approximate_nash_conv
 from .study import Line, Study
 
-__all__ = ["STUDY"]
-
 _GOOFSPIEL = (
     "turn_based_simultaneous_game(game=goofspiel(imp_info=true,num_cards={},players=2,"
     "points_order=descending))"

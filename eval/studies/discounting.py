@@ -4,8 +4,6 @@ import spiel_cr
 
 from .study import Line, Study
 
-__all__ = ["STUDY"]
-
 _GOOFSPIEL = (
     "turn_based_simultaneous_game(game=goofspiel(imp_info=true,players=2,num_cards=5,"
     "points_order=descending,returns_type=win_loss))"

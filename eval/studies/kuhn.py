@@ -7,8 +7,6 @@ from spiel_cr.policies import conversions as policy_lib
 
 from .study import Line, Study
 
-__all__ = ["STUDY"]
-
 _VALUE = -1 / 18
 # What remains after a few thousand iterations is far below, what is wrong far above.
 _CLOSE = 2e-3

@@ -5,8 +5,6 @@ import spiel_cr
 from ..judging import python_judge
 from .study import Line, Study
 
-__all__ = ["STUDY"]
-
 _PUBLISHED = -0.0856
 _PLACES = 4
 

@@ -9,8 +9,6 @@ import spiel_cr
 from ..players import tournament, traversing
 from .study import Line, Study
 
-__all__ = ["STUDY"]
-
 
 class _Game(NamedTuple):
     """A game of the thesis.

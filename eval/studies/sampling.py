@@ -7,8 +7,6 @@ from spiel_cr.policies.result import CurvePoint
 
 from .study import Line, Study
 
-__all__ = ["STUDY"]
-
 _GAME = "leduc_poker"
 # Half of what the paper's run with a baseline had; a minute or two each.
 _ITERATIONS = 500_000

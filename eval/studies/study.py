@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-__all__ = ["Line", "Study"]
-
 
 class Line(NamedTuple):
     """A published figure beside ours.

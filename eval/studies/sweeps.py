@@ -8,8 +8,6 @@ import spiel_cr
 from ..players import traversing
 from .study import Line, Study
 
-__all__ = ["STUDY"]
-
 _GAME = "leduc_poker"
 _SMALL_GAME = "python_leduc_poker"
 _ITERATIONS = 1_000

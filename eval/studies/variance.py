@@ -6,8 +6,6 @@ import spiel_cr
 
 from .study import Line, Study
 
-__all__ = ["STUDY"]
-
 _SAMPLES = 4_000
 _LEARNING = 40_000
 # Neither figure is of what is measured here, so there is no verdict on them.

@@ -1,1 +1,23 @@
-"""spiel_cr/cfr."""
+"""The full-width CFR family, jitted: settings, one iteration, the loop around it."""
+
+from spiel_cr.cfr.cfr import make_solver
+from spiel_cr.cfr.config import (
+    PRESETS,
+    SAMPLED_PRESETS,
+    CFRConfig,
+    MCCFRConfig,
+    parse_algorithm,
+    parse_any,
+)
+from spiel_cr.cfr.solver import Solver
+
+__all__ = [
+    "CFRConfig",
+    "MCCFRConfig",
+    "PRESETS",
+    "SAMPLED_PRESETS",
+    "Solver",
+    "make_solver",
+    "parse_algorithm",
+    "parse_any",
+]

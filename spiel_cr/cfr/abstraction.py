@@ -12,19 +12,9 @@ from typing import TypeAlias
 import numpy as np
 
 from spiel_cr.common import arrays
-from spiel_cr.compilation import compiler as tree_lib
 from spiel_cr.compilation import infostate_strings, replay, vectorised
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.sequence_form import layout
-
-__all__ = [
-    "Buckets",
-    "Labels",
-    "counts",
-    "digest",
-    "first_members",
-    "labels_of",
-    "pool",
-]
 
 # What one player's infosets share: nothing, numbers int [I], or a name for each
 # information-state string (strings that are left out keep buckets of their own).
@@ -37,7 +27,7 @@ Labels: TypeAlias = tuple[np.ndarray | None, np.ndarray | None]
 
 
 def labels_of(
-    tree: tree_lib.CompiledGame,
+    tree: CompiledGame,
     buckets: Buckets | None = None,
     *,
     imperfect_recall: bool = False,
@@ -76,7 +66,7 @@ def labels_of(
     return labels[0], labels[1]
 
 
-def counts(tree: tree_lib.CompiledGame, labels: Labels) -> tuple[int, int]:
+def counts(tree: CompiledGame, labels: Labels) -> tuple[int, int]:
     """How many buckets each player has; infosets, where it has no map."""
     first, second = (
         len(infosets) if mine is None else int(mine.max()) + 1
@@ -93,9 +83,7 @@ def digest(labels: Labels) -> str | None:
     return hashlib.sha256(b"|".join(parts)).hexdigest()
 
 
-def _of_user(
-    tree: tree_lib.CompiledGame, given: OneMap, player: int
-) -> np.ndarray | None:
+def _of_user(tree: CompiledGame, given: OneMap, player: int) -> np.ndarray | None:
     """One player's labels from a mapping or from numbers."""
     infosets = tree.infosets[player]
     if given is None:
@@ -121,7 +109,7 @@ def _of_user(
     return arrays.ranks([numbers]) if len(numbers) else np.zeros(0, np.int32)
 
 
-def _of_game(tree: tree_lib.CompiledGame, player: int) -> np.ndarray:
+def _of_game(tree: CompiledGame, player: int) -> np.ndarray:
     """One player's labels by the game's own `bucket_key`."""
     infosets, game = tree.infosets[player], tree.game
     if not len(infosets):
@@ -155,9 +143,7 @@ def _number(keys: Iterable[Hashable]) -> np.ndarray:
     return np.array([seen.setdefault(key, len(seen)) for key in keys], np.int32)
 
 
-def _check_actions(
-    tree: tree_lib.CompiledGame, labels: np.ndarray, player: int
-) -> None:
+def _check_actions(tree: CompiledGame, labels: np.ndarray, player: int) -> None:
     """Raises ValueError where a bucket holds different legal actions."""
     infosets = tree.infosets[player]
     decisions = infosets.decisions

@@ -16,17 +16,9 @@ from spiel_cr.cfr import abstraction as buckets_lib
 from spiel_cr.cfr import config as algorithm_lib
 from spiel_cr.cfr import regret_matching, solver
 from spiel_cr.cfr import shared_regrets as sharing_lib
+from spiel_cr.common.checks import check_dtype
+from spiel_cr.common.jax_utils import cast, precision, quick_options
 from spiel_cr.sequence_form import layout, treeplex
-
-__all__ = [
-    "CFRState",
-    "Sharings",
-    "init",
-    "make_solver",
-    "programs",
-    "step",
-    "update_block",
-]
 
 Trees = tuple[treeplex.Treeplex, treeplex.Treeplex]
 # How the players' infosets share regrets; None where they do not.
@@ -238,7 +230,7 @@ _run = jax.jit(_iterate, static_argnames="config")
 @functools.cache
 def _quick_run() -> Any:
     """`_run` compiled in half the time, for programs that run shortly."""
-    options = solver.quick_options()
+    options = quick_options()
     if options is None:
         return _run
     return jax.jit(_iterate, static_argnames="config", compiler_options=options)
@@ -276,7 +268,7 @@ def make_solver(
     Raises:
       ValueError: another dtype.
     """
-    dtype = algorithm_lib.check_dtype(dtype)
+    dtype = check_dtype(dtype)
     # Padding included: games of one shape must choose the same program.
     room = sum(group.values.size for group in form.arrays[first].coupling)
     work = room * _SECONDS_PER_PAYOFF
@@ -286,9 +278,9 @@ def make_solver(
     # who is first.
     order = (first, 1 - first)
     shared = [sharing_lib.lay_out(form, p, buckets[p]) for p in order]
-    host = solver.cast((form.arrays[first], form.arrays[1 - first]), dtype)
-    host_sharings: Sharings = solver.cast((shared[0], shared[1]), dtype)
-    with solver.precision(dtype):
+    host = cast((form.arrays[first], form.arrays[1 - first]), dtype)
+    host_sharings: Sharings = cast((shared[0], shared[1]), dtype)
+    with precision(dtype):
         trees: Trees = jax.device_put(host)
         sharings: Sharings = jax.device_put(host_sharings)
 

@@ -4,21 +4,9 @@ import dataclasses
 import math
 from typing import Any
 
-import numpy as np
 import pyspiel
 
 from spiel_cr.cfr import regret_matching
-
-__all__ = [
-    "PRESETS",
-    "SAMPLED_PRESETS",
-    "CFRConfig",
-    "MCCFRConfig",
-    "check_dtype",
-    "parse_algorithm",
-    "parse_any",
-]
-
 
 _MAX_BATCH = 1 << 20
 
@@ -306,14 +294,3 @@ def _value(algorithm: str, key: str, value: object) -> float | bool | str:
         raise ValueError(
             f"algorithm={algorithm!r}: {key}={value!r} must be a number"
         ) from None
-
-
-def check_dtype(dtype: np.typing.DTypeLike) -> np.dtype:
-    """Returns float32 or float64 or raises ValueError."""
-    try:
-        found = np.dtype(dtype)
-    except TypeError:
-        found = None
-    if found not in (np.float32, np.float64):
-        raise ValueError(f"dtype={found or dtype} must be float32 or float64")
-    return found

@@ -13,8 +13,6 @@ import jax.numpy as jnp
 
 from spiel_cr.sequence_form import treeplex
 
-__all__ = ["Rule", "match", "update"]
-
 
 @dataclasses.dataclass(frozen=True)
 class Rule:

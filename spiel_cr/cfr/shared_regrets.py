@@ -16,8 +16,6 @@ from spiel_cr.cfr import abstraction, regret_matching
 from spiel_cr.sequence_form import layout as sequence_form
 from spiel_cr.sequence_form import packing, treeplex
 
-__all__ = ["Sharing", "initial_regrets", "lay_out", "sweep", "update"]
-
 # What one more block of buckets costs, in array elements; as in `sequence_form`.
 _BLOCK_OVERHEAD = 4000
 

@@ -6,7 +6,6 @@ number) is here.
 """
 
 import contextlib
-import functools
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -15,10 +14,9 @@ import jax
 import numpy as np
 
 from spiel_cr.cfr import abstraction as buckets_lib
+from spiel_cr.common.jax_utils import precision
 from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.sequence_form import layout, treeplex
-
-__all__ = ["PlayerState", "Solver", "State", "cast", "precision", "quick_options"]
 
 # The clock is looked at between chunks of about this many seconds.
 _CHUNK_SECONDS = 0.25
@@ -58,21 +56,6 @@ class State(Protocol):
 
     @property
     def iteration(self) -> jax.Array: ...
-
-
-def precision(dtype: np.dtype) -> contextlib.AbstractContextManager[object]:
-    """Switches double precision on or off for a block of code only."""
-    return jax.enable_x64(dtype == np.float64)
-
-
-def cast(arrays: Any, dtype: np.dtype) -> Any:
-    """A tree of numpy arrays with the floating ones in `dtype`."""
-
-    def one(array: np.ndarray) -> np.ndarray:
-        floating = np.issubdtype(array.dtype, np.floating)
-        return array.astype(dtype) if floating else array
-
-    return jax.tree.map(one, arrays)
 
 
 class Solver:
@@ -266,18 +249,3 @@ class Solver:
 
     def _precision(self) -> contextlib.AbstractContextManager[object]:
         return precision(self.dtype)
-
-
-@functools.cache
-def quick_options() -> dict[str, bool] | None:
-    """Options of `jax.jit` that compile in about half the time.
-
-    XLA's older CPU emitters give code that is slower by up to a half, or as fast where
-    gathers dominate. None where this jaxlib has no such option.
-    """
-    options = {"xla_cpu_use_fusion_emitters": False}
-    try:
-        jax.jit(lambda x: x + 1, compiler_options=options)(np.int32(0))
-    except jax.errors.JaxRuntimeError:
-        return None
-    return options

@@ -1,1 +1,3 @@
-"""spiel_cr/common."""
+"""What everything stands on and knows no game tree: arrays, files, limits, checks."""
+
+__all__: list[str] = []

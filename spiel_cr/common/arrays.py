@@ -4,8 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-__all__ = ["order_pairs", "ranks"]
-
 
 def ranks(keys: Sequence[np.ndarray]) -> np.ndarray:
     """Numbers rows of integers: equal numbers exactly where rows are equal.

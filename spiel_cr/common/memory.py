@@ -6,20 +6,13 @@ import sys
 import numpy as np
 import pyspiel
 
+from spiel_cr.common.errors import GameTooLargeError
+
 try:
     import resource
 except ImportError:  # Windows has no such module.
     resource = None  # type: ignore[assignment]
 
-__all__ = [
-    "BASE_BYTES",
-    "BYTES_PER_HISTORY",
-    "check_limit",
-    "estimate_bytes",
-    "estimate_histories",
-    "parse_size",
-    "peak_bytes",
-]
 
 # Peak memory of a process that compiles and solves a game: OpenSpiel and JAX with a
 # compiled program, then so much a history. Measured with CFR+ in float64: 100 bytes
@@ -103,7 +96,8 @@ def check_limit(game: pyspiel.Game, limit: int) -> int:
       How many histories fit.
 
     Raises:
-      ValueError: the estimate is over the limit.
+      GameTooLargeError: the estimate is over the limit.
+      ValueError: no game fits.
     """
     if limit <= BASE_BYTES:
         raise ValueError(
@@ -113,7 +107,7 @@ def check_limit(game: pyspiel.Game, limit: int) -> int:
     need = estimate_bytes(game)
     if need - BASE_BYTES > _MARGIN * (limit - BASE_BYTES):
         histories = (need - BASE_BYTES) / BYTES_PER_HISTORY
-        raise ValueError(
+        raise GameTooLargeError(
             f"{game} has about {histories:.2g} histories, which would take about "
             f"{need / 1e9:.2g} GB, and memory_limit is {limit / 1e9:.2g} GB; raise the "
             f"limit or choose smaller game parameters"

@@ -1,79 +1,27 @@
 """Files: arrays and JSON metadata in `.npz`, written atomically, never pickled."""
 
 import contextlib
-import hashlib
-import itertools
 import json
 import os
 import pathlib
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from importlib import metadata as importlib_metadata
 from typing import IO, Any
 
 import numpy as np
-
-from spiel_cr.compilation import infostate_strings, tree
-from spiel_cr.sequence_form import layout
-
-__all__ = [
-    "Path",
-    "check_writable",
-    "fingerprint",
-    "load",
-    "save",
-    "versions",
-    "write",
-    "write_text",
-]
 
 Path = str | os.PathLike[str]
 
 # The member of the archive that holds the JSON text, as UTF-8 bytes.
 _METADATA = "metadata"
 
-# Strings of a game in a hash: held at a time; the most of which all are made (a few
-# microseconds each); and how many are, evenly spaced, of more.
-_STRINGS_AT_ONCE = 1 << 14
-_MOST_STRINGS = 1 << 20
-_SOME_STRINGS = 1 << 12
-
 
 def versions() -> dict[str, str]:
     """Versions of everything that can change a result."""
     packages = ("spiel_cr", "open_spiel", "jax", "numpy", "scipy")
     return {name: importlib_metadata.version(name) for name in packages}
-
-
-def fingerprint(game: tree.CompiledGame | layout.SequenceForm) -> str:
-    """A hash that tells games apart: trees, payoffs, and keys where there are any.
-
-    Of a player with more than a million infosets, some thousand keys are looked at.
-    """
-    form = game.form if isinstance(game, tree.CompiledGame) else game
-    digest = hashlib.sha256()
-    for decisions in form.decisions:
-        digest.update(decisions.parent.tobytes())
-        digest.update(decisions.num_actions.tobytes())
-    for array in form.payoffs:
-        digest.update(array.tobytes())
-    if isinstance(game, tree.CompiledGame):
-        for infosets in game.infosets:
-            _digest_strings(digest, infosets.keys)
-    return digest.hexdigest()
-
-
-def _digest_strings(digest: Any, keys: Sequence[str]) -> None:
-    """Feeds strings to a hash, zeros between them; they are not kept in memory."""
-    strings = keys.once() if isinstance(keys, infostate_strings.Strings) else iter(keys)
-    if len(keys) > _MOST_STRINGS:
-        strings = iter(keys[:: len(keys) // _SOME_STRINGS])
-    between = b""
-    while some := list(itertools.islice(strings, _STRINGS_AT_ONCE)):
-        digest.update(between)
-        digest.update("\0".join(some).encode("utf-8", "surrogatepass"))
-        between = b"\0"
 
 
 def check_writable(path: Path) -> None:

@@ -27,8 +27,6 @@ from spiel_cr.compilation import infostate_strings, numbering, vectorised
 from spiel_cr.compilation import tree as compiled
 from spiel_cr.sequence_form import layout
 
-__all__ = ["identify", "load", "save", "through"]
-
 # Modules whose changes change what is stored, and where they are.
 # Packages whose code decides what is compiled.
 _COMPILER = ("common", "sequence_form", "compilation")
@@ -108,11 +106,11 @@ def identify(
         "vectorised": rules is not None,
         "versions": {package: versions[package] for package in _PACKAGES},
         "sources": _hash_files(sorted(_sources(game, rules))),
-        "compiler": _hash_files(_sources()),
+        "compiler": _hash_files(_compiler_files()),
     }
 
 
-def _sources() -> list[str]:
+def _compiler_files() -> list[str]:
     """The files of the compiler's packages."""
     return sorted(
         str(file) for name in _COMPILER for file in (_SOURCES / name).glob("*.py")

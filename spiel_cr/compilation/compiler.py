@@ -4,11 +4,14 @@ What these arrays are is said in `compiled.py`.
 """
 
 import os
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyspiel
 
+from spiel_cr.common import memory, storage
+from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.compilation import cache as compile_cache
+from spiel_cr.compilation import compiler as tree_lib
 from spiel_cr.compilation import (
     infostate_strings,
     loading,
@@ -18,25 +21,8 @@ from spiel_cr.compilation import (
 )
 from spiel_cr.compilation import tree as compiled
 from spiel_cr.compilation import vectorised as expansion
-from spiel_cr.partial import simulator
-from spiel_cr.partial import tree as growing
-
-__all__ = [
-    "CHANCE",
-    "TERMINAL",
-    "CompiledGame",
-    "Histories",
-    "Infosets",
-    "TooManyHistoriesError",
-    "compile_game",
-]
-
-CHANCE = numbering.CHANCE
-TERMINAL = numbering.TERMINAL
-TooManyHistoriesError = numbering.TooManyHistoriesError
-CompiledGame = compiled.CompiledGame
-Histories = compiled.Histories
-Infosets = compiled.Infosets
+from spiel_cr.compilation.numbering import TooManyHistoriesError
+from spiel_cr.compilation.tree import CompiledGame
 
 
 def compile_game(
@@ -46,7 +32,6 @@ def compile_game(
     max_histories: int | None = None,
     vectorised: bool = True,
     cache: str | os.PathLike[str] | None = None,
-    edge: str | simulator.EdgeValue | None = None,
 ) -> CompiledGame:
     """Walks a game once and lays it out as arrays.
 
@@ -55,20 +40,12 @@ def compile_game(
         Simultaneous moves are converted to turns.
       observed: also record what the player who does not act is told, which makes the
         subgames of continual resolving smaller. Costs one more string a decision.
-      max_histories: refuse games with more histories than this, or, with `edge`,
-        compile so many of them.
+      max_histories: refuse games with more histories than this.
       vectorised: play by the game's own rules on arrays, if it has them (see
         `expansion.py`); else, and with False, walk over OpenSpiel's states. The result
         is the same.
       cache: a folder in which compiled games are kept, so that the same game need not
         be compiled again (see `compile_cache.py`).
-      edge: compile a game with more than `max_histories` histories in part: whole
-        levels as long as they fit, and of the next one whole infosets, those first
-        that chance and uniform play lead to. The other histories there are terminals
-        of the compiled game, worth "rollout", "rollout(n=4,seed=0)" (the mean of random
-        playouts), or what a function says, from an array of states (`pyspiel.State`s,
-        or those of the game's expansion) to float64 [n], player 0's utilities.
-        `CompiledGame.edge` tells which ones. `growing.py` has trees that grow.
 
     Returns:
       The compiled game.
@@ -76,52 +53,17 @@ def compile_game(
     Raises:
       pyspiel.SpielError: OpenSpiel does not know the game.
       ValueError: the game is not two-player zero-sum, or a player forgets something
-        (imperfect recall); or `edge` without `max_histories`, with a `cache` (which
-        holds whole games), or with no room for a decision of each player.
-      TooManyHistoriesError: there are more than `max_histories` histories, and no
-        `edge`.
+        (imperfect recall).
+      TooManyHistoriesError: there are more than `max_histories` histories.
     """
     if max_histories is not None and max_histories < 1:
         raise ValueError(f"max_histories={max_histories} must be at least 1")
-    if edge is not None:
-        return _part(
-            game, max_histories, edge, cache, observed=observed, vectorised=vectorised
-        )
     game = loading.load_game(game)
     rules = expansion.of_game(game) if vectorised else None
     options: dict = {"observed": observed, "max_histories": max_histories}
     if cache is None:
         return _compile(game, rules, **options)
     return compile_cache.through(game, rules, cache, _compile, **options)
-
-
-def _part(
-    game: str | pyspiel.Game,
-    max_histories: int | None,
-    edge: str | simulator.EdgeValue,
-    cache: str | os.PathLike[str] | None,
-    **options: bool,
-) -> CompiledGame:
-    """Compiles as much of a game as there is room for."""
-    if max_histories is None:
-        raise ValueError("edge needs max_histories, the most histories to compile")
-    if cache is not None:
-        raise ValueError("cache holds whole games; leave it out with edge")
-    part = growing.GrowingTree(game, max_histories, edge=edge, **options)
-    part.grow()
-    if len(part) == 1 and not part.is_whole:
-        raise ValueError(
-            f"max_histories={max_histories} has no room for the first moves of "
-            f"{part.game}; raise it"
-        )
-    tree = part.compile().tree
-    for player, infosets in enumerate(tree.infosets):
-        if tree.edge is not None and not len(infosets):
-            raise ValueError(
-                f"max_histories={max_histories} has no room for a decision of player "
-                f"{player} in {part.game}; raise it"
-            )
-    return tree
 
 
 def _compile(
@@ -146,3 +88,32 @@ def _compile(
     )
     del told
     return compiled.assemble(game, histories, players, strings=(first, second))
+
+
+Game: TypeAlias = str | pyspiel.Game | CompiledGame
+
+
+def as_compiled(
+    game: Game,
+    *,
+    observed: bool = False,
+    memory_limit: int | str | None = None,
+    cache: storage.Path | None = None,
+) -> CompiledGame:
+    """Compiles unless that is done already; refuses games over the memory limit."""
+    if isinstance(game, CompiledGame):
+        return game
+    game = loading.load_game(game)
+    if memory_limit is None:
+        return tree_lib.compile_game(game, observed=observed, cache=cache)
+    fits = memory.check_limit(game, memory.parse_size(memory_limit))
+    try:
+        return tree_lib.compile_game(
+            game, observed=observed, max_histories=fits, cache=cache
+        )
+    except TooManyHistoriesError as error:
+        raise GameTooLargeError(
+            f"{game} has more than {fits:,} histories, which is what "
+            f"memory_limit={memory_limit} has room for; raise the limit or choose "
+            f"smaller game parameters"
+        ) from error

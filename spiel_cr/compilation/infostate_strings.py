@@ -9,8 +9,6 @@ from typing import overload
 import numpy as np
 import pyspiel
 
-__all__ = ["Strings", "states_along", "string_at", "strings_along"]
-
 
 class Strings(Sequence[str]):
     """Strings by number, which are made when they are asked for, then kept as bytes.

@@ -9,8 +9,6 @@ import difflib
 import pyspiel
 from absl import logging
 
-__all__ = ["check_state", "load_game"]
-
 _GameType = pyspiel.GameType
 
 

@@ -14,19 +14,6 @@ import pyspiel
 from spiel_cr.compilation import infostate_strings
 from spiel_cr.sequence_form import layout
 
-__all__ = [
-    "CHANCE",
-    "MAX_HISTORIES",
-    "TERMINAL",
-    "Numbered",
-    "PlayerNumbers",
-    "TooManyHistoriesError",
-    "Walked",
-    "number",
-    "smallest_dtype",
-    "too_many",
-]
-
 CHANCE = int(pyspiel.PlayerId.CHANCE)
 TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 

@@ -11,8 +11,6 @@ import pyspiel
 
 from spiel_cr.compilation import infostate_strings, vectorised
 
-__all__ = ["states_along", "strings"]
-
 # Paths played at once: few enough that their states stay in a processor's cache.
 _CHUNK = 1 << 14
 

@@ -8,8 +8,6 @@ import pyspiel
 
 from spiel_cr.compilation import numbering
 
-__all__ = ["Told", "walk"]
-
 
 class Told(NamedTuple):
     """A walk and the strings that it met.

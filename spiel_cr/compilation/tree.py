@@ -19,8 +19,6 @@ import pyspiel
 from spiel_cr.compilation import infostate_strings, numbering, replay, vectorised
 from spiel_cr.sequence_form import layout
 
-__all__ = ["CompiledGame", "Histories", "Infosets", "assemble", "histories_of"]
-
 
 @dataclasses.dataclass(frozen=True)
 class Histories:

@@ -8,8 +8,6 @@ import pyspiel
 from spiel_cr.common import arrays
 from spiel_cr.compilation import loading, numbering, state_walk, vectorised
 
-__all__ = ["Sizes", "count_levels"]
-
 
 class Sizes(NamedTuple):
     """How large a game is.

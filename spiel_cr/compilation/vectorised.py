@@ -19,8 +19,6 @@ import pyspiel
 
 from spiel_cr.compilation import numbering
 
-__all__ = ["Expansion", "Visit", "below", "of_game", "visits"]
-
 # States taken at once: few enough that their children stay in a processor's cache.
 _CHUNK = 1 << 14
 

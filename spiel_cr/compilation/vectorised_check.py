@@ -11,8 +11,7 @@ import pyspiel
 
 from spiel_cr.compilation import compiler, loading, numbering
 from spiel_cr.compilation import vectorised as expansion
-
-__all__ = ["check", "check_playouts", "check_tree"]
+from spiel_cr.compilation.numbering import TooManyHistoriesError
 
 
 def check(
@@ -36,7 +35,7 @@ def check(
     check_playouts(game, random, playouts=playouts)
     try:
         check_tree(game, max_histories=max_histories)
-    except compiler.TooManyHistoriesError:
+    except TooManyHistoriesError:
         pass
 
 

@@ -6,8 +6,6 @@ import pyspiel
 from spiel_cr.common import arrays
 from spiel_cr.compilation import numbering, vectorised
 
-__all__ = ["walk"]
-
 
 def walk(
     game: pyspiel.Game,

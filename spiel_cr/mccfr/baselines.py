@@ -26,18 +26,6 @@ from spiel_cr.cfr.config import MCCFRConfig
 from spiel_cr.mccfr import sample_tree
 from spiel_cr.sequence_form import treeplex
 
-__all__ = [
-    "Learning",
-    "Table",
-    "Visit",
-    "finish",
-    "init",
-    "learn",
-    "refresh",
-    "rows",
-    "start",
-]
-
 # None; float [T + A]; or one float [n + 1 + A] for each level but the first.
 Table: TypeAlias = jax.Array | tuple[jax.Array, ...] | None
 

@@ -14,8 +14,6 @@ from spiel_cr.cfr.config import MCCFRConfig
 from spiel_cr.mccfr import baselines, sample_tree
 from spiel_cr.sequence_form import treeplex
 
-__all__ = ["Batch", "Front", "Tables", "descend", "follows_several", "top"]
-
 # Numbers that belong to different actions or visits of one trajectory are this far
 # apart, modulo 1 (the golden ratio's fraction: far from all small fractions).
 _STRIDE = 0.6180339887498949

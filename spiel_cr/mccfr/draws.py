@@ -3,18 +3,8 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.stats import qmc
 
 from spiel_cr.cfr.config import MCCFRConfig
-
-__all__ = ["draw", "spread"]
-
-
-def spread(depths: int, batch: int) -> np.ndarray:
-    """float64 [depths, batch], the first points of a Sobol sequence."""
-    power = max(0, int(np.ceil(np.log2(batch))))
-    points = qmc.Sobol(depths, scramble=False).random_base2(power)
-    return np.ascontiguousarray(points[:batch].T)
 
 
 def draw(

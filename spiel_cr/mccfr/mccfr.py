@@ -24,21 +24,11 @@ from spiel_cr.cfr import abstraction as buckets_lib
 from spiel_cr.cfr import cfr, shared_regrets
 from spiel_cr.cfr import config as algorithm_lib
 from spiel_cr.cfr import solver as driver
-from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.common.checks import check_dtype
+from spiel_cr.common.jax_utils import cast, precision, spread
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.mccfr import baselines, descent, draws, sample_tree, trajectories, update
 from spiel_cr.sequence_form import layout, treeplex
-
-__all__ = [
-    "MCCFRState",
-    "Problem",
-    "init",
-    "make_problem",
-    "make_solver",
-    "make_targeted_solver",
-    "programs",
-    "solver_of",
-    "step",
-]
 
 
 class Problem(NamedTuple):
@@ -221,7 +211,7 @@ def programs() -> int:
 
 
 def make_solver(
-    tree: tree_lib.CompiledGame,
+    tree: CompiledGame,
     *,
     config: algorithm_lib.MCCFRConfig,
     dtype: np.typing.DTypeLike = np.float32,
@@ -251,7 +241,7 @@ def make_solver(
 
 
 def make_targeted_solver(
-    tree: tree_lib.CompiledGame,
+    tree: CompiledGame,
     *,
     config: algorithm_lib.MCCFRConfig,
     dtype: np.typing.DTypeLike = np.float32,
@@ -285,7 +275,7 @@ def make_targeted_solver(
 
 
 def _make(
-    tree: tree_lib.CompiledGame,
+    tree: CompiledGame,
     config: algorithm_lib.MCCFRConfig,
     dtype: np.typing.DTypeLike,
     seed: int,
@@ -306,9 +296,9 @@ def _make(
             samples, tree, everywhere if target is None else target
         )
         kind = holder[0].emphasis.dtype
-        with driver.precision(kind):
+        with precision(kind):
             holder[0] = holder[0]._replace(
-                samples=jax.device_put(driver.cast(moved, kind)),
+                samples=jax.device_put(cast(moved, kind)),
                 emphasis=jnp.asarray(emphasis, kind),
             )
 
@@ -336,13 +326,13 @@ def make_problem(
       dtype: float32 or float64.
       buckets: as for `make_solver`.
     """
-    dtype = algorithm_lib.check_dtype(dtype)
+    dtype = check_dtype(dtype)
     points = None
     if config.draws == "lattice":
-        points = draws.spread(len(plan), config.batch)
+        points = spread(len(plan), config.batch)
     shared = tuple(shared_regrets.lay_out(form, p, buckets[p]) for p in range(2))
-    host = driver.cast((form.arrays, samples, points, np.ones(()), shared), dtype)
-    with driver.precision(dtype):
+    host = cast((form.arrays, samples, points, np.ones(()), shared), dtype)
+    with precision(dtype):
         return Problem(*jax.device_put(host))
 
 
@@ -369,7 +359,7 @@ def solver_of(
       buckets: those of the problem.
       alone: as for `make_targeted_solver`.
     """
-    dtype = algorithm_lib.check_dtype(dtype)
+    dtype = check_dtype(dtype)
     run = _program() if alone else _run
 
     def advance(state: MCCFRState, iterations: int) -> MCCFRState:

@@ -11,19 +11,9 @@ from typing import NamedTuple, cast
 import jax
 import numpy as np
 
-from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.compilation.numbering import CHANCE, TERMINAL
+from spiel_cr.compilation.tree import CompiledGame, Histories
 from spiel_cr.sequence_form import layout as sequence_form
-
-__all__ = [
-    "Depth",
-    "Plan",
-    "SampleLevel",
-    "SampleTree",
-    "build",
-    "leads_to",
-    "max_width",
-    "retarget",
-]
 
 # Acting "players" besides 0 and 1.
 _CHANCE, _NOBODY = 2, 3
@@ -98,7 +88,7 @@ Plan = tuple[Depth, ...]
 
 
 def build(
-    tree: tree_lib.CompiledGame,
+    tree: CompiledGame,
     *,
     target: np.ndarray | None = None,
     branch: np.ndarray | None = None,
@@ -120,7 +110,7 @@ def build(
         _check_mask(tree, "branch", branch)
     counts = np.bincount(histories.parent[1:], minlength=len(histories))
     player = np.select(
-        [histories.player == tree_lib.CHANCE, histories.player == tree_lib.TERMINAL],
+        [histories.player == CHANCE, histories.player == TERMINAL],
         [_CHANCE, _NOBODY],
         histories.player,
     )
@@ -169,9 +159,7 @@ def build(
     return arrays, _plan(tree, player, counts, branch)
 
 
-def retarget(
-    arrays: SampleTree, tree: tree_lib.CompiledGame, target: np.ndarray
-) -> SampleTree:
+def retarget(arrays: SampleTree, tree: CompiledGame, target: np.ndarray) -> SampleTree:
     """The same histories with another target, see `build`.
 
     Raises:
@@ -191,7 +179,7 @@ def retarget(
     return arrays._replace(levels=tuple(levels))
 
 
-def _check_mask(tree: tree_lib.CompiledGame, name: str, mask: np.ndarray) -> None:
+def _check_mask(tree: CompiledGame, name: str, mask: np.ndarray) -> None:
     if mask.shape != (len(tree.histories),):
         raise ValueError(
             f"{name} has shape {mask.shape}; it must say yes or no for each of the "
@@ -199,7 +187,7 @@ def _check_mask(tree: tree_lib.CompiledGame, name: str, mask: np.ndarray) -> Non
         )
 
 
-def _width(tree: tree_lib.CompiledGame) -> int:
+def _width(tree: CompiledGame) -> int:
     """The largest number of actions."""
     return int(np.bincount(tree.histories.parent[1:], minlength=1).max())
 
@@ -223,7 +211,7 @@ def max_width(plan: Plan) -> int:
     return max(shape.width for shape in plan)
 
 
-def leads_to(tree: tree_lib.CompiledGame, target: np.ndarray) -> np.ndarray:
+def leads_to(tree: CompiledGame, target: np.ndarray) -> np.ndarray:
     """bool [N], the histories on the way to a target, the targets, and all below."""
     histories = tree.histories
     above, below = target.copy(), target.copy()
@@ -237,7 +225,7 @@ def leads_to(tree: tree_lib.CompiledGame, target: np.ndarray) -> np.ndarray:
 
 
 def _rows(
-    tree: tree_lib.CompiledGame,
+    tree: CompiledGame,
     player: np.ndarray,
     counts: np.ndarray,
     sizes: list[int],
@@ -261,7 +249,7 @@ def _rows(
 
 
 def _plan(
-    tree: tree_lib.CompiledGame,
+    tree: CompiledGame,
     player: np.ndarray,
     counts: np.ndarray,
     branch: np.ndarray | None,
@@ -290,7 +278,7 @@ def _plan(
     return tuple(depths)
 
 
-def _slots(histories: tree_lib.Histories, follow: np.ndarray) -> np.ndarray:
+def _slots(histories: Histories, follow: np.ndarray) -> np.ndarray:
     """int64 [D], the most histories of each depth in one sample.
 
     Where all actions are followed, the children's histories add up; elsewhere one child

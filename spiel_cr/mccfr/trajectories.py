@@ -28,8 +28,6 @@ from spiel_cr.cfr.config import MCCFRConfig
 from spiel_cr.mccfr import baselines, descent, sample_tree
 from spiel_cr.sequence_form import treeplex
 
-__all__ = ["Sample", "sample"]
-
 
 class Sample(NamedTuple):
     """What a batch gives.

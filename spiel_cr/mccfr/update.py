@@ -11,8 +11,6 @@ from spiel_cr.cfr import shared_regrets as sharing_lib
 from spiel_cr.mccfr import sample_tree, trajectories
 from spiel_cr.sequence_form import treeplex
 
-__all__ = ["cumulative_table", "strategy_table", "update_player"]
-
 
 def strategy_table(
     samples: sample_tree.SampleTree,

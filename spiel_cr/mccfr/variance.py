@@ -15,13 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from spiel_cr.cfr import config as algorithm_lib
-from spiel_cr.cfr import solver
-from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.common.checks import check_iterations, check_seed
+from spiel_cr.common.jax_utils import cast, precision
+from spiel_cr.compilation.compiler import Game, as_compiled
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.mccfr import baselines, descent, sample_tree, trajectories
 from spiel_cr.policies import conversions as policy_lib
-from spiel_cr.solving import solve
-
-__all__ = ["Variance", "action_values", "estimate_variance"]
 
 # Trajectories that are kept apart at a time.
 _CHUNK = 128
@@ -63,7 +62,7 @@ class Variance(NamedTuple):
 
 
 def action_values(
-    tree: tree_lib.CompiledGame, behaviours: tuple[np.ndarray, np.ndarray]
+    tree: CompiledGame, behaviours: tuple[np.ndarray, np.ndarray]
 ) -> tuple[tuple[np.ndarray, np.ndarray], float]:
     """Exact counterfactual values of all actions, and the game's value.
 
@@ -99,7 +98,7 @@ def action_values(
 
 
 def estimate_variance(
-    game: solve.Game,
+    game: Game,
     algorithm: str | algorithm_lib.MCCFRConfig,
     behaviours: tuple[np.ndarray, np.ndarray] | None = None,
     *,
@@ -131,13 +130,13 @@ def estimate_variance(
             f"algorithm={algorithm!r} samples nothing; choose one of "
             f"{', '.join(algorithm_lib.SAMPLED_PRESETS)}"
         )
-    samples = solve.check_iterations(samples, name="samples")
-    seed = solve.check_seed(seed)
+    samples = check_iterations(samples, name="samples")
+    seed = check_seed(seed)
     if config.baseline in ("none", "oracle"):
         learning = 0
     elif learning < 0:
         raise ValueError(f"learning={learning!r} must be 0 or more")
-    tree = solve.as_compiled(game)
+    tree = as_compiled(game)
     if behaviours is None:
         uniform = [policy_lib.uniform_behaviour(i.decisions) for i in tree.infosets]
         behaviours = uniform[0], uniform[1]
@@ -146,8 +145,8 @@ def estimate_variance(
     table = np.concatenate([*behaviours, host.chance, np.zeros(width)])
     exact, value = action_values(tree, behaviours)
     total, visiting, parts, root = [], [], [], []
-    with solver.precision(np.dtype(np.float64)):
-        arrays = jax.device_put(solver.cast(host, np.dtype(np.float64)))
+    with precision(np.dtype(np.float64)):
+        arrays = jax.device_put(cast(host, np.dtype(np.float64)))
         oracle = baselines.refresh(arrays, plan, jnp.asarray(table))
         start = baselines.init(config.baseline, host, plan, np.dtype(np.float64))
         guess = oracle if config.baseline == "oracle" else jax.device_put(start)

@@ -9,8 +9,6 @@ import numpy as np
 
 from spiel_cr.sequence_form import layout
 
-__all__ = ["Rooms"]
-
 # A new room has places for so many times the infosets and rows that are needed, for
 # rows and infosets so many times as long, and so many levels more. Where room is left
 # iterations take longer; a subgame that fits no room loses histories, which is worse.

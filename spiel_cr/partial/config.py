@@ -2,11 +2,9 @@
 
 import dataclasses
 
+from spiel_cr.common.checks import check_iterations
 from spiel_cr.partial.simulator import EdgeValue, parse_edge
 from spiel_cr.resolving.config import ResolvingConfig
-from spiel_cr.solving import solve
-
-__all__ = ["GrowingConfig"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +42,7 @@ class GrowingConfig:
 
     def __post_init__(self) -> None:
         for name in ("max_histories", "beliefs"):
-            solve.check_iterations(getattr(self, name), name=name)
+            check_iterations(getattr(self, name), name=name)
         if self.warmup < 0:
             raise ValueError(f"warmup={self.warmup!r} must be a number from 0 up")
         parse_edge(self.edge)

@@ -2,8 +2,6 @@
 
 import numpy as np
 
-__all__ = ["Cost"]
-
 # Work that is remembered.
 _REMEMBERED = 24
 # A plan holds for such a share of what was measured before.

@@ -7,8 +7,6 @@ import numpy as np
 from spiel_cr.partial.nodes import Rows
 from spiel_cr.partial.simulator import Source
 
-__all__ = ["expand"]
-
 # Growing ends when more histories than this could not be expanded, for want of room for
 # what would have to be expanded with them.
 _MOST_REFUSED = 100

@@ -11,9 +11,7 @@ from spiel_cr.partial.config import GrowingConfig
 from spiel_cr.partial.neighbours import Follower
 from spiel_cr.partial.opponent_knowledge import Possible
 from spiel_cr.partial.solved_tree import Situation
-from spiel_cr.responses.state_posterior import Stage
-
-__all__ = ["GrowingMatch"]
+from spiel_cr.policies.observations import Stage
 
 
 @dataclasses.dataclass

@@ -15,8 +15,6 @@ from spiel_cr.partial.particle_belief import (
 )
 from spiel_cr.partial.simulator import Nodes, Source
 
-__all__ = ["Follower"]
-
 # The player is believed to do what it did with this probability at least.
 _LEAST_ODDS = 1e-3
 

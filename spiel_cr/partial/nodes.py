@@ -5,8 +5,6 @@ import numpy as np
 from spiel_cr.compilation import numbering
 from spiel_cr.partial.simulator import Nodes
 
-__all__ = ["Ids", "Rows"]
-
 # Histories expanded between two looks at the clock.
 _CHUNK = 1 << 13
 # Room that columns have at first; it doubles as they fill.

@@ -25,8 +25,6 @@ from spiel_cr.partial.simulator import Nodes
 from spiel_cr.partial.solved_tree import Situation
 from spiel_cr.policies import conversions as policy_lib
 
-__all__ = ["Possible", "at_infoset", "share_room"]
-
 
 class Possible(NamedTuple):
     """What may have happened when a player decides.

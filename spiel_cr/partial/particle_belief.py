@@ -12,17 +12,6 @@ import numpy as np
 from spiel_cr.compilation import numbering
 from spiel_cr.partial.simulator import Nodes, Source
 
-__all__ = [
-    "Advanced",
-    "Belief",
-    "Strategy",
-    "advance",
-    "join",
-    "keep_some",
-    "most_roots",
-    "select",
-]
-
 # A part that begins anew has room for so many histories for each of its roots, but
 # there are a few roots, however little that is.
 _ROOM_OF_A_ROOT, _LEAST_ROOTS = 64, 4

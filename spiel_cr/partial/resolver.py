@@ -32,12 +32,10 @@ from spiel_cr.partial.match import GrowingMatch
 from spiel_cr.partial.opponent_knowledge import Possible
 from spiel_cr.partial.solved_tree import Situation
 from spiel_cr.partial.tree import GrowingTree
+from spiel_cr.policies.observations import Stage, observations
 from spiel_cr.resolving import clock, gadget
 from spiel_cr.resolving.config import ResolvingConfig
-from spiel_cr.responses.state_posterior import Stage, observations
 from spiel_cr.sequence_form import layout
-
-__all__ = ["GrowingResolver", "GrowingStatistics"]
 
 # A subgame that fits no room loses this share of its histories, so many times.
 _SHRINK = 0.7

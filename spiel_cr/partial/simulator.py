@@ -15,17 +15,6 @@ import pyspiel
 from spiel_cr.common import arrays
 from spiel_cr.compilation import numbering, vectorised
 
-__all__ = [
-    "ArraySource",
-    "EdgeValue",
-    "Labels",
-    "Nodes",
-    "Rollouts",
-    "Source",
-    "check_values",
-    "parse_edge",
-]
-
 # Player 0's utility, float64 [n], of n histories: pyspiel states, or, where the game
 # plays by an expansion, its array of states.
 EdgeValue: TypeAlias = Callable[[np.ndarray], np.ndarray]

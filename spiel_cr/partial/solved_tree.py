@@ -15,8 +15,6 @@ from spiel_cr.resolving import decomposition as subgame
 from spiel_cr.resolving import gadget
 from spiel_cr.sequence_form import layout
 
-__all__ = ["Situation"]
-
 
 @dataclasses.dataclass
 class Situation:

@@ -8,8 +8,6 @@ import pyspiel
 from spiel_cr.compilation import numbering
 from spiel_cr.partial.simulator import EdgeValue, Labels, Nodes, Rollouts, check_values
 
-__all__ = ["StateSource"]
-
 
 class StateSource:
     """OpenSpiel's states, one by one."""

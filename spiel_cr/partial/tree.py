@@ -20,8 +20,6 @@ from spiel_cr.partial.nodes import Ids, Rows
 from spiel_cr.partial.simulator import ArraySource, EdgeValue, Nodes, Source, parse_edge
 from spiel_cr.partial.state_simulator import StateSource
 
-__all__ = ["GrowingTree", "Part"]
-
 
 class Part(NamedTuple):
     """What `GrowingTree.compile` gives.

@@ -1,1 +1,17 @@
-"""spiel_cr/players."""
+"""OpenSpiel bots, and bots and opponents from strings."""
+
+from spiel_cr.players.bot_strings import load_bot
+from spiel_cr.players.bots import OOSBot, PolicyBot, ResolvingBot, uniform_bot
+from spiel_cr.players.opponent_strings import load_opponent
+from spiel_cr.players.partial_bots import GrowingOOSBot, GrowingResolvingBot
+
+__all__ = [
+    "GrowingOOSBot",
+    "GrowingResolvingBot",
+    "OOSBot",
+    "PolicyBot",
+    "ResolvingBot",
+    "load_bot",
+    "load_opponent",
+    "uniform_bot",
+]

@@ -7,8 +7,10 @@ from typing import Any
 import pyspiel
 
 from spiel_cr.common import memory
-from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.compilation import loading
+from spiel_cr.compilation.compiler import Game, as_compiled
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.partial.config import GrowingConfig
 from spiel_cr.players.bots import (
     OOSBot,
@@ -20,16 +22,14 @@ from spiel_cr.players.bots import (
 from spiel_cr.players.partial_bots import GrowingOOSBot, GrowingResolvingBot
 from spiel_cr.policies import result
 from spiel_cr.resolving import resolver
-from spiel_cr.solving import solve
-
-__all__ = ["BOTS", "MEMORY_LIMIT", "describe_bots", "load_bot", "prepare"]
+from spiel_cr.solving.whole_game import solve
 
 # What a game that bots share may take by default, as text for people.
 MEMORY_LIMIT = "4GB"
 
 
 def _resolving(
-    game: solve.Game, player: int, seed: int, given: dict[str, Any]
+    game: Game, player: int, seed: int, given: dict[str, Any]
 ) -> pyspiel.Bot:
     growing = _growing(given)
     if not {"iterations", "move_ms"} & set(given):
@@ -54,14 +54,12 @@ def _growing(given: dict[str, Any]) -> GrowingConfig | None:
     return GrowingConfig(**mine)
 
 
-def _not_compiled(game: solve.Game) -> str | pyspiel.Game:
+def _not_compiled(game: Game) -> str | pyspiel.Game:
     """The game itself, whose parts the bot compiles."""
-    return game.game if isinstance(game, tree_lib.CompiledGame) else game
+    return game.game if isinstance(game, CompiledGame) else game
 
 
-def _oos(
-    game: solve.Game, player: int, seed: int, given: dict[str, Any]
-) -> pyspiel.Bot:
+def _oos(game: Game, player: int, seed: int, given: dict[str, Any]) -> pyspiel.Bot:
     unused = {"roots", "again", "growing", "warmup"} & set(given)
     growing = _growing(given)
     if growing is not None:
@@ -75,29 +73,23 @@ def _oos(
     return OOSBot(game, player, seed=seed, **given)
 
 
-def _solved(
-    game: solve.Game, player: int, seed: int, given: dict[str, Any]
-) -> PolicyBot:
+def _solved(game: Game, player: int, seed: int, given: dict[str, Any]) -> PolicyBot:
     check_whole(game)
     algorithm = given.pop("solver", "cfr+")
-    tree = solve.as_compiled(game)
-    solution = solve.solve(tree, algorithm, seed=seed, **given)
+    tree = as_compiled(game)
+    solution = solve(tree, algorithm, seed=seed, **given)
     return PolicyBot(player, solution.average_policy(), seed=seed)
 
 
-def _saved(
-    game: solve.Game, player: int, seed: int, given: dict[str, Any]
-) -> PolicyBot:
+def _saved(game: Game, player: int, seed: int, given: dict[str, Any]) -> PolicyBot:
     if "path" not in given:
         raise ValueError("bot='policy' needs a file; write policy(path=FILE.npz)")
     check_whole(game)
-    tree = solve.as_compiled(game)
+    tree = as_compiled(game)
     return PolicyBot(player, result.load_policy(given["path"], tree), seed=seed)
 
 
-def _uniform(
-    game: solve.Game, player: int, seed: int, given: dict[str, Any]
-) -> PolicyBot:
+def _uniform(game: Game, player: int, seed: int, given: dict[str, Any]) -> PolicyBot:
     return uniform_bot(game, player, seed=seed)
 
 
@@ -105,7 +97,7 @@ def _uniform(
 class _Kind:
     """A bot by name: its parameters with their types, and how it is made."""
 
-    make: Callable[[solve.Game, int, int, dict[str, Any]], pyspiel.Bot]
+    make: Callable[[Game, int, int, dict[str, Any]], pyspiel.Bot]
     parameters: dict[str, type]
     text: str
 
@@ -164,11 +156,11 @@ def describe_bots() -> str:
 
 
 def prepare(
-    game: solve.Game,
+    game: Game,
     bots: Sequence[str],
     *,
     memory_limit: int | str | None = MEMORY_LIMIT,
-) -> tree_lib.CompiledGame | pyspiel.Game:
+) -> CompiledGame | pyspiel.Game:
     """Compiles a game for bots that share it, unless none of them needs it whole.
 
     Args:
@@ -181,7 +173,7 @@ def prepare(
         game is not for us.
       pyspiel.SpielError: OpenSpiel does not know the game.
     """
-    if isinstance(game, tree_lib.CompiledGame):
+    if isinstance(game, CompiledGame):
         return game
     loaded = loading.load_game(game)
     # A bad size is refused though nothing is compiled.
@@ -190,17 +182,14 @@ def prepare(
     if not whole:
         return loaded
     try:
-        return solve.as_compiled(loaded, observed=True, memory_limit=limit)
-    except ValueError as error:
-        text = str(error)
-        if not ("memory_limit" in text and "histories" in text):
-            raise
+        return as_compiled(loaded, observed=True, memory_limit=limit)
+    except GameTooLargeError as error:
         name = whole[0].partition("(")[0].strip()
         part = ""
         if "max_histories" in BOTS[name].parameters:
             part = f", or let the bot play on a part of it: {name}(max_histories=N,...)"
         raise ValueError(
-            f"bot={whole[0]!r} needs the whole game, and {text}{part}"
+            f"bot={whole[0]!r} needs the whole game, and {error}{part}"
         ) from error
 
 
@@ -210,7 +199,7 @@ def _needs_whole(bot: str) -> bool:
     return name in BOTS and name != "uniform" and "max_histories=" not in bot
 
 
-def load_bot(text: str, game: solve.Game, player: int, *, seed: int = 0) -> pyspiel.Bot:
+def load_bot(text: str, game: Game, player: int, *, seed: int = 0) -> pyspiel.Bot:
     """Makes a bot from a string like "resolving(solver=cfr+,move_ms=100)".
 
     Args:

@@ -11,18 +11,16 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.cfr import config as algorithm_lib
-from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.compilation.compiler import Game, as_compiled
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.mccfr import mccfr
 from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.resolving import clock, decomposition, resolver
-from spiel_cr.solving import solve
-
-__all__ = ["OOSBot", "PolicyBot", "ResolvingBot", "check_whole", "uniform_bot"]
 
 
-def check_whole(game: solve.Game) -> None:
+def check_whole(game: Game) -> None:
     """Raises ValueError for a game compiled in part: matches go on where it ends."""
-    if isinstance(game, tree_lib.CompiledGame) and game.edge is not None:
+    if isinstance(game, CompiledGame) and game.edge is not None:
         raise ValueError(
             f"{game.game} was compiled in part, so a player made of it would not know "
             f"the rest; give the game itself, with resolving(max_histories=...) if it "
@@ -33,7 +31,7 @@ def check_whole(game: solve.Game) -> None:
 class _Mind:
     """A compiled game as a player meets it: infosets by what it is told."""
 
-    def __init__(self, tree: tree_lib.CompiledGame, player: int) -> None:
+    def __init__(self, tree: CompiledGame, player: int) -> None:
         check_whole(tree)
         self.tree = tree
         self.player = player
@@ -68,7 +66,7 @@ class ResolvingBot(PolicyPlayer):
 
     def __init__(
         self,
-        game: solve.Game,
+        game: Game,
         player: int,
         config: resolver.ResolvingConfig | None = None,
         *,
@@ -86,7 +84,7 @@ class ResolvingBot(PolicyPlayer):
           pyspiel.SpielError, ValueError: as `resolve`.
         """
         super().__init__(player, seed=seed)
-        tree = solve.as_compiled(game, observed=True)
+        tree = as_compiled(game, observed=True)
         self._mind = _Mind(tree, player)
         config = config or resolver.ResolvingConfig(move_ms=100)
         self.resolver = resolver.Resolver(tree, player, config, seed=seed)
@@ -113,7 +111,7 @@ class OOSBot(PolicyPlayer):
 
     def __init__(
         self,
-        game: solve.Game,
+        game: Game,
         player: int,
         *,
         solver: str = "os-mccfr(epsilon=0.4,exploration=0.01,batch=256)",
@@ -155,7 +153,7 @@ class OOSBot(PolicyPlayer):
         resolver.ResolvingConfig(
             iterations=iterations, move_ms=move_ms, init_ms=init_ms
         )
-        tree = solve.as_compiled(game, observed=True)
+        tree = as_compiled(game, observed=True)
         self._mind = _Mind(tree, player)
         self._solver, self._aim = mccfr.make_targeted_solver(
             tree, config=config, seed=seed
@@ -233,9 +231,9 @@ class PolicyBot(PolicyPlayer):
         return [(a, float(given.get(a, 0.0))) for a in state.legal_actions()]
 
 
-def uniform_bot(game: solve.Game, player: int, *, seed: int = 0) -> PolicyBot:
+def uniform_bot(game: Game, player: int, *, seed: int = 0) -> PolicyBot:
     """Plays all legal actions alike."""
-    loaded = game.game if isinstance(game, tree_lib.CompiledGame) else game
+    loaded = game.game if isinstance(game, CompiledGame) else game
     if isinstance(loaded, str):
         loaded = pyspiel.load_game(loaded)
     return PolicyBot(player, openspiel_policy.UniformRandomPolicy(loaded), seed=seed)

@@ -6,19 +6,19 @@ import pyspiel
 from open_spiel.python import policy as policy_lib
 
 from spiel_cr.cfr import config as algorithm_lib
-from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.common.checks import check_iterations
 from spiel_cr.compilation import loading
+from spiel_cr.compilation.compiler import Game, as_compiled
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.players import bot_strings, bots
 from spiel_cr.policies import result
 from spiel_cr.responses.opponents import CHUMPS, BotPolicy, chump
-from spiel_cr.solving import solve
-
-__all__ = ["load_opponent", "load_rival"]
+from spiel_cr.solving.whole_game import solve
 
 
 def load_opponent(
     text: str,
-    game: solve.Game,
+    game: Game,
     *,
     seed: int = 0,
     memory_limit: int | str | None = None,
@@ -43,14 +43,14 @@ def load_opponent(
       pyspiel.SpielError: OpenSpiel does not know the game.
     """
     text = text.strip()
-    loaded = game.game if isinstance(game, tree_lib.CompiledGame) else game
+    loaded = game.game if isinstance(game, CompiledGame) else game
     if text == "uniform":
         return policy_lib.UniformRandomPolicy(loading.load_game(loaded))
     if text in CHUMPS:
         return chump(loaded, text)
 
-    def compiled() -> tree_lib.CompiledGame:
-        return solve.as_compiled(game, observed=True, memory_limit=memory_limit)
+    def compiled() -> CompiledGame:
+        return as_compiled(game, observed=True, memory_limit=memory_limit)
 
     if text.endswith(".npz"):
         return result.load_policy(text, compiled())
@@ -70,9 +70,9 @@ def load_opponent(
     )
 
 
-def _from_algorithm(text: str, game: solve.Game, seed: int) -> policy_lib.Policy:
+def _from_algorithm(text: str, game: Game, seed: int) -> policy_lib.Policy:
     if text == "lp":
-        return solve.solve(game, "lp", seed=seed).average_policy()
+        return solve(game, "lp", seed=seed).average_policy()
     try:
         given = dict(pyspiel.game_parameters_from_string(text))
     except (pyspiel.SpielError, RuntimeError) as error:
@@ -86,23 +86,23 @@ def _from_algorithm(text: str, game: solve.Game, seed: int) -> policy_lib.Policy
             f"opponent={text!r}: how many iterations? Write, for instance, "
             f"{text.rstrip(')') + (',' if '(' in text else '(')}iterations=10)"
         )
-    solve.check_iterations(iterations)
+    check_iterations(iterations)
     algorithm = pyspiel.game_parameters_to_string(given)
-    solution = solve.solve(
+    solution = solve(
         game, algorithm.removesuffix("()"), iterations=iterations, seed=seed
     )
     return solution.average_policy()
 
 
-def _maker(text: str, game: solve.Game) -> Callable[[int, int], pyspiel.Bot]:
+def _maker(text: str, game: Game) -> Callable[[int, int], pyspiel.Bot]:
     def make_bot(player: int, seed: int) -> pyspiel.Bot:
         return bot_strings.load_bot(text, game, player, seed=seed)
 
     return make_bot
 
 
-def _from_bot(text: str, game: solve.Game, seed: int) -> BotPolicy:
-    loaded = game.game if isinstance(game, tree_lib.CompiledGame) else game
+def _from_bot(text: str, game: Game, seed: int) -> BotPolicy:
+    loaded = game.game if isinstance(game, CompiledGame) else game
     opponent = BotPolicy(loaded, _maker(text, game), seed=seed)
     # A misspelt bot is refused now.
     opponent.bot(0)
@@ -110,7 +110,7 @@ def _from_bot(text: str, game: solve.Game, seed: int) -> BotPolicy:
 
 
 def load_rival(
-    text: str, game: solve.Game, player: int, *, seed: int = 0
+    text: str, game: Game, player: int, *, seed: int = 0
 ) -> pyspiel.Bot | None:
     """The bot itself that a string names, where its policy is only an estimate of it.
 

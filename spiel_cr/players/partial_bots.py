@@ -7,6 +7,7 @@ strings and their own actions only.
 import pyspiel
 
 from spiel_cr.cfr import config as algorithm_lib
+from spiel_cr.common.checks import check_iterations
 from spiel_cr.mccfr import mccfr
 from spiel_cr.partial import opponent_knowledge, particle_belief
 from spiel_cr.partial.config import GrowingConfig
@@ -15,12 +16,9 @@ from spiel_cr.partial.resolver import GrowingResolver, GrowingStatistics
 from spiel_cr.partial.solved_tree import Situation
 from spiel_cr.partial.tree import GrowingTree
 from spiel_cr.policies.bot_base import PolicyPlayer
+from spiel_cr.policies.observations import Stage, observations
 from spiel_cr.resolving import clock
 from spiel_cr.resolving.config import ResolvingConfig
-from spiel_cr.responses import state_posterior
-from spiel_cr.solving import solve
-
-__all__ = ["GrowingOOSBot", "GrowingResolvingBot"]
 
 
 class GrowingResolvingBot(PolicyPlayer):
@@ -71,7 +69,7 @@ class GrowingResolvingBot(PolicyPlayer):
         self._match = self.resolver.match()
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
-        seen = state_posterior.observations(state, self._player, between=False)
+        seen = observations(state, self._player, between=False)
         answer = self.resolver.strategy(self._match, seen)
         if answer is None:
             legal = state.legal_actions()
@@ -124,7 +122,7 @@ class GrowingOOSBot(PolicyPlayer):
                 f"{', '.join(algorithm_lib.SAMPLED_PRESETS)}"
             )
         self._config, self._growing = config, growing
-        self._iterations = solve.check_iterations(iterations)
+        self._iterations = check_iterations(iterations)
         self.statistics = clock.Statistics()
         self.counts = GrowingStatistics()
         tree = GrowingTree(game, growing.max_histories, edge=growing.edge)
@@ -144,7 +142,7 @@ class GrowingOOSBot(PolicyPlayer):
         self._match = GrowingMatch(self._start, [])
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
-        seen = state_posterior.observations(state, self._player, between=False)
+        seen = observations(state, self._player, between=False)
         programs = mccfr.programs()
         if not self._match.leads_to(seen):
             self.restart()
@@ -162,9 +160,7 @@ class GrowingOOSBot(PolicyPlayer):
         actions, odds = match.situation.strategy(infoset)
         return list(zip(actions, odds.tolist(), strict=True))
 
-    def _take_in(
-        self, match: GrowingMatch, seen: list[state_posterior.Stage], number: int
-    ) -> None:
+    def _take_in(self, match: GrowingMatch, seen: list[Stage], number: int) -> None:
         """One decision of the match: moves the part there and solves it."""
         here, key = match.situation, seen[number].seen[-1]
         infoset = here.find(key)

@@ -1,1 +1,31 @@
-"""spiel_cr/policies."""
+"""Strategies as arrays, as OpenSpiel policies and as files; exact best responses."""
+
+from spiel_cr.policies.best_responses import (
+    best_response,
+    best_response_value,
+    expected_value,
+    nash_conv,
+)
+from spiel_cr.policies.conversions import (
+    behaviour_from_policy,
+    behaviour_from_reach,
+    reach_from_behaviour,
+    tabular_policy,
+    uniform_behaviour,
+)
+from spiel_cr.policies.result import CurvePoint, SolveResult, load_policy
+
+__all__ = [
+    "CurvePoint",
+    "SolveResult",
+    "behaviour_from_policy",
+    "behaviour_from_reach",
+    "best_response",
+    "best_response_value",
+    "expected_value",
+    "load_policy",
+    "nash_conv",
+    "reach_from_behaviour",
+    "tabular_policy",
+    "uniform_behaviour",
+]

@@ -3,8 +3,6 @@
 import numpy as np
 import pyspiel
 
-__all__ = ["PolicyPlayer"]
-
 
 class PolicyPlayer(pyspiel.Bot):
     """A bot that draws its actions from `get_policy`, which subclasses define."""

@@ -10,18 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 from open_spiel.python import policy as policy_lib
 
-from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.sequence_form import layout
-
-__all__ = [
-    "behaviour_from_reach",
-    "behaviour_from_policy",
-    "history_values",
-    "move_probabilities",
-    "reach_from_behaviour",
-    "tabular_policy",
-    "uniform_behaviour",
-]
 
 
 def uniform_behaviour(decisions: layout.Decisions) -> np.ndarray:
@@ -53,7 +43,7 @@ def behaviour_from_reach(decisions: layout.Decisions, reach: np.ndarray) -> np.n
 
 
 def tabular_policy(
-    tree: tree_lib.CompiledGame, behaviour: Sequence[np.ndarray]
+    tree: CompiledGame, behaviour: Sequence[np.ndarray]
 ) -> policy_lib.TabularPolicy:
     """An OpenSpiel `TabularPolicy` over every infoset of the game.
 
@@ -90,7 +80,7 @@ def tabular_policy(
 
 
 def behaviour_from_policy(
-    tree: tree_lib.CompiledGame, policy: policy_lib.Policy
+    tree: CompiledGame, policy: policy_lib.Policy
 ) -> tuple[np.ndarray, np.ndarray]:
     """Asks an OpenSpiel policy at the first history of every infoset.
 
@@ -118,7 +108,7 @@ def behaviour_from_policy(
 
 
 def move_probabilities(
-    tree: tree_lib.CompiledGame, behaviour: Sequence[np.ndarray]
+    tree: CompiledGame, behaviour: Sequence[np.ndarray]
 ) -> np.ndarray:
     """float64 [N - 1], the probability of the move into each history but the root.
 
@@ -138,7 +128,7 @@ def move_probabilities(
 
 
 def history_values(
-    tree: tree_lib.CompiledGame, behaviour: Sequence[np.ndarray] | None = None
+    tree: CompiledGame, behaviour: Sequence[np.ndarray] | None = None
 ) -> np.ndarray:
     """float64 [N], player 0's expected utility from each history on.
 

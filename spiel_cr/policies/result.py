@@ -9,10 +9,10 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cr.common import storage
 from spiel_cr.compilation import compiler as tree_lib
 from spiel_cr.compilation import loading
-from spiel_cr.policies import best_response
+from spiel_cr.compilation.fingerprints import fingerprint
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.policies import conversions as policy_lib
-
-__all__ = ["CurvePoint", "SolveResult", "load_policy"]
+from spiel_cr.policies.best_responses import best_response_value, reach_of
 
 
 class CurvePoint(NamedTuple):
@@ -49,7 +49,7 @@ class SolveResult:
       curve: NashConv on the way, where it was asked for.
     """
 
-    tree: tree_lib.CompiledGame
+    tree: CompiledGame
     algorithm: str
     iterations: int
     average: tuple[np.ndarray, np.ndarray]
@@ -108,9 +108,9 @@ class SolveResult:
         player 1's nobody wins more than the second. NashConv is the difference.
         """
         form = self.tree.form
-        reach = best_response.reach_of(form, self.average)
-        low = -best_response.best_response_value(form, 1, reach[0])
-        return low, best_response.best_response_value(form, 0, reach[1])
+        reach = reach_of(form, self.average)
+        low = -best_response_value(form, 1, reach[0])
+        return low, best_response_value(form, 0, reach[1])
 
     def _check_whole(self) -> None:
         """Raises ValueError for a part: no judge of the game can take its strategy."""
@@ -134,7 +134,7 @@ class SolveResult:
         metadata = {
             "kind": "policy",
             "game": str(self.tree.game),
-            "fingerprint": storage.fingerprint(self.tree),
+            "fingerprint": fingerprint(self.tree),
             "algorithm": self.algorithm,
             "iterations": self.iterations,
             "nash_conv": self.nash_conv(),
@@ -145,7 +145,7 @@ class SolveResult:
 
 
 def load_policy(
-    path: storage.Path, game: str | tree_lib.CompiledGame | None = None
+    path: storage.Path, game: str | CompiledGame | None = None
 ) -> openspiel_policy.TabularPolicy:
     """Reads a policy that `SolveResult.save` wrote.
 
@@ -169,9 +169,9 @@ def load_policy(
         named, print_of_file = metadata["game"], metadata["fingerprint"]
     except KeyError as error:
         raise ValueError(f"{path} is a damaged policy file: {error} missing") from error
-    if not isinstance(game, tree_lib.CompiledGame):
+    if not isinstance(game, CompiledGame):
         game = tree_lib.compile_game(loading.load_game(game or named))
-    if storage.fingerprint(game) != print_of_file:
+    if fingerprint(game) != print_of_file:
         raise ValueError(
             f"{path} holds a policy for {named}, not for {game.game}, or "
             f"the game's rules or information states have changed since"

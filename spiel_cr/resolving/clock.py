@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 from spiel_cr.cfr import solver as driver
 
-__all__ = ["Clock", "Statistics"]
-
 # Of a move's time, this share is never planned for: machines are not exact.
 _RESERVE = 0.15
 

@@ -5,11 +5,9 @@ import math
 from typing import Literal, get_args
 
 from spiel_cr.cfr import config as algorithm_lib
+from spiel_cr.common.checks import check_iterations
 from spiel_cr.resolving import leaf_values as leaf_lib
 from spiel_cr.resolving import subgame_games
-from spiel_cr.solving import solve
-
-__all__ = ["ResolvingConfig", "Subgames", "Values"]
 
 Values = Literal["iterates", "best_response", "average"]
 Subgames = Literal["observed", "sequences"]
@@ -57,7 +55,7 @@ class ResolvingConfig:
         if isinstance(self.leaf, str):
             leaf_lib.parse_leaf(self.leaf)
         if self.depth is not None:
-            solve.check_iterations(self.depth, name="depth")
+            check_iterations(self.depth, name="depth")
         choices = {
             "gadget": subgame_games.Gadget,
             "subgames": Subgames,
@@ -70,7 +68,7 @@ class ResolvingConfig:
                     f"{name}={given!r} must be one of {', '.join(get_args(allowed))}"
                 )
         if self.iterations is not None:
-            solve.check_iterations(self.iterations)
+            check_iterations(self.iterations)
         for name in ("move_ms", "init_ms"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:

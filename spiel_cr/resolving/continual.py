@@ -24,15 +24,14 @@ from spiel_cr.cfr import cfr
 from spiel_cr.cfr import config as algorithm_lib
 from spiel_cr.cfr import solver as driver
 from spiel_cr.common import storage
-from spiel_cr.compilation import compiler as tree_lib
-from spiel_cr.policies import best_response
+from spiel_cr.common.checks import check_dtype, check_iterations
+from spiel_cr.compilation.compiler import as_compiled
+from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.policies import best_responses
 from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.policies import result as result_lib
 from spiel_cr.resolving import decomposition as subgame
 from spiel_cr.resolving import gadget
-from spiel_cr.solving import solve
-
-__all__ = ["LayerState", "OpponentValues", "initial_state", "resolve", "resolve_layer"]
 
 OpponentValues = Literal["iterates", "average"]
 
@@ -101,7 +100,7 @@ def resolve_layer(
         other_behaviour = policy_lib.behaviour_from_reach(
             other, solver.average(1 - player)
         )
-        values = best_response.infoset_values(
+        values = best_responses.infoset_values(
             forest.form, 1 - player, solver.average(player), other_behaviour
         )[:-1]
     gate_values = np.zeros_like(state.gate_values)
@@ -111,7 +110,7 @@ def resolve_layer(
 
 
 def resolve(
-    game: str | pyspiel.Game | tree_lib.CompiledGame,
+    game: str | pyspiel.Game | CompiledGame,
     iterations: int = 1000,
     algorithm: str | algorithm_lib.CFRConfig = "cfr+",
     *,
@@ -147,17 +146,15 @@ def resolve(
         `subgame.decompose`), or a bad argument.
     """
     config = algorithm_lib.parse_algorithm(algorithm)
-    iterations = solve.check_iterations(iterations)
-    algorithm_lib.check_dtype(dtype)
+    iterations = check_iterations(iterations)
+    check_dtype(dtype)
     if opponent_values not in get_args(OpponentValues):
         raise ValueError(
             f"opponent_values={opponent_values!r} must be one of "
             f"{', '.join(get_args(OpponentValues))}"
         )
     started = time.perf_counter()
-    tree = solve.as_compiled(
-        game, observed=True, memory_limit=memory_limit, cache=cache
-    )
+    tree = as_compiled(game, observed=True, memory_limit=memory_limit, cache=cache)
     roles = [subgame.decompose(tree, player) for player in range(2)]
     timings: list[tuple[float, float]] = []
     layers = sum(role.num_layers for role in roles)

@@ -14,9 +14,8 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from spiel_cr.compilation import compiler as tree_lib
-
-__all__ = ["Decomposition", "decompose"]
+from spiel_cr.compilation.numbering import CHANCE, TERMINAL
+from spiel_cr.compilation.tree import CompiledGame, Histories
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +45,7 @@ class Decomposition:
       root_gate: int32 [R], the gate that each belongs to.
     """
 
-    tree: tree_lib.CompiledGame
+    tree: CompiledGame
     player: int
     own_layer: np.ndarray
     opens: np.ndarray
@@ -67,7 +66,7 @@ class Decomposition:
         return int(self.own_layer.max(initial=0))
 
 
-def decompose(tree: tree_lib.CompiledGame, player: int) -> Decomposition:
+def decompose(tree: CompiledGame, player: int) -> Decomposition:
     """Cuts the game at every decision of `player`, or at every turn.
 
     Where the opponent cannot tell how many decisions the player has made (it may try
@@ -89,14 +88,14 @@ def decompose(tree: tree_lib.CompiledGame, player: int) -> Decomposition:
     )
 
 
-def _by_level(histories: tree_lib.Histories) -> list[slice]:
+def _by_level(histories: Histories) -> list[slice]:
     bounds = histories.level_start
     return [slice(a, b) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
 
 
-def _last_decider(histories: tree_lib.Histories) -> np.ndarray:
+def _last_decider(histories: Histories) -> np.ndarray:
     """int8 [N], who decided last before each history; CHANCE if nobody has."""
-    last = np.full(len(histories), tree_lib.CHANCE, np.int8)
+    last = np.full(len(histories), CHANCE, np.int8)
     for level in _by_level(histories)[1:]:
         parent = histories.parent[level]
         decider = histories.player[parent]
@@ -104,9 +103,7 @@ def _last_decider(histories: tree_lib.Histories) -> np.ndarray:
     return last
 
 
-def _layers(
-    histories: tree_lib.Histories, opening: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _layers(histories: Histories, opening: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """int32 [N]: openings at or above each history; int64 [N]: the last one, or -1."""
     layer = opening.astype(np.int32)
     anchor = np.where(opening, np.arange(len(histories)), -1)
@@ -118,7 +115,7 @@ def _layers(
 
 
 def _layers_are_known(
-    tree: tree_lib.CompiledGame, layer: np.ndarray, opening: np.ndarray
+    tree: CompiledGame, layer: np.ndarray, opening: np.ndarray
 ) -> bool:
     """Whether both players know at each infoset which layer they are in."""
     histories = tree.histories
@@ -133,7 +130,7 @@ def _layers_are_known(
 
 
 def _decompose(
-    tree: tree_lib.CompiledGame,
+    tree: CompiledGame,
     player: int,
     opening: np.ndarray,
     layer: np.ndarray,
@@ -156,7 +153,7 @@ def _decompose(
     gate_subgame, own_subgame = _subgames(
         gate_of_root, gates, histories.infoset[roots], len(own)
     )
-    terminals = np.flatnonzero(histories.player == tree_lib.TERMINAL)
+    terminals = np.flatnonzero(histories.player == TERMINAL)
     return Decomposition(
         tree=tree,
         player=player,
@@ -177,7 +174,7 @@ def _decompose(
 
 
 def _extended(
-    tree: tree_lib.CompiledGame,
+    tree: CompiledGame,
     other: int,
     at: np.ndarray,
     anchor: np.ndarray,
@@ -191,13 +188,13 @@ def _extended(
 
 
 def _extended_sequence(
-    tree: tree_lib.CompiledGame, other: int, anchor: np.ndarray, gate_at: np.ndarray
+    tree: CompiledGame, other: int, anchor: np.ndarray, gate_at: np.ndarray
 ) -> np.ndarray:
     return _extended(tree, other, np.arange(len(tree.histories)), anchor, gate_at)
 
 
 def _merge_gates(
-    tree: tree_lib.CompiledGame,
+    tree: CompiledGame,
     player: int,
     roots: np.ndarray,
     layer: np.ndarray,

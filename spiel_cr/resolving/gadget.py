@@ -23,8 +23,6 @@ from spiel_cr.resolving import decomposition as subgame
 from spiel_cr.resolving import leaf_values
 from spiel_cr.sequence_form import layout
 
-__all__ = ["Forest", "build_forest"]
-
 
 @dataclasses.dataclass(frozen=True)
 class Forest:

@@ -12,20 +12,10 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.compilation.numbering import CHANCE, TERMINAL
+from spiel_cr.compilation.tree import CompiledGame, Histories
 from spiel_cr.policies import conversions, result
 from spiel_cr.resolving import decomposition as subgame
-
-__all__ = [
-    "LEAVES",
-    "LeafValue",
-    "Lookahead",
-    "PlayoutValue",
-    "PolicyValue",
-    "look_ahead",
-    "parse_leaf",
-]
-
 
 Strategies: TypeAlias = tuple[np.ndarray, np.ndarray] | openspiel_policy.Policy | str
 
@@ -33,9 +23,7 @@ Strategies: TypeAlias = tuple[np.ndarray, np.ndarray] | openspiel_policy.Policy 
 class LeafValue(Protocol):
     """What histories are worth; write your own to plug in a network, say."""
 
-    def __call__(
-        self, tree: tree_lib.CompiledGame, histories: np.ndarray
-    ) -> np.ndarray:
+    def __call__(self, tree: CompiledGame, histories: np.ndarray) -> np.ndarray:
         """Values histories at which the lookahead ends.
 
         Args:
@@ -72,11 +60,9 @@ class PolicyValue:
             policy, or the path of a file that `SolveResult.save` wrote; None: uniform.
         """
         self._strategies = strategies
-        self._known: tuple[tree_lib.CompiledGame, np.ndarray] | None = None
+        self._known: tuple[CompiledGame, np.ndarray] | None = None
 
-    def __call__(
-        self, tree: tree_lib.CompiledGame, histories: np.ndarray
-    ) -> np.ndarray:
+    def __call__(self, tree: CompiledGame, histories: np.ndarray) -> np.ndarray:
         if self._known is None or self._known[0] is not tree:
             strategies = self._strategies
             if isinstance(strategies, str):
@@ -110,9 +96,7 @@ class PlayoutValue:
         self._playouts = playouts
         self._seed = seed
 
-    def __call__(
-        self, tree: tree_lib.CompiledGame, histories: np.ndarray
-    ) -> np.ndarray:
+    def __call__(self, tree: CompiledGame, histories: np.ndarray) -> np.ndarray:
         arrays = tree.histories
         children = np.bincount(arrays.parent[1:], minlength=len(arrays))
         first = np.searchsorted(arrays.parent, np.arange(len(arrays)))
@@ -131,7 +115,7 @@ class PlayoutValue:
 
 
 def _follow(
-    arrays: tree_lib.Histories,
+    arrays: Histories,
     first: np.ndarray,
     children: np.ndarray,
     at: np.ndarray,
@@ -140,7 +124,7 @@ def _follow(
     """A child of each history: uniform at decisions, by its odds at chance nodes."""
     count = np.maximum(children[at], 1)
     child = first[at] + np.minimum((draw * count).astype(np.int64), count - 1)
-    chance = np.flatnonzero((arrays.player[at] == tree_lib.CHANCE) & (children[at] > 0))
+    chance = np.flatnonzero((arrays.player[at] == CHANCE) & (children[at] > 0))
     for k in chance:
         outcomes = slice(first[at[k]], first[at[k]] + children[at[k]])
         odds = np.cumsum(arrays.chance[outcomes])
@@ -216,11 +200,11 @@ def look_ahead(
         if number > 1:
             root_level[here] = np.where(is_root[here], level, root_level[here])
         deep = (root_level[here] >= 0) & (level - root_level[here] >= depth)
-        new = (d.layer[here] > number) & (histories.player[here] != tree_lib.TERMINAL)
+        new = (d.layer[here] > number) & (histories.player[here] != TERMINAL)
         cut[here] = deep & new & ~beyond[here]
     within = (root_level >= 0) & ~beyond
     leaves = np.flatnonzero(cut)
-    ends = np.flatnonzero(within & (histories.player == tree_lib.TERMINAL))
+    ends = np.flatnonzero(within & (histories.player == TERMINAL))
     values = np.asarray(value(d.tree, leaves), np.float64)
     if values.shape != leaves.shape or not np.isfinite(values).all():
         raise ValueError(

@@ -14,15 +14,13 @@ import numpy as np
 from spiel_cr.cfr import cfr
 from spiel_cr.cfr import config as algorithm_lib
 from spiel_cr.cfr import solver as driver
-from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.mccfr import mccfr
-from spiel_cr.policies import best_response
+from spiel_cr.policies import best_responses
 from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.resolving import clock, leaf_values, sampled_gadget, subgame_games
 from spiel_cr.resolving import decomposition as subgame
 from spiel_cr.resolving.config import ResolvingConfig
-
-__all__ = ["Match", "Resolver"]
 
 # Moves under a clock run shortly.
 _SHORT_RUN = 1
@@ -84,7 +82,7 @@ class Resolver:
 
     def __init__(
         self,
-        tree: tree_lib.CompiledGame,
+        tree: CompiledGame,
         player: int,
         config: ResolvingConfig,
         *,
@@ -292,7 +290,7 @@ class Resolver:
         values = solution.values
         own, others = (game.form.decisions[p] for p in (self.player, other))
         if values is None or self.config.values in ("best_response", "average"):
-            values = best_response.infoset_values(
+            values = best_responses.infoset_values(
                 game.form,
                 other,
                 policy_lib.reach_from_behaviour(own, solution.own),
@@ -306,4 +304,4 @@ class Resolver:
 
 
 def _programs() -> int:
-    return cfr.programs() + mccfr.programs() + best_response.programs()
+    return cfr.programs() + mccfr.programs() + best_responses.programs()

@@ -15,12 +15,11 @@ import numpy as np
 
 from spiel_cr.cfr import config as algorithm_lib
 from spiel_cr.cfr import solver as driver
-from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.compilation.numbering import CHANCE, TERMINAL
+from spiel_cr.compilation.tree import CompiledGame, Histories, Infosets
 from spiel_cr.mccfr import mccfr, sample_tree
 from spiel_cr.resolving import decomposition as subgame
 from spiel_cr.resolving import gadget, subgame_games
-
-__all__ = ["SampledLayer", "gadget_histories"]
 
 
 class _Below(NamedTuple):
@@ -39,7 +38,7 @@ class _Below(NamedTuple):
 
 def gadget_histories(
     decomposition: subgame.Decomposition, number: int
-) -> tuple[tree_lib.CompiledGame, np.ndarray]:
+) -> tuple[CompiledGame, np.ndarray]:
     """The histories of a layer's gadget games, all gates alike and worth nothing.
 
     Args:
@@ -85,7 +84,7 @@ def gadget_histories(
         levels.append(_Below(source, parent, above.chance[parent] * ratio))
     arrays = _join(d, forest, levels)
     infosets = [
-        tree_lib.Infosets(
+        Infosets(
             keys=(),
             decisions=form_decisions,
             actions=np.zeros(form_decisions.num_sequences - 1, np.int32),
@@ -95,7 +94,7 @@ def gadget_histories(
     ]
     branch = np.zeros(len(arrays), bool)
     branch[1 : 1 + gates] = True
-    compiled = tree_lib.CompiledGame(
+    compiled = CompiledGame(
         d.tree.game, arrays, (infosets[0], infosets[1]), forest.form
     )
     return compiled, branch
@@ -103,7 +102,7 @@ def gadget_histories(
 
 def _join(
     d: subgame.Decomposition, forest: gadget.Forest, levels: list[_Below]
-) -> tree_lib.Histories:
+) -> Histories:
     """All levels as the histories of one game."""
     histories, gates = d.tree.histories, len(forest.gates)
     sizes = np.array([len(level.source) for level in levels])
@@ -114,10 +113,10 @@ def _join(
     parent[0] = -1
     chance = np.concatenate([level.chance for level in levels])
     real = source >= 0
-    player = np.full(len(source), tree_lib.CHANCE, np.int8)
+    player = np.full(len(source), CHANCE, np.int8)
     player[real] = histories.player[source[real]]
     player[1 : 1 + gates] = 1 - d.player
-    player[1 + gates : 1 + 3 * gates : 2] = tree_lib.TERMINAL
+    player[1 + gates : 1 + 3 * gates : 2] = TERMINAL
     infoset = np.full(len(source), -1, np.int32)
     infoset[1 : 1 + gates] = np.arange(gates)
     for p, numbers, before in (
@@ -132,7 +131,7 @@ def _join(
     utility[real] = histories.utility[source[real]]
     # Nobody who samples asks for the last sequences.
     nowhere = np.zeros((2, len(source)), np.int32)
-    return tree_lib.Histories(
+    return Histories(
         parent=parent.astype(np.int32),
         action=np.full(len(source), -1, np.int32),
         player=player,
@@ -158,7 +157,7 @@ class SampledLayer:
     """
 
     player: int
-    tree: tree_lib.CompiledGame
+    tree: CompiledGame
     samples: sample_tree.SampleTree
     plan: sample_tree.Plan
     gates: np.ndarray

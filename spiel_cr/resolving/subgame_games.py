@@ -27,8 +27,6 @@ from spiel_cr.resolving import decomposition as subgame
 from spiel_cr.resolving import gadget, leaf_values
 from spiel_cr.sequence_form import layout, packing
 
-__all__ = ["Gadget", "Layer", "Piece", "SubgameGame", "cut_layer"]
-
 Gadget = Literal["cfrd", "maxmargin", "unsafe"]
 
 

@@ -10,12 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.compilation.numbering import TERMINAL
+from spiel_cr.compilation.tree import CompiledGame, Infosets
 from spiel_cr.responses import ismcts_br, posterior, responder_tree
 from spiel_cr.responses.ismcts_config import SearchConfig
 from spiel_cr.responses.ismcts_kernel import Guide, Table
-
-__all__ = ["Arena", "Played", "arena", "choose", "play", "with_noise"]
 
 
 class Arena(NamedTuple):
@@ -32,7 +31,7 @@ class Arena(NamedTuple):
         move into each, where chance or the opponent made it.
     """
 
-    tree: tree_lib.CompiledGame
+    tree: CompiledGame
     player: int
     arrays: responder_tree.SearchTree
     shape: responder_tree.Shape
@@ -62,7 +61,7 @@ class Played(NamedTuple):
 
 
 def arena(
-    tree: tree_lib.CompiledGame,
+    tree: CompiledGame,
     player: int,
     other_behaviour: np.ndarray,
 ) -> Arena:
@@ -170,7 +169,7 @@ def play(
 
 def with_noise(
     guide: Guide,
-    infosets: tree_lib.Infosets,
+    infosets: Infosets,
     roots: np.ndarray,
     noise: float,
     concentration: float,
@@ -231,9 +230,7 @@ def _go_on(where: Arena, here: np.ndarray, random: np.random.Generator) -> np.nd
     here = here.copy()
     while True:
         acting = mover[here]
-        moving = np.flatnonzero(
-            (acting != where.player) & (acting != tree_lib.TERMINAL)
-        )
+        moving = np.flatnonzero((acting != where.player) & (acting != TERMINAL))
         if not len(moving):
             return here
         first = where.first_child[here[moving]]
@@ -245,9 +242,7 @@ def _go_on(where: Arena, here: np.ndarray, random: np.random.Generator) -> np.nd
         here[moving] = np.clip(drawn, first, end - 1)
 
 
-def _moves(
-    tree: tree_lib.CompiledGame, player: int, other_behaviour: np.ndarray
-) -> np.ndarray:
+def _moves(tree: CompiledGame, player: int, other_behaviour: np.ndarray) -> np.ndarray:
     """float64 [N], `posterior.transitions`, but 0 where the responder moves, and at the
     root: the sums of the others stay small, and with them their rounding."""
     step = posterior.transitions(tree, player, other_behaviour)
@@ -257,7 +252,7 @@ def _moves(
 
 
 def _sequences(
-    infosets: tree_lib.Infosets, roots: np.ndarray, width: int
+    infosets: Infosets, roots: np.ndarray, width: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """int [R, A], the sequences of some infosets, 0 at padding; bool [R, A], which are
     not padding."""
@@ -267,7 +262,7 @@ def _sequences(
 
 
 def _visits(
-    infosets: tree_lib.Infosets,
+    infosets: Infosets,
     table: Table,
     roots: np.ndarray,
     width: int,

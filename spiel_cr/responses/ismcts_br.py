@@ -18,21 +18,13 @@ import jax.numpy as jnp
 import numpy as np
 from tqdm import tqdm
 
-from spiel_cr.compilation import compiler as tree_lib
-from spiel_cr.mccfr import draws
+from spiel_cr.common.jax_utils import spread
+from spiel_cr.compilation.tree import CompiledGame, Infosets
 from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.responses import ismcts_kernel, posterior, responder_tree
 from spiel_cr.responses.ismcts_config import SearchConfig
 from spiel_cr.responses.ismcts_kernel import Guide, Roots, Table
 from spiel_cr.responses.responder_tree import SearchTree, Shape
-
-__all__ = [
-    "Response",
-    "empty_table",
-    "search",
-    "search_response",
-    "uniform_guide",
-]
 
 # Rounds that the simulations of few roots are spread over at least: what a round finds
 # out guides the next one only.
@@ -62,7 +54,7 @@ class Response(NamedTuple):
 
 
 def search_response(
-    tree: tree_lib.CompiledGame,
+    tree: CompiledGame,
     player: int,
     other_behaviour: np.ndarray,
     config: SearchConfig | None = None,
@@ -170,7 +162,7 @@ def search(
     # Room for all infosets, so that one program serves all levels.
     padded = np.zeros(len(table.reached), np.int32)
     padded[: len(roots)] = roots
-    points = draws.spread(2 * shape.depth + 1, width).astype(np.float32)
+    points = spread(2 * shape.depth + 1, width).astype(np.float32)
     work = len(table.reached) * shape.actions
     interval = min(-(-work // (4 * width)), max(1, rounds // _LOOKS))
     if config.batch == 1:
@@ -190,7 +182,7 @@ def search(
 
 
 def uniform_guide(
-    infosets: tree_lib.Infosets, shape: Shape, dtype: np.typing.DTypeLike
+    infosets: Infosets, shape: Shape, dtype: np.typing.DTypeLike
 ) -> Guide:
     """All actions alike, and rollouts."""
     prior = policy_lib.uniform_behaviour(infosets.decisions)
@@ -198,9 +190,7 @@ def uniform_guide(
     return Guide(jnp.asarray(padded), None)
 
 
-def empty_table(
-    infosets: tree_lib.Infosets, shape: Shape, dtype: np.typing.DTypeLike
-) -> Table:
+def empty_table(infosets: Infosets, shape: Shape, dtype: np.typing.DTypeLike) -> Table:
     """Nothing searched yet."""
     size, number = infosets.decisions.num_sequences + shape.actions, len(infosets)
     sizes = (size, size, number, number, number, number)
@@ -222,7 +212,7 @@ def _check_counts(
 
 
 def _reached(
-    tree: tree_lib.CompiledGame, player: int, other_behaviour: np.ndarray
+    tree: CompiledGame, player: int, other_behaviour: np.ndarray
 ) -> np.ndarray:
     """bool [I], infosets that chance and the opponent's policy can lead to."""
     weight = posterior.weights(tree, player, other_behaviour)
@@ -236,9 +226,7 @@ def _reached(
     return result
 
 
-def _most_visited(
-    infosets: tree_lib.Infosets, table: Table, roots: np.ndarray
-) -> np.ndarray:
+def _most_visited(infosets: Infosets, table: Table, roots: np.ndarray) -> np.ndarray:
     """int [R], the most visited sequence of each root; the better one if equal."""
     visits, value = np.asarray(table.visits), np.asarray(table.value)
     first = infosets.decisions.first_sequence[roots]

@@ -13,23 +13,13 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as policy_lib
 
+from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.compilation import loading
 from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.responses import ismcts_node, opponents
 from spiel_cr.responses.ismcts_config import SearchConfig
 from spiel_cr.responses.ismcts_node import Node
 from spiel_cr.responses.state_posterior import StatePosterior
-from spiel_cr.solving import solve
-
-__all__ = [
-    "Guide",
-    "ISMCTSBRBot",
-    "Searched",
-    "draw_outcome",
-    "generator_at",
-    "numbers",
-    "uniform_guide",
-]
 
 _TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 
@@ -178,9 +168,9 @@ class ISMCTSBRBot(PolicyPlayer):
         half_range = (game.max_utility() - game.min_utility()) / 2
         self._exploration = config.exploration * half_range
         self._backup = backup
-        self._seed = solve.check_seed(seed)
+        self._seed = check_seed(seed)
         self._guide: Guide = guide or uniform_guide
-        self._max_nodes = solve.check_iterations(max_nodes, name="max_nodes")
+        self._max_nodes = check_iterations(max_nodes, name="max_nodes")
         self._noise, self._concentration = noise, concentration
         self._temperature = temperature
         self._answers = opponents.Answers(opponent, 1 - player)

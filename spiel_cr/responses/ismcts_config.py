@@ -3,9 +3,7 @@
 import dataclasses
 import math
 
-from spiel_cr.solving import solve
-
-__all__ = ["POSTERIORS", "SearchConfig"]
+from spiel_cr.common.checks import check_iterations
 
 POSTERIORS = ("exact", "uniform")
 
@@ -37,10 +35,10 @@ class SearchConfig:
     batch: int = 4096
 
     def __post_init__(self) -> None:
-        solve.check_iterations(self.simulations, name="simulations")
-        solve.check_iterations(self.batch, name="batch")
+        check_iterations(self.simulations, name="simulations")
+        check_iterations(self.batch, name="batch")
         if self.learn:
-            solve.check_iterations(self.learn, name="learn")
+            check_iterations(self.learn, name="learn")
         if not (math.isfinite(self.exploration) and self.exploration >= 0):
             raise ValueError(
                 f"exploration={self.exploration!r} must be at least 0 and finite"

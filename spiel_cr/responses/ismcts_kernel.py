@@ -19,11 +19,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from spiel_cr.cfr import solver
+from spiel_cr.common.jax_utils import quick_options
 from spiel_cr.responses import responder_tree
 from spiel_cr.responses.responder_tree import SearchTree, Shape
-
-__all__ = ["Guide", "Roots", "Table", "programs", "run", "search"]
 
 # The value of an infoset is the mean of its actions' by their visits to this power: of
 # few visits it is nearly the plain mean, of many the value of the most visited action.
@@ -96,7 +94,7 @@ def run() -> Any:
         search,
         static_argnames="shape",
         donate_argnames="table",
-        compiler_options=solver.quick_options(),
+        compiler_options=quick_options(),
     )
 
 

@@ -3,8 +3,6 @@
 import math
 from collections.abc import Sequence
 
-__all__ = ["BACKUPS", "Node", "back_up"]
-
 BACKUPS = ("chosen", "mean")
 
 

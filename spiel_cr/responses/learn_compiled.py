@@ -20,15 +20,15 @@ import numpy as np
 from tqdm import tqdm
 
 from spiel_cr.common import storage
-from spiel_cr.compilation import compiler as tree_lib
-from spiel_cr.policies import best_response
+from spiel_cr.common.checks import check_iterations, check_seed
+from spiel_cr.compilation.fingerprints import fingerprint
+from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.policies import best_responses
 from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.policies.best_responses import best_response_value
 from spiel_cr.responses import episodes, ismcts_br, learning, network, posterior
 from spiel_cr.responses.ismcts_kernel import Guide
 from spiel_cr.responses.learning_config import LearningConfig, LearningPoint, Stage
-from spiel_cr.solving import solve
-
-__all__ = ["Learned", "learn_response"]
 
 
 class Learned(NamedTuple):
@@ -57,7 +57,7 @@ class Learned(NamedTuple):
 
 
 def learn_response(
-    tree: tree_lib.CompiledGame,
+    tree: CompiledGame,
     player: int,
     opponents: Sequence[Stage],
     config: LearningConfig | None = None,
@@ -84,7 +84,7 @@ def learn_response(
       ValueError: a bad argument, or a checkpoint of another run.
     """
     config = config or LearningConfig()
-    seed = solve.check_seed(seed)
+    seed = check_seed(seed)
     learner = _Learner(tree, player, opponents, config, seed)
     total = sum(stage.rounds for stage in opponents)
     file = None
@@ -121,7 +121,7 @@ class _Learner:
 
     def __init__(
         self,
-        tree: tree_lib.CompiledGame,
+        tree: CompiledGame,
         player: int,
         stages: Sequence[Stage],
         config: LearningConfig,
@@ -130,7 +130,7 @@ class _Learner:
         if not stages:
             raise ValueError("opponents is empty; give at least one Stage")
         for stage in stages:
-            solve.check_iterations(stage.rounds, name=f"rounds of {stage.name!r}")
+            check_iterations(stage.rounds, name=f"rounds of {stage.name!r}")
             posterior.check_behaviour(tree, 1 - player, stage.behaviour)
         self.tree, self.player, self.stages = tree, player, tuple(stages)
         self.config, self.seed = config, seed
@@ -268,7 +268,7 @@ class _Learner:
         reach = policy_lib.reach_from_behaviour(form.decisions[1 - self.player], other)
 
         def value(behaviour: np.ndarray) -> float:
-            values = best_response.infoset_values(form, self.player, reach, behaviour)
+            values = best_responses.infoset_values(form, self.player, reach, behaviour)
             return float(values[-1])
 
         return LearningPoint(
@@ -279,7 +279,7 @@ class _Learner:
             now.simulations,
             value(self.greedy(guide)),
             value(self.respond(stage, guide)),
-            best_response.best_response_value(form, self.player, reach),
+            best_response_value(form, self.player, reach),
             *(() if losses is None else map(float, losses)),
         )
 
@@ -293,7 +293,7 @@ class _Learner:
         return {
             "kind": "learning",
             "game": str(self.tree.game),
-            "fingerprint": storage.fingerprint(self.tree),
+            "fingerprint": fingerprint(self.tree),
             "player": self.player,
             "opponents": stages,
             "config": repr(self.config),

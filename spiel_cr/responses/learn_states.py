@@ -19,12 +19,10 @@ from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
 from spiel_cr.common import storage
+from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.compilation import loading
 from spiel_cr.responses import episodes, ismcts_br_bot, learning, network, opponents
 from spiel_cr.responses.learning_config import LearningConfig
-from spiel_cr.solving import solve
-
-__all__ = ["StateLearned", "StatePoint", "StateStage", "learn_on_states"]
 
 # A normal variable is inside of +- so many standard errors with probability 0.95.
 _Z = 1.959964
@@ -130,7 +128,7 @@ def learn_on_states(
         run.
     """
     config = config or LearningConfig()
-    matches = solve.check_iterations(matches, name="matches")
+    matches = check_iterations(matches, name="matches")
     if player not in (0, 1):
         raise ValueError(f"player={player!r} must be 0 or 1")
     loop = _Loop(
@@ -138,7 +136,7 @@ def learn_on_states(
         player,
         opponents,
         config,
-        solve.check_seed(seed),
+        check_seed(seed),
         matches,
     )
     total = sum(stage.rounds for stage in opponents)
@@ -181,7 +179,7 @@ class _Loop:
         if not stages:
             raise ValueError("opponents is empty; give at least one StateStage")
         for stage in stages:
-            solve.check_iterations(stage.rounds, name=f"rounds of {stage.name!r}")
+            check_iterations(stage.rounds, name=f"rounds of {stage.name!r}")
         self.game, self.player, self.stages = game, player, tuple(stages)
         self.config, self.seed, self.matches = config, seed, matches
         low, high = game.min_utility(), game.max_utility()

@@ -12,8 +12,6 @@ from spiel_cr.common import storage
 from spiel_cr.responses import network
 from spiel_cr.responses.learning_config import LearningConfig
 
-__all__ = ["Learner", "Progress", "ProgressFile", "steps"]
-
 
 class Learner(NamedTuple):
     """What learns.

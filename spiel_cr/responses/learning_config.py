@@ -6,10 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from spiel_cr.common.checks import check_iterations
 from spiel_cr.responses.ismcts_config import SearchConfig
-from spiel_cr.solving import solve
-
-__all__ = ["LearningConfig", "LearningPoint", "Stage"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +48,7 @@ class LearningConfig:
 
     def __post_init__(self) -> None:
         for name in ("episodes", "steps", "minibatch", "replay", "evaluate_every"):
-            solve.check_iterations(getattr(self, name), name=name)
+            check_iterations(getattr(self, name), name=name)
         if self.search.learn:
             raise ValueError(
                 f"search.learn={self.search.learn} learns a table; here a network "
@@ -61,7 +59,7 @@ class LearningConfig:
                 f"search.posterior={self.search.posterior!r}: learning needs 'exact'"
             )
         for units in self.hidden:
-            solve.check_iterations(units, name="hidden")
+            check_iterations(units, name="hidden")
         if not 0 <= self.noise <= 1:
             raise ValueError(f"noise={self.noise!r} must lie in [0, 1]")
         for name in ("concentration", "learning_rate"):

@@ -13,23 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 import pyspiel
 
-from spiel_cr.compilation import compiler as tree_lib
-
-__all__ = [
-    "Inputs",
-    "Losses",
-    "NetworkGuide",
-    "Samples",
-    "Scale",
-    "check_tensor",
-    "evaluate",
-    "fit",
-    "inputs",
-    "loss",
-    "make",
-    "optimiser_state",
-    "scale",
-]
+from spiel_cr.compilation.numbering import TERMINAL
+from spiel_cr.compilation.tree import CompiledGame
 
 # Of actions that are not legal: finite, so that nothing times it is not a number.
 _NEVER = -1e9
@@ -101,15 +86,15 @@ class Scale(NamedTuple):
         return units
 
 
-def scale(tree: tree_lib.CompiledGame, player: int) -> Scale:
+def scale(tree: CompiledGame, player: int) -> Scale:
     """The scale of one player's utilities, from the game's terminals."""
     histories = tree.histories
-    over = histories.utility[histories.player == tree_lib.TERMINAL]
+    over = histories.utility[histories.player == TERMINAL]
     middle = float(over.max() + over.min()) / 2
     return Scale(middle * (1 if player == 0 else -1), float(np.ptp(over)) / 2 or 1.0)
 
 
-def inputs(tree: tree_lib.CompiledGame, player: int) -> Inputs:
+def inputs(tree: CompiledGame, player: int) -> Inputs:
     """The tensors and legal actions of all infosets of a player.
 
     Args:

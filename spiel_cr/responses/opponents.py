@@ -13,17 +13,8 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as policy_lib
 
+from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.compilation import loading
-from spiel_cr.solving import solve
-
-__all__ = [
-    "CHUMPS",
-    "Answer",
-    "Answers",
-    "BotPolicy",
-    "ChumpPolicy",
-    "chump",
-]
 
 # What each chump would like to do: equally likely wishes, each followed by what it does
 # instead where that is illegal.
@@ -202,8 +193,8 @@ class BotPolicy(policy_lib.Policy):
         game = loading.load_game(game)
         super().__init__(game, list(range(game.num_players())))
         self._game = game
-        self._each = solve.check_iterations(queries, name="queries")
-        self._seed = solve.check_seed(seed)
+        self._each = check_iterations(queries, name="queries")
+        self._seed = check_seed(seed)
         self._make_bot = make_bot
         self._bots: dict[int, pyspiel.Bot] = {}
         self._known: dict[tuple[int, str], dict[int, float]] = {}

@@ -7,10 +7,8 @@ own reach is the same at all histories of its infoset and cancels (perfect recal
 
 import numpy as np
 
-from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.policies import conversions as policy_lib
-
-__all__ = ["beliefs", "check_behaviour", "check_player", "transitions", "weights"]
 
 
 def check_player(player: int) -> None:
@@ -20,7 +18,7 @@ def check_player(player: int) -> None:
 
 
 def check_behaviour(
-    tree: tree_lib.CompiledGame, player: int, behaviour: np.ndarray
+    tree: CompiledGame, player: int, behaviour: np.ndarray
 ) -> np.ndarray:
     """Returns one player's strategy, float64 [S], or raises ValueError."""
     check_player(player)
@@ -43,9 +41,7 @@ def check_behaviour(
     return behaviour
 
 
-def weights(
-    tree: tree_lib.CompiledGame, player: int, other_behaviour: np.ndarray
-) -> np.ndarray:
+def weights(tree: CompiledGame, player: int, other_behaviour: np.ndarray) -> np.ndarray:
     """float64 [N], chance times the opponent's reach of each history.
 
     Args:
@@ -61,7 +57,7 @@ def weights(
 
 
 def beliefs(
-    tree: tree_lib.CompiledGame,
+    tree: CompiledGame,
     player: int,
     other_behaviour: np.ndarray,
     *,
@@ -101,7 +97,7 @@ def beliefs(
 
 
 def _weights_below(
-    tree: tree_lib.CompiledGame,
+    tree: CompiledGame,
     player: int,
     other_behaviour: np.ndarray,
     alike: np.ndarray,
@@ -121,7 +117,7 @@ def _weights_below(
 
 
 def transitions(
-    tree: tree_lib.CompiledGame, player: int, other_behaviour: np.ndarray
+    tree: CompiledGame, player: int, other_behaviour: np.ndarray
 ) -> np.ndarray:
     """float64 [N], the probability of the move into each history where the opponent or
     chance made it; 1 where the responder did, and at the root.

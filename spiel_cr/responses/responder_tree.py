@@ -12,10 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.compilation.numbering import TERMINAL
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.responses import posterior as posterior_lib
-
-__all__ = ["SearchTree", "Shape", "build", "pick"]
 
 
 class SearchTree(NamedTuple):
@@ -77,7 +76,7 @@ class Shape(NamedTuple):
 
 
 def build(
-    tree: tree_lib.CompiledGame,
+    tree: CompiledGame,
     player: int,
     other_behaviour: np.ndarray,
     *,
@@ -115,7 +114,7 @@ def build(
     nodes = np.flatnonzero(acts)
     nodes = nodes[np.argsort(through[nodes], kind="stable")]
     start = np.searchsorted(through[nodes], np.arange(edges + 1))
-    over = np.flatnonzero(histories.player == tree_lib.TERMINAL)
+    over = np.flatnonzero(histories.player == TERMINAL)
     infoset = histories.infoset[nodes]
     member = np.argsort(infoset, kind="stable")
     member_start = np.searchsorted(infoset[member], np.arange(len(decisions) + 1))
@@ -181,7 +180,7 @@ def pick(
 
 
 def _jumps(
-    tree: tree_lib.CompiledGame,
+    tree: CompiledGame,
     player: int,
     other_behaviour: np.ndarray,
     edge_of: np.ndarray,

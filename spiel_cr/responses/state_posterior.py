@@ -7,23 +7,15 @@ and actions, and the opponent's policy; this gives it a probability for every hi
 import bisect
 import itertools
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pyspiel
 from open_spiel.python import policy as policy_lib
 
+from spiel_cr.common.checks import check_iterations
+from spiel_cr.policies.observations import Stage, observations
 from spiel_cr.responses import opponents
-from spiel_cr.solving import solve
-
-__all__ = [
-    "OBSERVATIONS",
-    "Resampler",
-    "Stage",
-    "StatePosterior",
-    "TooManyStatesError",
-    "observations",
-]
 
 # (state at the player's decision, player, generator, consumed) -> a state that the
 # player cannot tell from it, by looking at what the player knows only.
@@ -39,56 +31,6 @@ _TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 
 class TooManyStatesError(ValueError):
     """The belief has more histories than were allowed."""
-
-
-class Stage(NamedTuple):
-    """What a player saw between two of its decisions.
-
-    Attributes:
-      seen: its information-state strings at the nodes after its own last action, each
-        once while it stays the same; the last one is that of its next decision.
-      action: what it did there; None where it is to act now.
-    """
-
-    seen: tuple[str, ...]
-    action: int | None
-
-
-def observations(
-    state: pyspiel.State, player: int, *, between: bool = True
-) -> list[Stage]:
-    """What a player has seen on the way to its decision at `state`.
-
-    Args:
-      state: the player is to act. Only what its information-state strings tell, and its
-        own actions, is used.
-      player: whose view.
-      between: also look at the strings where it does not act.
-
-    Raises:
-      ValueError: the player is not to act.
-      pyspiel.SpielError: the game has no strings where the player does not act.
-    """
-    if state.current_player() != player:
-        raise ValueError(
-            f"state: player {state.current_player()} is to act there; a belief is "
-            f"formed at player {player}'s own decisions"
-        )
-    replay = state.get_game().new_initial_state()
-    stages: list[Stage] = []
-    seen: list[str] = []
-    for action in [*state.history(), None]:
-        acts = replay.current_player() == player
-        if acts or between:
-            text = replay.information_state_string(player)
-            if not seen or seen[-1] != text:
-                seen.append(text)
-        if acts:
-            stages.append(Stage(tuple(seen), action))
-            seen = []
-        if action is not None:
-            replay.apply_action(action)
-    return stages
 
 
 # (moves before, who moves, place in the view) -> moves tried, and the place in the view
@@ -166,7 +108,7 @@ class StatePosterior:
             raise ValueError(
                 f"compare={compare!r}; choose one of {', '.join(OBSERVATIONS)}"
             )
-        self._limit = solve.check_iterations(max_histories, name="max_histories")
+        self._limit = check_iterations(max_histories, name="max_histories")
         self._game = game
         self._player = player
         self._between, self._auto = compare == "always", compare == "auto"

@@ -1,1 +1,9 @@
-"""spiel_cr/sequence_form."""
+"""A two-player zero-sum game in sequence form: decision trees and payoffs.
+
+Two trees of decisions and a sparse payoff coupling (von Stengel 1996) are all that a
+solver needs; `build` lays them out for JAX.
+"""
+
+from spiel_cr.sequence_form.layout import Decisions, Payoffs, SequenceForm, build
+
+__all__ = ["Decisions", "Payoffs", "SequenceForm", "build"]

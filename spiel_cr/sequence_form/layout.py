@@ -23,18 +23,6 @@ import numpy as np
 from spiel_cr.common import arrays as ranking
 from spiel_cr.sequence_form import packing, treeplex
 
-__all__ = [
-    "Decisions",
-    "Layout",
-    "Payoffs",
-    "SequenceForm",
-    "Stencil",
-    "build",
-    "common_stencils",
-    "stencils_of",
-    "sum_payoffs",
-]
-
 # What one more block, or one more group of payoff rows, costs in a solver's step,
 # measured in array elements processed in the same time. Fewer, more padded blocks also
 # compile faster.

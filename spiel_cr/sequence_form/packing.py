@@ -2,8 +2,6 @@
 
 import numpy as np
 
-__all__ = ["cover", "groups"]
-
 
 def cover(owner: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """The largest first, second, third, ... size that any owner has.

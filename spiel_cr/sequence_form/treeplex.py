@@ -14,19 +14,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-__all__ = [
-    "Blocks",
-    "Level",
-    "RowGroup",
-    "Treeplex",
-    "join",
-    "leaf_values",
-    "reach",
-    "sum_rows",
-    "uniform_strategy",
-    "values_below",
-]
-
 # Row sums are written out up to this many rows: XLA on the CPU vectorises a chain of
 # additions, but reduces the major axis of a dense array one strided element at a time.
 _UNROLLED_ROWS = 16

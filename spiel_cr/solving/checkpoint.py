@@ -11,10 +11,9 @@ import numpy as np
 from spiel_cr.cfr import abstraction as buckets_lib
 from spiel_cr.cfr import solver as driver
 from spiel_cr.common import storage
-from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.compilation.fingerprints import fingerprint
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.policies.result import CurvePoint
-
-__all__ = ["Keeper"]
 
 
 class Keeper:
@@ -30,7 +29,7 @@ class Keeper:
     def __init__(
         self,
         path: storage.Path,
-        tree: tree_lib.CompiledGame,
+        tree: CompiledGame,
         solver: driver.Solver,
         every: float,
         *,
@@ -61,7 +60,7 @@ class Keeper:
         self._identity = {
             "kind": "checkpoint",
             "game": str(tree.game),
-            "fingerprint": storage.fingerprint(tree),
+            "fingerprint": fingerprint(tree),
             # JSON has no infinity.
             "config": repr(config),
             "dtype": solver.dtype.name,

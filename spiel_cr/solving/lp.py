@@ -11,8 +11,6 @@ from scipy import optimize, sparse
 
 from spiel_cr.sequence_form import layout
 
-__all__ = ["realisation_plan"]
-
 
 def realisation_plan(
     form: layout.SequenceForm, player: int

@@ -10,11 +10,10 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.cfr import cfr
 from spiel_cr.cfr import config as algorithm_lib
-from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.common.checks import check_iterations
+from spiel_cr.compilation.compiler import as_compiled
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.policies import conversions as policy_lib
-from spiel_cr.solving import solve
-
-__all__ = ["CFRSolver"]
 
 
 class CFRSolver:
@@ -26,7 +25,7 @@ class CFRSolver:
 
     def __init__(
         self,
-        game: str | pyspiel.Game | tree_lib.CompiledGame,
+        game: str | pyspiel.Game | CompiledGame,
         algorithm: str | algorithm_lib.CFRConfig = "cfr+",
         *,
         dtype: np.typing.DTypeLike = np.float64,
@@ -42,7 +41,7 @@ class CFRSolver:
           pyspiel.SpielError, ValueError: as `solve`.
         """
         config = algorithm_lib.parse_algorithm(algorithm)
-        self._tree = solve.as_compiled(game)
+        self._tree = as_compiled(game)
         self._solver = cfr.make_solver(self._tree.form, config=config, dtype=dtype)
         self.game = self._tree.game
 
@@ -53,7 +52,7 @@ class CFRSolver:
 
     def evaluate_and_update_policy(self, iterations: int = 1) -> None:
         """Does one iteration, or several in one call, which is much faster each."""
-        self._solver.run(solve.check_iterations(iterations))
+        self._solver.run(check_iterations(iterations))
 
     def average_policy(self) -> openspiel_policy.TabularPolicy:
         """The average strategy so far; uniform before the first iteration."""

@@ -14,7 +14,7 @@ import spiel_cr
 from game_defs import latent_board, leduc_poker
 from spiel_cr.cfr import abstraction, cfr, shared_regrets
 from spiel_cr.cfr import config as algorithm
-from spiel_cr.cfr import solver as driver
+from spiel_cr.common.jax_utils import precision
 from spiel_cr.compilation import compiler as tree_lib
 from spiel_cr.compilation import replay, vectorised
 from spiel_cr.mccfr import mccfr, sample_tree, trajectories
@@ -281,7 +281,7 @@ def test_samples_without_noise_are_an_iteration_of_the_full_width_family():
     labels = abstraction.labels_of(game, imperfect_recall=True)
     config = algorithm.parse_any("os-mccfr(batch=1)")
     random = np.random.default_rng(0)
-    with driver.precision(np.dtype(np.float64)):
+    with precision(np.dtype(np.float64)):
         samples, plan = sample_tree.build(game)
         problem = mccfr.make_problem(
             game.form, samples, plan, config, dtype="float64", buckets=labels

@@ -10,10 +10,10 @@ from open_spiel.python.algorithms import discounted_cfr
 
 from spiel_cr.cfr import cfr, config
 from spiel_cr.compilation import compiler as tree_lib
-from spiel_cr.policies import best_response
 from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.policies.best_responses import nash_conv
 from spiel_cr.sequence_form import layout
-from spiel_cr.solving import solve
+from spiel_cr.solving.whole_game import solve
 from tests.support import games, reference
 from tests.support.made_games import random_game
 
@@ -240,7 +240,7 @@ def test_float32_stays_close():
             infosets = form.decisions[p]
             sums = np.bincount(infosets.owner[1:], behaviours[p][1:])
             np.testing.assert_allclose(sums, 1, atol=1e-12)
-        conv[dtype] = best_response.nash_conv(form, reach)
+        conv[dtype] = nash_conv(form, reach)
     assert conv[np.float32] == pytest.approx(conv[np.float64], abs=1e-3)
     assert conv[np.float32] != conv[np.float64]
 
@@ -261,16 +261,16 @@ def test_same_bits_twice_however_it_is_chopped():
 def test_no_second_compilation():
     """The program depends on shapes and settings only, not on values or counts."""
     compiled = games.compiled("kuhn")
-    solve.solve(compiled, "cfr+", 10)
+    solve(compiled, "cfr+", 10)
     programs = cfr._run._cache_size()
-    solve.solve(compiled, "cfr+", 77)
-    solve.solve("kuhn_poker", "cfr+", 10)
+    solve(compiled, "cfr+", 77)
+    solve("kuhn_poker", "cfr+", 10)
     payoffs = compiled.form.payoffs
     louder = payoffs._replace(values=2 * payoffs.values)
     solver_of(layout.build(compiled.form.decisions, louder), "cfr+").run(3)
     assert cfr._run._cache_size() == programs
     # The counter does count.
-    solve.solve(compiled, "cfr+(gamma=1.25)", 10)
+    solve(compiled, "cfr+(gamma=1.25)", 10)
     assert cfr._run._cache_size() == programs + 1
 
 
@@ -278,14 +278,14 @@ def test_no_second_compilation():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_callers_precision_is_unchanged(flag, dtype):
     with jax.enable_x64(flag):
-        before = solve.solve(games.compiled("kuhn"), "cfr+", 5, dtype=dtype)
+        before = solve(games.compiled("kuhn"), "cfr+", 5, dtype=dtype)
         assert jax.config.jax_enable_x64 is flag
         with pytest.raises(ValueError, match="dtype"):
-            solve.solve(games.compiled("kuhn"), "cfr+", 5, dtype=np.float16)
+            solve(games.compiled("kuhn"), "cfr+", 5, dtype=np.float16)
         assert jax.config.jax_enable_x64 is flag
         assert jax.numpy.zeros(1).dtype == (np.float64 if flag else np.float32)
     # What comes out does not depend on the flag.
-    again = solve.solve(games.compiled("kuhn"), "cfr+", 5, dtype=dtype)
+    again = solve(games.compiled("kuhn"), "cfr+", 5, dtype=dtype)
     for p in PLAYERS:
         assert before.average[p].dtype == np.float64
         np.testing.assert_array_equal(before.average[p], again.average[p])
@@ -323,7 +323,7 @@ def test_room_to_spare_changes_nothing(name):
     for solver in solvers:
         solver.run(299)
     convs = [
-        best_response.nash_conv(f, (s.average(0), s.average(1)))
+        nash_conv(f, (s.average(0), s.average(1)))
         for f, s in zip((form, rounded, rounded), (*solvers, solvers[0]), strict=True)
     ]
     assert convs[1] == pytest.approx(convs[0], rel=0.5)

@@ -9,9 +9,10 @@ from open_spiel.python.algorithms import exploitability
 
 from spiel_cr.cfr import config as algorithm
 from spiel_cr.compilation import compiler as tree_lib
-from spiel_cr.policies import best_response
+from spiel_cr.policies import best_responses
 from spiel_cr.policies import conversions as policy_lib
-from spiel_cr.solving import solve
+from spiel_cr.policies.best_responses import nash_conv, reach_of
+from spiel_cr.solving.whole_game import solve
 from tests.cfr.test_cfr import average_behaviour, solver_of
 from tests.support import games
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node
@@ -67,7 +68,7 @@ def test_liars_dice_of_reference_runs():
         for more, figure in zip((100, 900), printed, strict=True):
             solver.run(more)
             reach = (solver.average(0), solver.average(1))
-            found = best_response.nash_conv(compiled.form, reach)
+            found = nash_conv(compiled.form, reach)
             assert found == pytest.approx(figure, rel=0.02)
 
 
@@ -98,7 +99,7 @@ BOUNDS = {
 )
 def test_contract(name, variant):
     compiled, case = games.compiled(name), games.BY_NAME[name]
-    result = solve.solve(compiled, variant, 300)
+    result = solve(compiled, variant, 300)
     for policy in (result.average_policy(), result.current_policy()):
         table = policy.action_probability_array
         assert np.isfinite(table).all() and (table >= 0).all()
@@ -107,8 +108,8 @@ def test_contract(name, variant):
         assert len(table) == sum(case.infosets)
     found = exploitability.nash_conv(compiled.game, result.average_policy())
     assert -1e-9 <= found <= BOUNDS[variant] * case.utility_range
-    reach = best_response.reach_of(compiled.form, result.average)
-    value = best_response.expected_value(compiled.form, reach)
+    reach = reach_of(compiled.form, result.average)
+    value = best_responses.expected_value(compiled.form, reach)
     # The value of a profile is within its NashConv of the game's.
     assert abs(value - case.value) <= found + case.tolerance + 1e-9
     assert result.iterations == 300 and result.solves == 1
@@ -129,17 +130,17 @@ def only_the_second(path):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_players_who_never_act(dtype):
-    result = solve.solve(MadeGame(nobody, "nobody"), "cfr+", 5, dtype=dtype)
+    result = solve(MadeGame(nobody, "nobody"), "cfr+", 5, dtype=dtype)
     assert [list(b) for b in result.average] == [[1.0], [1.0]]
     game = MadeGame(only_the_second, "second")
-    result = solve.solve(game, "cfr+", 100, dtype=dtype)
+    result = solve(game, "cfr+", 100, dtype=dtype)
     assert result.average[1][2] > 0.99
     assert result.average_policy().action_probability_array.shape == (1, 16)
 
 
 def test_worthless_games_stay_uniform():
     """No line of four fits on a 3 x 3 board: all utilities are 0, no payoffs at all."""
-    result = solve.solve("connect_four(rows=3,columns=3)", "pdcfr+", 5)
+    result = solve("connect_four(rows=3,columns=3)", "pdcfr+", 5)
     for p, infosets in enumerate(result.tree.infosets):
         uniform = policy_lib.uniform_behaviour(infosets.decisions)
         np.testing.assert_allclose(result.average[p], uniform, rtol=1e-12)
@@ -148,7 +149,7 @@ def test_worthless_games_stay_uniform():
 @pytest.mark.parametrize("iterations", [0, -1, 1.5, True, math.nan, "many"])
 def test_bad_iterations_are_refused(iterations):
     with pytest.raises((ValueError, TypeError), match="iterations"):
-        solve.solve("kuhn_poker", "cfr", iterations)
+        solve("kuhn_poker", "cfr", iterations)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ import pytest
 
 import spiel_cr
 from spiel_cr.common import storage
+from spiel_cr.compilation import fingerprints as fingerprint_lib
+from spiel_cr.compilation.fingerprints import fingerprint
 from tests.support import games
 
 
@@ -64,28 +66,28 @@ def test_fingerprint_is_of_all_strings_at_once(at_once, monkeypatch):
         digest.update(array.tobytes())
     for infosets in compiled.infosets:
         digest.update("\0".join(infosets.keys).encode())
-    monkeypatch.setattr(storage, "_STRINGS_AT_ONCE", at_once)
-    assert storage.fingerprint(compiled) == digest.hexdigest()
+    monkeypatch.setattr(fingerprint_lib, "_STRINGS_AT_ONCE", at_once)
+    assert fingerprint(compiled) == digest.hexdigest()
 
 
 @pytest.mark.parametrize("most", [0, 1 << 20])
 def test_fingerprint_keeps_no_strings(most, monkeypatch):
     """Of many infosets few strings are made, and they still tell games apart."""
-    monkeypatch.setattr(storage, "_MOST_STRINGS", most)
-    monkeypatch.setattr(storage, "_SOME_STRINGS", 7)
+    monkeypatch.setattr(fingerprint_lib, "_MOST_STRINGS", most)
+    monkeypatch.setattr(fingerprint_lib, "_SOME_STRINGS", 7)
     game = "python_leduc_poker"
     compiled = spiel_cr.compile_game(game)
     before = compiled.nbytes
-    found = storage.fingerprint(compiled)
+    found = fingerprint(compiled)
     assert compiled.nbytes == before
     # Walked: strings that are there already.
     walked = spiel_cr.compile_game(game, vectorised=False)
-    assert storage.fingerprint(walked) == found
+    assert fingerprint(walked) == found
     renamed = dataclasses.replace(
         walked.infosets[1], keys=[f"{key}!" for key in walked.infosets[1].keys]
     )
     other = dataclasses.replace(walked, infosets=(walked.infosets[0], renamed))
-    assert storage.fingerprint(other) != found
+    assert fingerprint(other) != found
 
 
 def test_no_file(tmp_path):

@@ -19,6 +19,8 @@ from spiel_cr.common import storage
 from spiel_cr.compilation import cache, state_walk, vectorised_walk
 from spiel_cr.compilation import compiler as tree_lib
 from spiel_cr.compilation import vectorised as expansion
+from spiel_cr.compilation.fingerprints import fingerprint
+from spiel_cr.compilation.numbering import TooManyHistoriesError
 from tests.compilation.test_vectorised import same
 from tests.support import games, made_games
 
@@ -74,7 +76,7 @@ def test_there_and_back(tmp_path, no_compiling, string, observed, vectorised):
         same(tree, plain)
         assert str(tree.game) == str(plain.game)
         assert tree.histories.chance.strides == plain.histories.chance.strides
-    assert storage.fingerprint(second) == storage.fingerprint(plain)
+    assert fingerprint(second) == fingerprint(plain)
     assert len(entries(tmp_path / "new")) == 1
     assert not list(tmp_path.glob("**/*.part"))
 
@@ -143,7 +145,7 @@ def test_games_in_cpp_have_no_sources():
 
 MODULE = """
 import pyspiel
-from made_games import MadeGame, Node, TERMINAL
+from tests.support.made_games import MadeGame, Node, TERMINAL
 import {helper}
 
 class {name}(MadeGame):
@@ -319,7 +321,7 @@ def test_folders_that_cannot_be_written(tmp_path, monkeypatch):
 
 def test_limits_hold_for_what_is_read(tmp_path):
     tree_lib.compile_game("kuhn_poker", cache=tmp_path)
-    with pytest.raises(tree_lib.TooManyHistoriesError, match="max_histories=57"):
+    with pytest.raises(TooManyHistoriesError, match="max_histories=57"):
         tree_lib.compile_game("kuhn_poker", cache=tmp_path, max_histories=57)
     tree_lib.compile_game("kuhn_poker", cache=tmp_path, max_histories=58)
 

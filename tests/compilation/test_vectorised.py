@@ -17,6 +17,7 @@ from spiel_cr.compilation import (
     vectorised_walk,
 )
 from spiel_cr.compilation import vectorised as expansion
+from spiel_cr.compilation.numbering import TooManyHistoriesError
 from tests.support import games, made_games, reference, tabled
 from tests.support.made_games import CHANCE, TERMINAL, Node
 
@@ -236,7 +237,7 @@ def test_size_in_bytes():
 @pytest.mark.parametrize("limit", [1, 2, 30])
 def test_too_many_histories_are_refused(limit):
     string = "python_rock_paper_scissors(num_actions=5)"
-    with pytest.raises(tree_lib.TooManyHistoriesError, match=f"max_histories={limit} "):
+    with pytest.raises(TooManyHistoriesError, match=f"max_histories={limit} "):
         tree_lib.compile_game(string, max_histories=limit)
     assert len(tree_lib.compile_game(string, max_histories=31).histories) == 31
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from game_defs import rock_paper_scissors
-from spiel_cr.compilation import compiler as tree_lib
 from spiel_cr.compilation import vectorised_check
+from spiel_cr.compilation.numbering import TooManyHistoriesError
 
 
 class _Broken(rock_paper_scissors.RockPaperScissorsExpansion):
@@ -61,7 +61,7 @@ def test_the_contract_compares_whole_trees():
         vectorised_check.check_tree(Game())
     right = "python_rock_paper_scissors"
     vectorised_check.check(right, np.random.default_rng(0), max_histories=5)
-    with pytest.raises(tree_lib.TooManyHistoriesError):
+    with pytest.raises(TooManyHistoriesError):
         vectorised_check.check_tree(right, max_histories=5)
 
 

@@ -12,8 +12,10 @@ import pytest
 from open_spiel.python.algorithms import exploitability
 from spiel_cr.eval.cli import compare as cli_compare
 from spiel_cr.eval.cli import main
-from spiel_cr.eval.comparison import baselines, compare, measure
-from spiel_cr.eval.contestants import openspiel_deep, protocol, registry
+from spiel_cr.eval.common.budget import Budget
+from spiel_cr.eval.common.game_instance import enter
+from spiel_cr.eval.comparison import comparisons, measure
+from spiel_cr.eval.contestants import baselines, openspiel_deep, registry
 from spiel_cr.eval.judging import python_judge
 
 from spiel_cr import solve
@@ -27,7 +29,7 @@ QUICK = [name for name, entry in baselines.BUNDLED.items() if not entry.modules]
 
 @pytest.fixture(scope="module")
 def kuhn():
-    return protocol.enter(KUHN)
+    return enter(KUHN)
 
 
 def test_what_entries_need_is_in_the_extra_that_they_name():
@@ -73,7 +75,7 @@ def random_strategy(tree, seed):
 
 @pytest.mark.parametrize("name", ["kuhn", "goofspiel3_simultaneous", "rps5"])
 def test_the_judge_agrees_with_openspiels_python_tools(name):
-    arena = protocol.enter(games.BY_NAME[name].string)
+    arena = enter(games.BY_NAME[name].string)
     referee = measure.ExactJudge(arena)
     strategy = random_strategy(arena.tree, 3)
     table = policy_lib.tabular_policy(arena.tree, strategy)
@@ -294,10 +296,10 @@ def test_groups():
 )
 def test_bad_arguments(tmp_path, options, message):
     with pytest.raises(ValueError, match=message):
-        compare.compare(
+        comparisons.compare(
             [KUHN],
             ["lp"],
-            measure.Budget(None, options.pop("iterations", 10)),
+            Budget(None, options.pop("iterations", 10)),
             tmp_path / "new",
             **{"workers": 0, **options},
         )

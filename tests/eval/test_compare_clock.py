@@ -3,8 +3,10 @@
 import time
 
 import pytest
-from spiel_cr.eval.comparison import compare, measure
-from spiel_cr.eval.contestants import protocol, registry, spiel_cr_entries
+from spiel_cr.eval.common.budget import Budget
+from spiel_cr.eval.common.game_instance import Arena
+from spiel_cr.eval.comparison import comparisons, measure
+from spiel_cr.eval.contestants import registry, spiel_cr_entries
 
 import spiel_cr
 
@@ -67,7 +69,7 @@ class SlowLooks:
 def test_processor_time_is_that_of_the_work(way):
     """Without the judge's, and of the last run only where each starts afresh."""
     entry = registry.find("cfr")._replace(way=way)
-    points, _ = measure._follow(entry, Busy(), measure.Budget(None, 5), SlowLooks())
+    points, _ = measure._follow(entry, Busy(), Budget(None, 5), SlowLooks())
     assert [point.iterations for point in points] == [1, 2, 5]
     assert 0.02 * 5 <= points[-1].cpu_seconds < 0.02 * 7
 
@@ -80,33 +82,29 @@ def follow(way, budget, tick=1.0, least=1):
 
 
 def test_iterations_are_kept_exactly():
-    metronome, points, _ = follow("iterates", measure.Budget(None, 300), tick=1e-4)
+    metronome, points, _ = follow("iterates", Budget(None, 300), tick=1e-4)
     assert sum(metronome.calls) == 300
     assert [p.iterations for p in points] == [1, 2, 5, 10, 20, 50, 100, 200, 300]
 
 
 def test_seconds_are_kept():
-    metronome, points, seconds = follow(
-        "iterates", measure.Budget(10.0, None), tick=1e-3
-    )
+    metronome, points, seconds = follow("iterates", Budget(10.0, None), tick=1e-3)
     assert seconds == pytest.approx(10.0, rel=1e-3)
     shares = [round(point.seconds, 1) for point in points]
     assert shares == [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0]
     # One slow iteration is done all the same, and looked at once.
-    metronome, points, seconds = follow(
-        "iterates", measure.Budget(10.0, None), tick=60.0
-    )
+    metronome, points, seconds = follow("iterates", Budget(10.0, None), tick=60.0)
     assert metronome.calls == [1] and len({p.iterations for p in points}) == 1
 
 
 def test_runs_from_the_beginning_fill_the_budget():
     metronome, points, seconds = follow(
-        "restarts", measure.Budget(10.0, None), tick=1e-3, least=8
+        "restarts", Budget(10.0, None), tick=1e-3, least=8
     )
     assert metronome.calls[0] == 8 and metronome.calls == sorted(metronome.calls)
     assert 6.5 < seconds <= 10.0
     assert points[-1].iterations == metronome.calls[-1]
-    metronome, points, _ = follow("restarts", measure.Budget(None, 30), least=8)
+    metronome, points, _ = follow("restarts", Budget(None, 30), least=8)
     assert [p.iterations for p in points] == [10, 20, 30]
 
 
@@ -121,7 +119,7 @@ def test_all_work_of_ours_counts(name, function, solves, monkeypatch):
     """Building games too, and what is solved before the first answer."""
 
     def timed(tree, *arguments, **options):
-        uniform = spiel_cr_entries._Uniform(protocol.Arena(KUHN, tree, None, 0.0))
+        uniform = spiel_cr_entries._Uniform(Arena(KUHN, tree, None, 0.0))
         return spiel_cr.SolveResult(
             tree, "", 3, uniform.strategy(), None, 2.0, compile_seconds, build_seconds
         )
@@ -152,7 +150,7 @@ def test_policies_from_files_took_no_time_here(tmp_path):
     assert record["seconds"] == 0.0
     assert record["nash_conv"] == run_cell("cfr+", 20)["nash_conv"]
     with pytest.raises(ValueError, match="there is no file .*; write one with"):
-        compare.compare(
-            [KUHN], [f"policy(path={file}x)"], measure.Budget(None, 1), tmp_path / "new"
+        comparisons.compare(
+            [KUHN], [f"policy(path={file}x)"], Budget(None, 1), tmp_path / "new"
         )
     assert not (tmp_path / "new").exists()

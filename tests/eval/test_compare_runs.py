@@ -12,8 +12,9 @@ import time
 import pytest
 from spiel_cr.eval.cli import main
 from spiel_cr.eval.common import conditions
-from spiel_cr.eval.comparison import baselines, compare, measure, run_folder, workers
-from spiel_cr.eval.contestants import registry
+from spiel_cr.eval.common.budget import Budget
+from spiel_cr.eval.comparison import comparisons, measure, run_folder, workers
+from spiel_cr.eval.contestants import baselines, registry
 
 KUHN = "kuhn_poker"
 NO_JAX = "openspiel-cfr;openspiel-cfr+;lp"
@@ -30,10 +31,10 @@ class Broken:
 
 
 def go(out, algorithms=NO_JAX, iterations=10, **options):
-    return compare.compare(
+    return comparisons.compare(
         [KUHN],
         registry.expand(algorithms),
-        measure.Budget(None, iterations),
+        Budget(None, iterations),
         out,
         **{"workers": 0, **options},
     )
@@ -124,10 +125,10 @@ def test_nothing_runs_twice_under_two_names(tmp_path, monkeypatch):
     monkeypatch.setattr(
         workers, "run_cell", lambda c: ran.append(c.key) or measure.run_cell(c)
     )
-    budget = measure.Budget(None, 5)
+    budget = Budget(None, 5)
 
     def run(games, algorithms):
-        return compare.compare(games, algorithms, budget, tmp_path, workers=0)
+        return comparisons.compare(games, algorithms, budget, tmp_path, workers=0)
 
     result = run([KUHN, "kuhn_poker()"], ["openspiel-cfr"] * 2)
     assert ran == [(KUHN, "openspiel-cfr", 0)]
@@ -138,24 +139,24 @@ def test_nothing_runs_twice_under_two_names(tmp_path, monkeypatch):
     result = run(["kuhn_poker()"], ["openspiel-cfr", "uniform"])
     assert ran[1:] == [(KUHN, "uniform", 0)]
     assert result.settings["games"] == [KUHN] and len(result.records) == 2
-    keys = [c.key for c in compare.plan([KUHN, "kuhn_poker()"], ["lp"] * 2, budget, 1)]
+    keys = [
+        c.key for c in comparisons.plan([KUHN, "kuhn_poker()"], ["lp"] * 2, budget, 1)
+    ]
     assert keys == [(KUHN, "lp", 0)]
 
 
 def test_games_too_large_are_refused_at_once(tmp_path):
     """phantom_ttt would be walked for days; Leduc poker shows its size on the way."""
     with pytest.raises(ValueError, match=r"phantom_ttt\(\) .*memory_limit is 4 GB"):
-        compare.compare(
-            ["phantom_ttt"], ["lp"], measure.Budget(1.0, None), tmp_path / "a"
-        )
+        comparisons.compare(["phantom_ttt"], ["lp"], Budget(1.0, None), tmp_path / "a")
     assert not (tmp_path / "a").exists()
     walks = []
 
     def compare_with(limit):
-        return compare.compare(
+        return comparisons.compare(
             ["leduc_poker"],
             ["openspiel-cfr", "uniform"],
-            measure.Budget(None, 1),
+            Budget(None, 1),
             tmp_path,
             workers=0,
             memory_limit=limit,
@@ -357,7 +358,7 @@ def test_kills_at_any_time(tmp_path):
     assert process.returncode == 0
     after = lines(tmp_path)
     assert after[: len(before)] == before
-    planned = compare.plan(games, names.split(";"), measure.Budget(None, 20), 3)
+    planned = comparisons.plan(games, names.split(";"), Budget(None, 20), 3)
     ran = [(r["game"], r["algorithm"], r["seed"]) for r in after]
     assert sorted(ran) == sorted(tuple(c.key) for c in planned) and len(ran) == 32
     assert all(record["error"] is None for record in after)

@@ -13,7 +13,8 @@ from spiel_cr.eval.cli import main
 from spiel_cr.eval.players import one_step, playing, traversing
 
 import spiel_cr
-from spiel_cr.policies import best_response, conversions
+from spiel_cr.policies import conversions
+from spiel_cr.policies.best_responses import nash_conv, reach_of
 from tests.support import games
 
 LIARS_DICE = "liars_dice(numdice=1,dice_sides=3)"
@@ -483,8 +484,8 @@ def test_only_the_subgame_is_replaced():
     owner = compiled("kuhn").infosets[0].decisions.owner
     assert changed.any() and (levels[owner[changed]] == 1).all()
     form = compiled("kuhn").form
-    reach = best_response.reach_of(form, found.behaviours)
-    assert found.curve[-1].nash_conv == best_response.nash_conv(form, reach)
+    reach = reach_of(form, found.behaviours)
+    assert found.curve[-1].nash_conv == nash_conv(form, reach)
 
 
 def test_actions_in_words():

@@ -8,7 +8,7 @@ import numpy as np
 import pyspiel
 import pytest
 from open_spiel.python import policy as policy_lib
-from spiel_cr.eval.comparison import baselines
+from spiel_cr.eval.contestants import baselines
 from spiel_cr.eval.judging import python_judge
 
 import game_defs  # noqa: F401  (registers the games)

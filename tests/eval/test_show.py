@@ -11,8 +11,8 @@ from spiel_cr.eval.cli import main
 from spiel_cr.eval.inspection import infoset_view, tree_page, tree_subgames
 
 import spiel_cr
-from spiel_cr.policies import best_response
 from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.policies.best_responses import best_response_value, reach_of
 from tests.support import browser, games
 
 
@@ -235,8 +235,8 @@ def test_gates_of_a_layer_hold_what_the_opponent_gets():
     assert total == pytest.approx(-value, abs=1e-5)
     # By best responses, all that the opponent can get.
     best = sum(gate[2] for piece in first for gate in piece["gates"])
-    reach = best_response.reach_of(tree.form, strategy)[0]
-    most = best_response.best_response_value(tree.form, 1, reach)
+    reach = reach_of(tree.form, strategy)[0]
+    most = best_response_value(tree.form, 1, reach)
     assert best == pytest.approx(most, abs=1e-5) and best > total + 0.1
     gates = [g for layer in found["layers"] for p in layer for g in p["gates"]]
     assert all(g[2] >= g[1] - 1e-6 and g[3] is None for g in gates)
@@ -296,7 +296,7 @@ def test_games_that_cannot_be_resolved_say_why(monkeypatch):
     def refuse(tree, player):
         raise ValueError("turns are hidden")
 
-    monkeypatch.setattr(tree_subgames.subgame, "decompose", refuse)
+    monkeypatch.setattr(tree_subgames.decomposition, "decompose", refuse)
     tree = games.compiled("kuhn")
     found = tree_subgames.subgames_of(tree, random_strategy(tree, 0), 0)
     assert found == {"refused": "turns are hidden"}

@@ -10,8 +10,10 @@ import pytest
 
 import spiel_cr
 from spiel_cr.cfr import config as algorithm
-from spiel_cr.mccfr import descent, draws, mccfr, sample_tree, update
-from spiel_cr.policies import best_response, conversions
+from spiel_cr.common.jax_utils import spread
+from spiel_cr.mccfr import descent, mccfr, sample_tree, update
+from spiel_cr.policies import best_responses, conversions
+from spiel_cr.policies.best_responses import reach_of
 from tests.support import games
 
 PLAYERS = (0, 1)
@@ -84,8 +86,8 @@ def test_contract(name, variant):
     batch = algorithm.parse_any(variant).batch
     assert result.trajectories == 2 * 60 * batch
     assert (result.iterations, result.algorithm) == (60, variant)
-    reach = best_response.reach_of(result.tree.form, result.average)
-    value = best_response.expected_value(result.tree.form, reach)
+    reach = reach_of(result.tree.form, result.average)
+    value = best_responses.expected_value(result.tree.form, reach)
     found = result.nash_conv()
     assert abs(value - case.value) <= found + case.tolerance + 1e-9
     # Sixty iterations of a few trajectories already beat playing at random.
@@ -330,7 +332,7 @@ def test_average_strategy_sampling_sees_the_sums_of_reaches():
 @pytest.mark.parametrize("batch", [1, 7, 64])
 def test_points_are_spread_evenly(batch):
     """The first 2^k points of every coordinate fall one into each of 2^k cells."""
-    points = draws.spread(6, batch)
+    points = spread(6, batch)
     assert points.shape == (6, batch)
     assert (points >= 0).all() and (points < 1).all()
     whole = 1 << (batch.bit_length() - 1)

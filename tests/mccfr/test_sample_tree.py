@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.mccfr import sample_tree
 from tests.support import games, reference, sampling_reference
 from tests.support.made_games import random_game
@@ -20,7 +21,7 @@ GAMES = ("kuhn", "goofspiel4", "leduc7", "random")
 
 
 @functools.cache
-def compiled(name: str) -> tree_lib.CompiledGame:
+def compiled(name: str) -> CompiledGame:
     if name == "random":
         game = random_game(3, turns="by history", max_actions=4, depth=5)
         return tree_lib.compile_game(game)
@@ -29,7 +30,7 @@ def compiled(name: str) -> tree_lib.CompiledGame:
     return games.compiled(name)
 
 
-def states(tree: tree_lib.CompiledGame, numbers):
+def states(tree: CompiledGame, numbers):
     """OpenSpiel's state at each history."""
     for number in numbers:
         state = tree.game.new_initial_state()
@@ -146,7 +147,7 @@ def test_balanced_exploration(name):
         assert passing == {0.75, 0.25, 0.5}
 
 
-def most_visited(tree: tree_lib.CompiledGame, follow: np.ndarray) -> list[int]:
+def most_visited(tree: CompiledGame, follow: np.ndarray) -> list[int]:
     """For each depth, the most histories of one sample, by trying all samples."""
     histories = tree.histories
     children: list[list[int]] = [[] for _ in range(len(histories))]

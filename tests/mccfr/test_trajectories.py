@@ -16,6 +16,7 @@ import pytest
 
 from spiel_cr.cfr import config as algorithm
 from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.mccfr import baselines, descent, sample_tree, trajectories
 from tests.support import games, reference, sampling_reference
 
@@ -47,7 +48,7 @@ class Setup(NamedTuple):
       number: history of `compiled` of each history of `tree`.
     """
 
-    compiled: tree_lib.CompiledGame
+    compiled: CompiledGame
     tree: reference.Tree
     policy: reference.Policy
     past: reference.Policy

@@ -14,8 +14,8 @@ from spiel_cr.partial.neighbours import Follower
 from spiel_cr.partial.resolver import GrowingResolver
 from spiel_cr.partial.solved_tree import Situation
 from spiel_cr.players.partial_bots import GrowingResolvingBot
-from spiel_cr.policies import best_response
 from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.policies.best_responses import best_response_value
 from spiel_cr.resolving.config import ResolvingConfig
 
 PLAYERS = (0, 1)
@@ -228,7 +228,7 @@ def test_what_the_player_hides_stays_hidden(monkeypatch):
                 behaviour[first : first + len(odds)] = odds
             assert bot.counts.beyond > 50 and bot.counts.lost == 0
             reach = policy_lib.reach_from_behaviour(infosets.decisions, behaviour)
-            total += best_response.best_response_value(tree.form, 1 - player, reach)
+            total += best_response_value(tree.form, 1 - player, reach)
         return total
 
     # Measured: 0.03 and 0.71.

@@ -12,9 +12,11 @@ import game_defs  # noqa: F401  registers the games
 from spiel_cr.cfr import abstraction
 from spiel_cr.compilation import cache
 from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.compilation.numbering import CHANCE, TERMINAL, TooManyHistoriesError
 from spiel_cr.partial import tree as growing
+from spiel_cr.partial.compiler import compile_partial
 from spiel_cr.policies import conversions
-from spiel_cr.solving import solve
+from spiel_cr.solving.whole_game import solve
 
 GAMES = (
     "kuhn_poker",
@@ -97,15 +99,15 @@ def test_growing_to_the_end_gives_the_whole_game(name, vectorised):
 @pytest.mark.parametrize("room", [50, 100, 400, 894])
 def test_a_part_is_a_part(room, vectorised):
     """What is there is what the whole game has there; the edge goes on in that."""
-    part = tree_lib.compile_game(
+    part = compile_partial(
         LEDUC, observed=True, max_histories=room, edge="rollout", vectorised=vectorised
     )
     assert len(part.histories) <= room
     complete = paths(whole(LEDUC))
     for path, (player, utility, edge, key) in paths(part).items():
         if edge:
-            assert player == tree_lib.TERMINAL
-            assert complete[path][0] != tree_lib.TERMINAL
+            assert player == TERMINAL
+            assert complete[path][0] != TERMINAL
             assert abs(utility) <= 7
         else:
             assert complete[path] == (player, utility, False, key)
@@ -115,7 +117,7 @@ def test_a_part_is_a_part(room, vectorised):
 def test_levels_are_whole_and_then_infosets():
     """No room is left for an infoset of the last level that was left out."""
     room = 300
-    part = tree_lib.compile_game(LEDUC, max_histories=room, edge="rollout")
+    part = compile_partial(LEDUC, max_histories=room, edge="rollout")
     tree, depth = whole(LEDUC), {}
     children = np.bincount(tree.histories.parent[1:], minlength=len(tree.histories))
     histories = {
@@ -152,13 +154,11 @@ def exact(tree, behaviour=None):
 def test_exact_values_at_the_edge_give_the_value_of_the_whole_game(name):
     """For any strategies: here optimal ones."""
     tree = whole(name)
-    solved = solve.solve(tree, "lp")
+    solved = solve(tree, "lp")
     edge = exact(tree, solved.average)
     expected = conversions.history_values(tree, solved.average)[0]
     for room in (len(tree.histories) // 4, len(tree.histories) // 2):
-        part = tree_lib.compile_game(
-            name, max_histories=room, edge=edge, vectorised=False
-        )
+        part = compile_partial(name, max_histories=room, edge=edge, vectorised=False)
         mine = [
             _carried(tree, part, p, behaviour)
             for p, behaviour in enumerate(solved.average)
@@ -225,7 +225,7 @@ PLAYED = pytest.mark.parametrize(
 def test_rollouts_are_unbiased(name, vectorised):
     """The edge of a part, history by history, against the whole game."""
     tree, number = whole(name, vectorised), 400
-    part = tree_lib.compile_game(
+    part = compile_partial(
         *(name,),
         max_histories=len(tree.histories) // 4,
         edge=f"rollout(n={number},seed=3)",
@@ -250,7 +250,7 @@ def test_rollouts_from_everywhere_are_unbiased(name, vectorised):
     player = tree.histories.player
     moves = np.flatnonzero(player >= 0)
     rows = np.union1d(
-        moves[:: -(-len(moves) // 300)], np.flatnonzero(player == tree_lib.CHANCE)[:99]
+        moves[:: -(-len(moves) // 300)], np.flatnonzero(player == CHANCE)[:99]
     )
     nodes = grown.nodes(grown.compile().ids[rows])
     np.testing.assert_array_equal(nodes.player, player[rows])
@@ -263,7 +263,7 @@ def test_rollouts_from_everywhere_are_unbiased(name, vectorised):
 @BOTH_WAYS
 def test_the_same_seed_gives_the_same_values(vectorised):
     def utilities(seed):
-        part = tree_lib.compile_game(
+        part = compile_partial(
             *(LEDUC,),
             max_histories=200,
             edge=f"rollout(n=2,seed={seed})",
@@ -276,9 +276,9 @@ def test_the_same_seed_gives_the_same_values(vectorised):
 
 def test_what_solvers_do_with_a_part():
     """Solved as any game: the linear program's value, and NashConv in the part."""
-    part = tree_lib.compile_game(LEDUC, max_histories=300, edge="rollout(n=4)")
-    exactly = solve.solve(part, "lp")
-    found = solve.solve(part, "cfr+", 2000)
+    part = compile_partial(LEDUC, max_histories=300, edge="rollout(n=4)")
+    exactly = solve(part, "lp")
+    found = solve(part, "cfr+", 2000)
     assert found.nash_conv() < 1e-2
     values = [conversions.history_values(part, r.average)[0] for r in (exactly, found)]
     assert values[0] == pytest.approx(values[1], abs=1e-2)
@@ -427,7 +427,7 @@ def test_a_tree_of_several_roots():
     tree.grow()
     small = tree.compile().tree
     assert small.rooted and not small.edge.any() and not tree.is_whole
-    assert small.histories.player[0] == tree_lib.CHANCE
+    assert small.histories.player[0] == CHANCE
     np.testing.assert_array_equal(small.histories.chance[1:3], [0.75, 0.25])
     assert set(small.infosets[0].keys) <= set(part.tree.infosets[0].keys)
     # The first root's card loses to one card and beats the other.
@@ -481,7 +481,7 @@ def test_a_part_that_begins_elsewhere_is_never_the_game():
     assert not tree.can_grow and not tree.is_whole
     part = tree.compile().tree
     assert part.rooted and not part.edge.any()
-    result = solve.solve(part, "cfr+", 5)
+    result = solve(part, "cfr+", 5)
     for act in (result.average_policy, lambda: result.save("never.npz")):
         with pytest.raises(ValueError, match="in part"):
             act()
@@ -532,10 +532,10 @@ def test_room_that_is_not_used_takes_no_memory():
 @pytest.mark.parametrize("name", ["phantom_ttt", "python_ii_goofspiel(num_cards=7)"])
 def test_games_that_are_never_whole(name):
     room = 5000
-    part = tree_lib.compile_game(name, max_histories=room, edge="rollout(n=1)")
+    part = compile_partial(name, max_histories=room, edge="rollout(n=1)")
     assert 0.9 * room < len(part.histories) <= room
     assert part.edge.sum() > room / 2
-    solved = solve.solve(part, "cfr+", 50)
+    solved = solve(part, "cfr+", 50)
     behaviours = [conversions.uniform_behaviour(i.decisions) for i in part.infosets]
     alike = dataclasses.replace(solved, average=tuple(behaviours))
     assert solved.nash_conv() < 0.5 * alike.nash_conv()
@@ -547,7 +547,6 @@ def test_games_that_are_never_whole(name):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"edge": "rollout"}, "max_histories"),
         ({"edge": "rollout", "max_histories": 2}, "no room"),
         ({"edge": "rollout", "max_histories": 8}, "max_histories=8 has no room"),
         ({"edge": "rollout", "max_histories": 60}, "decision of player 1"),
@@ -556,24 +555,23 @@ def test_games_that_are_never_whole(name):
         ({"edge": "rollout(n=0)", "max_histories": 50}, "rollout"),
         ({"edge": "rollout(n=1.5)", "max_histories": 50}, "rollout"),
         ({"edge": "rollout(m=1)", "max_histories": 50}, "rollout"),
-        ({"edge": "rollout", "max_histories": 50, "cache": "here"}, "cache"),
         ({"edge": lambda s: np.ones(3), "max_histories": 50}, "shape"),
         ({"edge": lambda s: np.full(len(s), np.nan), "max_histories": 50}, "finite"),
     ],
 )
 def test_bad_parts_are_refused(options, words):
     with pytest.raises(ValueError, match=words.replace("(", r"\(")):
-        tree_lib.compile_game("leduc_poker", **options)
+        compile_partial("leduc_poker", **options)
 
 
 def test_without_an_edge_larger_games_are_refused_as_before():
-    with pytest.raises(tree_lib.TooManyHistoriesError):
+    with pytest.raises(TooManyHistoriesError):
         tree_lib.compile_game("kuhn_poker", max_histories=57)
 
 
 def test_a_part_is_not_judged_as_the_game():
-    part = tree_lib.compile_game(LEDUC, max_histories=300, edge="rollout")
-    result = solve.solve(part, "lp")
+    part = compile_partial(LEDUC, max_histories=300, edge="rollout")
+    result = solve(part, "lp")
     with pytest.raises(ValueError, match="part"):
         result.average_policy()
 

@@ -12,7 +12,7 @@ from open_spiel.python.bots import policy as openspiel_bots
 from spiel_cr.compilation import compiler as tree_lib
 from spiel_cr.mccfr import sample_tree
 from spiel_cr.players import bots
-from spiel_cr.policies import best_response
+from spiel_cr.policies.best_responses import nash_conv
 from spiel_cr.resolving import continual
 from spiel_cr.resolving.resolver import ResolvingConfig
 from tests.support import games
@@ -330,7 +330,7 @@ def test_without_aiming_trajectories_go_everywhere():
 def whole_nash_conv(bot):
     form = bot._solver.form
     reach = (bot._solver.average(0), bot._solver.average(1))
-    return best_response.nash_conv(form, reach)
+    return nash_conv(form, reach)
 
 
 def test_an_aimed_solve_improves_with_time():

@@ -14,6 +14,7 @@ from spiel_cr.compilation import compiler as tree_lib
 from spiel_cr.partial import particle_belief
 from spiel_cr.partial import tree as growing
 from spiel_cr.partial.capacity import Rooms
+from spiel_cr.partial.compiler import compile_partial
 from spiel_cr.partial.config import GrowingConfig
 from spiel_cr.partial.cost import Cost
 from spiel_cr.players import bot_strings, bots, partial_bots
@@ -487,6 +488,6 @@ def test_bad_settings_are_refused(text, words):
     ],
 )
 def test_parts_are_refused_when_bots_are_made(text):
-    part = tree_lib.compile_game("kuhn_poker", max_histories=40, edge="rollout")
+    part = compile_partial("kuhn_poker", max_histories=40, edge="rollout")
     with pytest.raises(ValueError, match="compiled in part"):
         bot_strings.load_bot(text, part, 0)

@@ -13,9 +13,10 @@ from open_spiel.python.algorithms import (
 )
 
 from spiel_cr.compilation import compiler as tree_lib
-from spiel_cr.policies import best_response
+from spiel_cr.policies import best_responses
 from spiel_cr.policies import conversions as policy_lib
-from spiel_cr.solving import solve
+from spiel_cr.policies.best_responses import best_response_value, nash_conv, reach_of
+from spiel_cr.solving.whole_game import solve
 from tests.policies.test_conversions import random_behaviours
 from tests.support import games, lp_reference, reference
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node, random_game
@@ -41,7 +42,7 @@ def behaviours_of(name, kind):
             policy_lib.uniform_behaviour(i.decisions) for i in compiled.infosets
         )
     if kind == "solved":
-        return solve.solve(compiled, "cfr", 30).average
+        return solve(compiled, "cfr", 30).average
     return random_behaviours(compiled, 7, zeros=kind == "pure")
 
 
@@ -50,22 +51,22 @@ def test_values_are_openspiels(case, kind):
     compiled = games.compiled(case.name)
     behaviours = behaviours_of(case.name, kind)
     form = compiled.form
-    reach = best_response.reach_of(form, behaviours)
+    reach = reach_of(form, behaviours)
     table = policy_lib.tabular_policy(compiled, behaviours)
     game, start = compiled.game, compiled.game.new_initial_state()
     score = expected_game_score.policy_value(start, [table, table])[0]
-    assert best_response.expected_value(form, reach) == pytest.approx(
+    assert best_responses.expected_value(form, reach) == pytest.approx(
         score, abs=TOLERANCE
     )
     for p in PLAYERS:
         responder = openspiel_best_response.BestResponsePolicy(game, p, table)
-        assert best_response.best_response_value(
-            form, p, reach[1 - p]
-        ) == pytest.approx(responder.value(start), abs=TOLERANCE)
+        assert best_response_value(form, p, reach[1 - p]) == pytest.approx(
+            responder.value(start), abs=TOLERANCE
+        )
         # Evaluating both players' own behaviour gives the expected value again.
-        values = best_response.infoset_values(form, p, reach[1 - p], behaviours[p])
+        values = best_responses.infoset_values(form, p, reach[1 - p], behaviours[p])
         assert values[-1] == pytest.approx(score * (1 - 2 * p), abs=TOLERANCE)
-    assert best_response.nash_conv(form, reach) == pytest.approx(
+    assert nash_conv(form, reach) == pytest.approx(
         exploitability.nash_conv(game, table), abs=TOLERANCE
     )
 
@@ -74,8 +75,8 @@ def test_values_are_openspiels(case, kind):
 def test_uniform_nash_conv_of_the_catalogue(case):
     """The printed figure has six decimals."""
     form = games.compiled(case.name).form
-    reach = best_response.reach_of(form, behaviours_of(case.name, "uniform"))
-    assert best_response.nash_conv(form, reach) == pytest.approx(case.uniform, abs=1e-6)
+    reach = reach_of(form, behaviours_of(case.name, "uniform"))
+    assert nash_conv(form, reach) == pytest.approx(case.uniform, abs=1e-6)
 
 
 @pytest.mark.parametrize("case", JUDGED, ids=lambda c: c.name)
@@ -96,9 +97,9 @@ def test_infoset_values_by_recursion(name, best):
     tree = reference.Tree(compiled.game)
     table = policy_lib.tabular_policy(compiled, behaviours)
     policy = reference.from_openspiel(tree, table)
-    reach = best_response.reach_of(compiled.form, behaviours)
+    reach = reach_of(compiled.form, behaviours)
     for p in PLAYERS:
-        values = best_response.infoset_values(
+        values = best_responses.infoset_values(
             compiled.form, p, reach[1 - p], None if best else behaviours[p]
         )
         if best:
@@ -143,14 +144,12 @@ def test_random_games(seed):
     tree = reference.Tree(game)
     table = policy_lib.tabular_policy(compiled, behaviours)
     policy = reference.from_openspiel(tree, table)
-    reach = best_response.reach_of(compiled.form, behaviours)
-    assert best_response.expected_value(compiled.form, reach) == pytest.approx(
+    reach = reach_of(compiled.form, behaviours)
+    assert best_responses.expected_value(compiled.form, reach) == pytest.approx(
         reference.value_at(tree, policy), abs=TOLERANCE
     )
     for p in PLAYERS:
-        assert best_response.best_response_value(
-            compiled.form, p, reach[1 - p]
-        ) == pytest.approx(
+        assert best_response_value(compiled.form, p, reach[1 - p]) == pytest.approx(
             reference.best_response_value(tree, policy, p), abs=TOLERANCE
         )
 
@@ -174,27 +173,24 @@ def one_acts(path):
 def test_players_who_never_act(rules, value, best):
     compiled = tree_lib.compile_game(MadeGame(rules, rules.__name__))
     uniform = [policy_lib.uniform_behaviour(i.decisions) for i in compiled.infosets]
-    reach = best_response.reach_of(compiled.form, tuple(uniform))
-    assert best_response.expected_value(compiled.form, reach) == value
-    found = tuple(
-        best_response.best_response_value(compiled.form, p, reach[1 - p])
-        for p in PLAYERS
-    )
+    reach = reach_of(compiled.form, tuple(uniform))
+    assert best_responses.expected_value(compiled.form, reach) == value
+    found = tuple(best_response_value(compiled.form, p, reach[1 - p]) for p in PLAYERS)
     assert found == best
 
 
 def test_solved_policies_are_near_equilibrium():
     """The strategies judged above include good ones, not only bad ones."""
     compiled = games.compiled("kuhn")
-    reach = best_response.reach_of(compiled.form, behaviours_of("kuhn", "solved"))
-    assert best_response.nash_conv(compiled.form, reach) < 0.2
+    reach = reach_of(compiled.form, behaviours_of("kuhn", "solved"))
+    assert nash_conv(compiled.form, reach) < 0.2
     assert np.isfinite(reach[0]).all()
 
 
 @pytest.mark.slow
 def test_openspiels_nash_conv_on_latent_tic_tac_toe():
     """4.85 million histories: OpenSpiel takes minutes and five gigabytes."""
-    result = solve.solve("python_latent_tic_tac_toe(conflict=keep)", "cfr+", 20)
+    result = solve("python_latent_tic_tac_toe(conflict=keep)", "cfr+", 20)
     theirs = exploitability.nash_conv(result.tree.game, result.average_policy())
     assert result.nash_conv() == pytest.approx(theirs, abs=TOLERANCE)
     assert 0.01 < theirs < 1.7

@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import inspect
 import sys
 from pathlib import Path
 
@@ -15,7 +16,34 @@ EVERYTHING = FILES + [
     for name in ("tests", "benchmarks", "examples")
     for p in sorted((ROOT / name).rglob("*.py"))
 ]
-MAX_LINES = 400
+# Who may import whom: packages that stand to the right, and what stands below them.
+SPIEL_CR = {
+    "common": "",
+    "sequence_form": "common",
+    "compilation": "common sequence_form",
+    "policies": "common sequence_form compilation",
+    "cfr": "common sequence_form compilation policies",
+    "mccfr": "common sequence_form compilation policies cfr",
+    "solving": "common sequence_form compilation policies cfr mccfr",
+    "resolving": "common sequence_form compilation policies cfr mccfr",
+    "partial": "common sequence_form compilation policies cfr resolving",
+    "responses": "common sequence_form compilation policies",
+    "players": "common compilation policies cfr mccfr solving resolving partial "
+    "responses",
+}
+EVAL = {
+    "common": "",
+    "judging": "common",
+    "players": "common judging",
+    "contestants": "common players",
+    "reporting": "common contestants judging",
+    "comparison": "common contestants judging reporting",
+    "inspection": "reporting",
+    "studies": "players judging",
+    "cli": "common judging players contestants reporting comparison inspection studies",
+}
+MOST_FLOORS = {"modules": 19, "packages": 9}
+MOST_FILES, MOST_FLAT = 20, 4
 
 
 def relative(path: Path) -> str:
@@ -26,39 +54,57 @@ def parse(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 
 
-def imported(tree: ast.AST) -> set[str]:
-    """Full names of all that is imported, `a.b` and `a.b.c` for `from a.b import c`."""
+def module_name(path: Path) -> str:
+    """As it is imported: the folder eval/ is installed as spiel_cr.eval."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    if parts[0] == "eval":
+        parts = ("spiel_cr", *parts)
+    return ".".join(part for part in parts if part != "__init__")
+
+
+def imported(tree: ast.AST, package: str = "") -> set[str]:
+    """Full names of all that is imported, `a.b` and `a.b.c` for `from a.b import c`.
+
+    Args:
+      tree: of a file.
+      package: where the file is, which relative imports start from.
+    """
     names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            if node.level:
-                continue
-            names.add(node.module)
-            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+            up = package.split(".")
+            base = [*up[: len(up) + 1 - node.level], node.module or ""]
+            module = ".".join(base).strip(".") if node.level else node.module
+            names.add(module)
+            names |= {f"{module}.{alias.name}" for alias in node.names}
     return names
 
 
-def tops(tree: ast.AST) -> set[str]:
-    return {name.split(".")[0] for name in imported(tree)}
+def imports_of(path: Path) -> set[str]:
+    name = module_name(path)
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    return imported(parse(path), package)
 
 
-def forbidden_imports(package: str, source: ast.AST) -> set[str]:
-    """Top-level names that a file of `package` must not import."""
-    names = tops(source)
+def forbidden_imports(package: str, names: set[str]) -> set[str]:
+    """Imports that a file of one of the three top folders must not have."""
+    tops = {name.split(".")[0] for name in names}
     if package == "game_defs":
         allowed = {"pyspiel", "open_spiel", "numpy", "game_defs"}
-        return names - allowed - set(sys.stdlib_module_names)
+        return tops - allowed - set(sys.stdlib_module_names)
+    others = {"eval", "tests", "benchmarks", "examples"}
     if package == "spiel_cr":
-        return names & {"game_defs", "eval", "tests", "benchmarks", "examples"}
-    return names & {"tests", "benchmarks", "examples"}
+        names = {name for name in names if name.startswith("spiel_cr.eval")}
+        return names | tops & {"game_defs", *others}
+    return tops & others
 
 
 @pytest.mark.parametrize("path", FILES, ids=relative)
 def test_imports_run_one_way(path):
     package = path.relative_to(ROOT).parts[0]
-    assert not forbidden_imports(package, parse(path))
+    assert not forbidden_imports(package, imports_of(path))
 
 
 @pytest.mark.parametrize(
@@ -72,7 +118,67 @@ def test_imports_run_one_way(path):
     ],
 )
 def test_wrong_imports_are_noticed(package, source):
-    assert forbidden_imports(package, ast.parse(source))
+    assert forbidden_imports(package, imported(ast.parse(source)))
+
+
+@pytest.mark.parametrize(
+    ("folder", "root", "arrows"),
+    [("spiel_cr", "spiel_cr", SPIEL_CR), ("eval", "spiel_cr.eval", EVAL)],
+)
+def test_packages_import_downwards(folder, root, arrows):
+    """Each package imports those that its row names, and there are no others."""
+    found = {p.name for p in (ROOT / folder).iterdir() if (p / "__init__.py").exists()}
+    assert found == set(arrows)
+    for package, allowed in arrows.items():
+        for path in sorted((ROOT / folder / package).glob("*.py")):
+            mine = {
+                name.removeprefix(f"{root}.").split(".")[0]
+                for name in imports_of(path)
+                if name.startswith(f"{root}.")
+            } & set(arrows)
+            assert mine <= {package, *allowed.split()}, relative(path)
+
+
+def floors(arrows: dict[str, set[str]]) -> int:
+    """The longest chain of imports, in names on it; a cycle fails."""
+    height: dict[str, int] = {}
+    while len(height) < len(arrows):
+        ready = {
+            name: 1 + max((height[other] for other in others), default=0)
+            for name, others in arrows.items()
+            if name not in height and others <= set(height)
+        }
+        assert ready, f"import cycle among {sorted(set(arrows) - set(height))}"
+        height |= ready
+    return max(height.values())
+
+
+@pytest.mark.parametrize("folder", ["spiel_cr", "eval"])
+def test_chains_of_imports_are_short(folder):
+    """Inside of one folder; what `__init__` gathers is for users."""
+    modules = {
+        module_name(path): path
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        if path.name != "__init__.py"
+    }
+    arrows = {
+        name: imports_of(path) & set(modules) - {name} for name, path in modules.items()
+    }
+    assert floors(arrows) <= MOST_FLOORS["modules"]
+    listed = SPIEL_CR if folder == "spiel_cr" else EVAL
+    packages = {name: set(others.split()) for name, others in listed.items()}
+    assert floors(packages) <= MOST_FLOORS["packages"]
+
+
+@pytest.mark.parametrize("folder", ["spiel_cr", "eval", "game_defs", "tests"])
+def test_folders_are_small(folder):
+    for place in [
+        ROOT / folder,
+        *(p for p in (ROOT / folder).rglob("*") if p.is_dir()),
+    ]:
+        assert len(list(place.glob("*.py"))) <= MOST_FILES, relative(place)
+    if folder in ("spiel_cr", "eval"):
+        assert len(list((ROOT / folder).glob("*.py"))) <= MOST_FLAT
 
 
 @pytest.mark.parametrize("path", EVERYTHING, ids=relative)
@@ -87,7 +193,8 @@ def test_nobody_shadows_the_builtin_eval(path):
 @pytest.mark.parametrize("path", FILES, ids=relative)
 def test_nothing_is_unpickled(path):
     tree = parse(path)
-    assert not tops(tree) & {"pickle", "cPickle", "dill", "shelve", "marshal"}
+    tops = {name.split(".")[0] for name in imported(tree)}
+    assert not tops & {"pickle", "cPickle", "dill", "shelve", "marshal"}
     for node in ast.walk(tree):
         if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
             refused = isinstance(node.value, ast.Constant) and node.value.value is False
@@ -95,66 +202,29 @@ def test_nothing_is_unpickled(path):
 
 
 @pytest.mark.parametrize("path", FILES, ids=relative)
-def test_file_length_and_first_line(path):
-    text = path.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= MAX_LINES
-    assert ast.get_docstring(ast.parse(text)), "the first line says what the file is"
+def test_first_line(path):
+    assert ast.get_docstring(parse(path)), "the first line says what the file is"
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_no_import_cycles(package):
-    module_of = {
-        ".".join(p.relative_to(ROOT).with_suffix("").parts): p
-        for p in sorted((ROOT / package).rglob("*.py"))
-        if p.name != "__init__.py"
-    }
-    arrows = {
-        name: imported(parse(path)) & set(module_of) for name, path in module_of.items()
-    }
-    while arrows:
-        leaves = [name for name, targets in arrows.items() if not targets & set(arrows)]
-        assert leaves, f"import cycle among {sorted(arrows)}"
-        for name in leaves:
-            del arrows[name]
+INITS = [p for p in FILES if p.name == "__init__.py" and "eval" not in p.parts]
 
 
-def public_names(tree: ast.Module) -> set[str]:
-    """Functions, classes and assigned names of a module without leading underscore."""
-    names: set[str] = set()
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            names.add(node.name)
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            names.add(node.target.id)
-        elif isinstance(node, ast.Assign):
-            names |= {t.id for t in node.targets if isinstance(t, ast.Name)}
-    return {name for name in names if not name.startswith("_")}
+@pytest.mark.parametrize("path", INITS, ids=relative)
+def test_packages_list_what_is_public(path):
+    """`__all__` names things that exist, are not private, and say what they are."""
+    module = importlib.import_module(module_name(path))
+    assert len(set(module.__all__)) == len(module.__all__)
+    for name in module.__all__:
+        item = getattr(module, name)
+        assert not name.startswith("_")
+        if isinstance(item, type) or inspect.isfunction(item):
+            assert item.__doc__, name
 
 
-def is_public(path: Path) -> bool:
-    return not path.name.startswith("_") or path.name == "__init__.py"
-
-
-@pytest.mark.parametrize(
-    "path",
-    [p for p in FILES if not p.is_relative_to(ROOT / "eval") and is_public(p)],
-    ids=relative,
-)
-def test_all_lists_what_is_public(path):
-    """`__all__` names things that exist, and every public function and class."""
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    name = ".".join(part for part in parts if part != "__init__")
-    module = importlib.import_module(name)
-    listed = module.__all__
-    assert len(set(listed)) == len(listed)
-    assert all(hasattr(module, item) for item in listed)
-    tree = parse(path)
-    defined = {
-        node.name
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef | ast.ClassDef)
-        and not node.name.startswith("_")
-    }
-    assert defined <= set(listed)
-    if path.name != "__init__.py":
-        assert set(listed) <= public_names(tree)
+@pytest.mark.parametrize("path", FILES, ids=relative)
+def test_private_names_stay_in_their_package(path):
+    """A module may use another's `_name` nowhere, or it is not private."""
+    for node in ast.walk(parse(path)):
+        if isinstance(node, ast.ImportFrom) and (node.level or "." in node.module):
+            private = [a.name for a in node.names if a.name.startswith("_")]
+            assert not private or node.module.split(".")[0] not in PACKAGES, private

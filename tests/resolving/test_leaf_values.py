@@ -159,7 +159,7 @@ def test_cut_where_the_walk_stops(name, player, number, depth):
     assert sorted(numbers[h] for h in found.histories) == sorted(
         walk.leaves | walk.ends
     )
-    over = tree.histories.player[found.histories] == tree_lib.TERMINAL
+    over = tree.histories.player[found.histories] == TERMINAL
     utility = tree.histories.utility
     expected = np.where(over, utility[found.histories], table.values[found.histories])
     np.testing.assert_array_equal(found.values, expected)
@@ -284,7 +284,7 @@ def test_playouts_play_all_actions_alike():
     tree = compiled("kuhn")
     values = policy_lib.history_values(tree)
     cut_at = leaf_values.look_ahead(cut("kuhn", 0), 1, 1, Table(values)).histories
-    at = cut_at[tree.histories.player[cut_at] != tree_lib.TERMINAL]
+    at = cut_at[tree.histories.player[cut_at] != TERMINAL]
     found = leaf_values.PlayoutValue(1500)(tree, at)
     expected = [
         reference.value_at(brute("kuhn"), brute("kuhn").uniform(), i)

@@ -14,8 +14,8 @@ import pytest
 from spiel_cr.cfr import cfr
 from spiel_cr.cfr import config as algorithm
 from spiel_cr.compilation import compiler as tree_lib
-from spiel_cr.policies import best_response
 from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.policies.best_responses import best_response_value
 from spiel_cr.resolving import continual, decomposition, resolver, subgame_games
 from spiel_cr.resolving.resolver import ResolvingConfig
 from tests.support import games, made_games
@@ -71,7 +71,7 @@ def loss(name, player, **settings):
     reach = policy_lib.reach_from_behaviour(decisions, behaviour)
     case = games.BY_NAME[name]
     value = (1 - 2 * player) * case.value
-    return best_response.best_response_value(tree.form, 1 - player, reach) + value
+    return best_response_value(tree.form, 1 - player, reach) + value
 
 
 def check_distributions(decisions, behaviour):

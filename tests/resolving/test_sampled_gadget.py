@@ -12,6 +12,7 @@ import pytest
 
 from spiel_cr.cfr import config as algorithm
 from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.compilation.numbering import CHANCE, TERMINAL
 from spiel_cr.mccfr import mccfr
 from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.resolving import decomposition, resolver, sampled_gadget, subgame_games
@@ -217,15 +218,15 @@ def test_the_histories_of_a_layer(name, player, number):
     for g in range(gates):
         below = np.flatnonzero(at.parent == 1 + g)
         assert [int(at.player[h]) for h in below] == [
-            tree_lib.TERMINAL,
-            tree_lib.CHANCE,
+            TERMINAL,
+            CHANCE,
         ]
     inside = d.layer >= number
     assert len(at) == 1 + 3 * gates + int(inside.sum())
-    ends = inside & (whole.player == tree_lib.TERMINAL)
+    ends = inside & (whole.player == TERMINAL)
     real = np.arange(len(at)) >= 1 + 3 * gates
     np.testing.assert_allclose(
-        np.sort(at.utility[real & (at.player == tree_lib.TERMINAL)]),
+        np.sort(at.utility[real & (at.player == TERMINAL)]),
         np.sort(whole.utility[ends]),
     )
     for p in PLAYERS:

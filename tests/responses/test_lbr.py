@@ -9,9 +9,10 @@ from open_spiel.python import policy as policy_lib
 
 from spiel_cr.compilation import loading
 from spiel_cr.players import opponent_strings
-from spiel_cr.policies import best_response
 from spiel_cr.policies import conversions as arrays
-from spiel_cr.responses import lbr, opponents
+from spiel_cr.policies.best_responses import best_response_value
+from spiel_cr.responses import opponents
+from spiel_cr.responses.local_best_response import LEAVES, LBRBot, lbr
 from tests.support import games, reference
 
 OPPONENTS = ("uniform", "skewed", *opponents.CHUMPS)
@@ -105,7 +106,7 @@ def by_enumeration(name, kind, player, leaf):
 @pytest.mark.parametrize(
     ("name", "kind", "leaf"),
     [
-        *(("kuhn", kind, leaf) for kind in OPPONENTS for leaf in lbr.LEAVES),
+        *(("kuhn", kind, leaf) for kind in OPPONENTS for leaf in LEAVES),
         ("leduc7", "skewed", "call"),
         ("leduc7", "always_call", "uniform"),
         ("goofspiel4", "skewed", "uniform"),
@@ -115,10 +116,8 @@ def by_enumeration(name, kind, player, leaf):
 def test_trees_and_states_agree_with_enumeration(name, kind, leaf, player):
     tree = games.compiled(name)
     expected = by_enumeration(name, kind, player, leaf)
-    behaviour = lbr.lbr(tree, player, behaviour_of(name, kind)[1 - player], leaf=leaf)
-    bot = lbr.LBRBot(
-        tree.game, player, opponent_of(name, kind), leaf=leaf, rollouts=None
-    )
+    behaviour = lbr(tree, player, behaviour_of(name, kind)[1 - player], leaf=leaf)
+    bot = LBRBot(tree.game, player, opponent_of(name, kind), leaf=leaf, rollouts=None)
     infosets = tree.infosets[player]
     first = infosets.decisions.first_sequence
     assert len(expected) == len(infosets)
@@ -144,11 +143,11 @@ def test_never_above_the_best_response(name, leaf):
         behaviour = behaviour_of(name, kind)
         for player in (0, 1):
             other = behaviour[1 - player]
-            own = lbr.lbr(tree, player, other, leaf=leaf)
+            own = lbr(tree, player, other, leaf=leaf)
             reach = arrays.reach_from_behaviour(
                 tree.infosets[1 - player].decisions, other
             )
-            best = best_response.best_response_value(tree.form, player, reach)
+            best = best_response_value(tree.form, player, reach)
             found = value(name, player, own, other)
             assert found <= best + 1e-9
             # It wins from every chump, and from anyone who plays at random.
@@ -164,14 +163,14 @@ def test_by_hand():
     """
     game = pyspiel.load_game("kuhn_poker")
     raises, folds = (opponents.chump(game, k) for k in ("always_raise", "always_fold"))
-    bot = lbr.LBRBot(game, 1, raises, rollouts=None)
+    bot = LBRBot(game, 1, raises, rollouts=None)
     assert bot.action_values(at(game, (2, 1, 1))).tolist() == [-1, 0]
     assert bot.action_values(at(game, (2, 0, 1))).tolist() == [-1, -2]
     assert bot.action_values(at(game, (0, 2, 1))).tolist() == [-1, 2]
-    bot = lbr.LBRBot(game, 1, folds, rollouts=None)
+    bot = LBRBot(game, 1, folds, rollouts=None)
     assert bot.action_values(at(game, (2, 0, 0))).tolist() == [-1, 1]
     # What comes after the answer is default play: after a pass and a bet, a call.
-    bot = lbr.LBRBot(game, 0, raises, rollouts=None)
+    bot = LBRBot(game, 0, raises, rollouts=None)
     assert bot.action_values(at(game, (0, 2))).tolist() == [-2, -2]
 
 
@@ -183,7 +182,7 @@ def test_one_answer_only():
     values are as 3 to 5.
     """
     game = pyspiel.load_game("leduc_poker")
-    bot = lbr.LBRBot(game, 0, opponents.chump(game, "always_raise"), rollouts=None)
+    bot = LBRBot(game, 0, opponents.chump(game, "always_raise"), rollouts=None)
     for card in (0, 4):
         call, raises = bot.action_values(at(game, (card, 2)))
         assert call != 0 and raises / call == pytest.approx(5 / 3)
@@ -194,8 +193,8 @@ def test_rollouts_estimate_what_is_exact():
     opponent = skewed(game)
     state = at(game, (0, 2, 2))
     rollouts = 3000
-    exact = lbr.LBRBot(game, 1, opponent, rollouts=None).action_values(state)
-    bot = lbr.LBRBot(game, 1, opponent, rollouts=rollouts)
+    exact = LBRBot(game, 1, opponent, rollouts=None).action_values(state)
+    bot = LBRBot(game, 1, opponent, rollouts=rollouts)
     # Five standard errors, returns of at most 5: fold is exact, and two others are not,
     # a false alarm in 1e6.
     error = 5 * 5 / rollouts**0.5
@@ -203,9 +202,9 @@ def test_rollouts_estimate_what_is_exact():
     assert found[0] == exact[0] == -1
     assert np.abs(found - exact).max() < error
     assert bot.playouts == 3 * rollouts
-    again = lbr.LBRBot(game, 1, opponent, rollouts=rollouts)
+    again = LBRBot(game, 1, opponent, rollouts=rollouts)
     assert again.action_values(state).tolist() == found.tolist()
-    other = lbr.LBRBot(game, 1, opponent, rollouts=rollouts, seed=1)
+    other = LBRBot(game, 1, opponent, rollouts=rollouts, seed=1)
     assert other.action_values(state).tolist() != found.tolist()
 
 
@@ -213,23 +212,23 @@ def test_bad_arguments():
     tree = games.compiled("goofspiel4")
     other = arrays.uniform_behaviour(tree.infosets[1].decisions)
     with pytest.raises(ValueError, match="leaf='call'.*not a game of poker.*uniform"):
-        lbr.lbr(tree, 0, other)
+        lbr(tree, 0, other)
     with pytest.raises(ValueError, match="choose one of call, uniform"):
-        lbr.lbr(tree, 0, other, leaf="best")
+        lbr(tree, 0, other, leaf="best")
     with pytest.raises(ValueError, match="player=2"):
-        lbr.lbr(tree, 2, other, leaf="uniform")
+        lbr(tree, 2, other, leaf="uniform")
     with pytest.raises(ValueError, match="probabilities"):
-        lbr.lbr(tree, 0, 2 * other, leaf="uniform")
+        lbr(tree, 0, 2 * other, leaf="uniform")
     uniform = policy_lib.UniformRandomPolicy(tree.game)
     with pytest.raises(ValueError, match="rollouts=0"):
-        lbr.LBRBot(tree.game, 0, uniform, leaf="uniform", rollouts=0)
+        LBRBot(tree.game, 0, uniform, leaf="uniform", rollouts=0)
 
 
 def test_states_of_the_unconverted_game_are_refused():
     string = "goofspiel(imp_info=true,num_cards=3,points_order=descending)"
     game = loading.load_game(string)
     uniform = policy_lib.UniformRandomPolicy(game)
-    bot = lbr.LBRBot(string, 0, uniform, leaf="uniform", rollouts=2)
+    bot = LBRBot(string, 0, uniform, leaf="uniform", rollouts=2)
     state = pyspiel.load_game(string).new_initial_state()
     for ask in (bot.get_policy, bot.step, bot.action_values):
         with pytest.raises(

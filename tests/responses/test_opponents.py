@@ -132,7 +132,7 @@ def test_parameters_of_algorithms_are_passed_on(text, algorithm, monkeypatch):
         asked.append((str(game.game), parse_any(name), iterations, seed))
         return Solution()
 
-    monkeypatch.setattr(opponents.solving, "solve", solve)
+    monkeypatch.setattr("spiel_cr.players.opponent_strings.solve", solve)
     assert opponent_strings.load_opponent(text, "kuhn_poker", seed=5) == "the policy"
     assert asked == [("kuhn_poker()", parse_any(algorithm), 4, 5)]
 

@@ -8,12 +8,9 @@ import pyspiel
 import pytest
 from open_spiel.python import policy as policy_lib
 
+from spiel_cr.policies.observations import observations
 from spiel_cr.responses import opponents
-from spiel_cr.responses.state_posterior import (
-    StatePosterior,
-    TooManyStatesError,
-    observations,
-)
+from spiel_cr.responses.state_posterior import StatePosterior, TooManyStatesError
 from tests.support import games, made_games, reference
 
 HOLDEM = (

@@ -11,7 +11,7 @@ import pytest
 
 import spiel_cr
 from spiel_cr.common import storage
-from spiel_cr.solving import solve
+from spiel_cr.solving import whole_game
 from tests.support import games
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -84,7 +84,7 @@ def test_interrupt_from_the_keyboard(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(solve.best_response, "nash_conv", interrupt)
+        patch.setattr(whole_game.best_response, "nash_conv", interrupt)
         with pytest.raises(KeyboardInterrupt):
             spiel_cr.solve(compiled, eval_every=40, checkpoint_path=path)
     assert storage.load(path)[1]["iterations"] == 40

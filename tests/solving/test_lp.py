@@ -5,7 +5,7 @@ import pytest
 from open_spiel.python.algorithms import expected_game_score, exploitability
 
 import spiel_cr
-from spiel_cr.policies import best_response
+from spiel_cr.policies.best_responses import reach_of
 from spiel_cr.solving import lp
 from tests.support import games, lp_reference
 from tests.support.made_games import random_game
@@ -56,7 +56,7 @@ def test_result():
 def test_liars_dice_1x6():
     result = spiel_cr.solve("liars_dice(numdice=1,dice_sides=6)", "lp")
     form = result.tree.form
-    reach = best_response.reach_of(form, result.average)
+    reach = reach_of(form, result.average)
     rows, columns, values = form.payoffs
     value = values @ (reach[0][rows] * reach[1][columns])
     assert value == pytest.approx(-7 / 258, abs=1e-9)

@@ -19,6 +19,7 @@ import pyspiel
 
 import game_defs  # noqa: F401  (registers the games)
 from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.compilation.tree import CompiledGame
 
 
 class Case(NamedTuple):
@@ -124,6 +125,6 @@ SMALL = tuple(case for case in CASES if case.histories <= 2300)
 
 
 @functools.cache
-def compiled(name: str, observed: bool = True) -> tree_lib.CompiledGame:
+def compiled(name: str, observed: bool = True) -> CompiledGame:
     """The compiled game of a row; compiled once a process."""
     return tree_lib.compile_game(BY_NAME[name].string, observed=observed)

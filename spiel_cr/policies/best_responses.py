@@ -11,16 +11,6 @@ import numpy as np
 from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.sequence_form import layout, treeplex
 
-__all__ = [
-    "best_response",
-    "best_response_value",
-    "expected_value",
-    "infoset_values",
-    "nash_conv",
-    "programs",
-    "reach_of",
-]
-
 
 def infoset_values(
     form: layout.SequenceForm,

@@ -11,18 +11,17 @@ from typing import Any, NamedTuple
 from tqdm import tqdm
 
 from spiel_cr.common import memory, storage
+from spiel_cr.common.checks import check_iterations
 from spiel_cr.compilation import loading
 from spiel_cr.players import bot_strings
-from spiel_cr.solving import solve
 
 from ..common import conditions
+from ..common.budget import Budget
 from ..contestants import registry
 from ..reporting import report
 from . import run_folder
 from . import workers as pool
-from .measure import Budget, Cell, CellKey
-
-__all__ = ["Comparison", "compare", "plan"]
+from .measure import Cell, CellKey
 
 
 class Comparison(NamedTuple):
@@ -157,8 +156,8 @@ def _check(
     if budget.seconds is not None and not 0 < budget.seconds < float("inf"):
         raise ValueError(f"seconds={budget.seconds} must be positive and finite")
     if budget.iterations is not None:
-        solve.check_iterations(budget.iterations)
-    solve.check_iterations(seeds, name="seeds")
+        check_iterations(budget.iterations)
+    check_iterations(seeds, name="seeds")
     if not 0 <= workers <= 1024:
         raise ValueError(f"workers={workers} must lie in 0 .. 1024")
     for game in games:

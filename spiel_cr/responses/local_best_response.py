@@ -22,16 +22,15 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.compilation import loading
+from spiel_cr.compilation.numbering import CHANCE
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.responses import ismcts_br_bot, opponents, posterior
 from spiel_cr.responses.state_posterior import StatePosterior
 from spiel_cr.sequence_form import layout
-from spiel_cr.solving import solve
-
-__all__ = ["LEAVES", "LBRBot", "lbr"]
 
 LEAVES = ("call", "uniform")
 
@@ -42,7 +41,7 @@ _TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 
 
 def lbr(
-    tree: tree_lib.CompiledGame,
+    tree: CompiledGame,
     player: int,
     opponent_behaviour: np.ndarray,
     *,
@@ -124,11 +123,11 @@ class LBRBot(PolicyPlayer):
         _check(player, leaf)
         game = loading.load_game(game)
         if rollouts is not None:
-            solve.check_iterations(rollouts, name="rollouts")
+            check_iterations(rollouts, name="rollouts")
         self.belief = belief or StatePosterior(game, player, opponent)
         self.playouts = 0
         self._rollouts = rollouts
-        self._seed = solve.check_seed(seed)
+        self._seed = check_seed(seed)
         self._tolerance = _ROUNDING * (game.max_utility() - game.min_utility())
         default = _default_policy(game, leaf)
         self._defaults = [opponents.Answers(default, p) for p in (0, 1)]
@@ -231,7 +230,7 @@ def _default_policy(game: pyspiel.Game, leaf: str) -> openspiel_policy.Policy:
 
 
 def _answered_values(
-    tree: tree_lib.CompiledGame,
+    tree: CompiledGame,
     player: int,
     opponent_behaviour: np.ndarray,
     leaf: str,
@@ -247,12 +246,12 @@ def _answered_values(
         values = -values
     answered = values.copy()
     mover = histories.player
-    answered[(mover == other) | (mover == tree_lib.CHANCE)] = 0.0
+    answered[(mover == other) | (mover == CHANCE)] = 0.0
     step = posterior.transitions(tree, player, opponent_behaviour)
     starts = histories.level_start
     for begin, end in reversed(list(zip(starts[1:-1], starts[2:], strict=True))):
         at = np.arange(begin, end)
-        for who, below in ((other, values), (tree_lib.CHANCE, answered)):
+        for who, below in ((other, values), (CHANCE, answered)):
             mine = at[mover[histories.parent[at]] == who]
             np.add.at(answered, histories.parent[mine], step[mine] * below[mine])
     return answered

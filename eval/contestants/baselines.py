@@ -6,10 +6,9 @@ from typing import NamedTuple
 import pyspiel
 from open_spiel.python import policy as policy_lib
 
-from ..contestants import openspiel_deep, openspiel_search, openspiel_tabular
-from ..contestants.protocol import Entry, fast_game
-
-__all__ = ["BUNDLED", "Baseline", "bundled_cfr_plus", "outcome_sampling", "uniform"]
+from ..common.game_instance import fast_game
+from . import openspiel_deep, openspiel_search, openspiel_tabular
+from .protocol import Entry
 
 # All adapters, one a baseline, by name.
 BUNDLED: dict[str, Entry] = {

@@ -1,79 +1,30 @@
 """Solving a whole game: `solve`, by the CFR family or exactly by linear programming."""
 
-import numbers
 import time
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-import pyspiel
 from tqdm import tqdm
 
 from spiel_cr.cfr import abstraction as buckets_lib
 from spiel_cr.cfr import cfr
 from spiel_cr.cfr import config as algorithm_lib
 from spiel_cr.cfr import solver as driver
-from spiel_cr.common import memory, storage
-from spiel_cr.compilation import compiler as tree_lib
-from spiel_cr.compilation import loading
+from spiel_cr.common import storage
+from spiel_cr.common.checks import check_dtype, check_iterations, check_seed
+from spiel_cr.compilation.compiler import Game, as_compiled
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.mccfr import mccfr
-from spiel_cr.policies import best_response
 from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.result import CurvePoint, SolveResult
 from spiel_cr.solving import checkpoint, lp
-
-__all__ = ["as_compiled", "check_iterations", "check_seed", "solve"]
-
-Game: TypeAlias = str | pyspiel.Game | tree_lib.CompiledGame
 
 _NO_LIMIT = 2**31 - 1
 
 # With `until` and no `eval_every`, NashConv is computed each time that the iterations
 # have grown by this factor.
 _EVALUATION_GROWTH = 1.2
-
-
-def as_compiled(
-    game: Game,
-    *,
-    observed: bool = False,
-    memory_limit: int | str | None = None,
-    cache: storage.Path | None = None,
-) -> tree_lib.CompiledGame:
-    """Compiles unless that is done already; refuses games over the memory limit."""
-    if isinstance(game, tree_lib.CompiledGame):
-        return game
-    game = loading.load_game(game)
-    if memory_limit is None:
-        return tree_lib.compile_game(game, observed=observed, cache=cache)
-    fits = memory.check_limit(game, memory.parse_size(memory_limit))
-    try:
-        return tree_lib.compile_game(
-            game, observed=observed, max_histories=fits, cache=cache
-        )
-    except tree_lib.TooManyHistoriesError as error:
-        raise ValueError(
-            f"{game} has more than {fits:,} histories, which is what "
-            f"memory_limit={memory_limit} has room for; raise the limit or choose "
-            f"smaller game parameters"
-        ) from error
-
-
-def check_iterations(iterations: int, *, name: str = "iterations") -> int:
-    """Returns a whole number from 1 to 2^31 - 1, or raises ValueError."""
-    whole = isinstance(iterations, numbers.Integral)
-    if not whole or isinstance(iterations, bool) or not 1 <= iterations < 2**31:
-        raise ValueError(
-            f"{name}={iterations!r} must be a whole number from 1 to 2^31 - 1"
-        )
-    return int(iterations)
-
-
-def check_seed(seed: int) -> int:
-    """Returns a whole number from 0 to 2^32 - 1, or raises ValueError."""
-    whole = isinstance(seed, numbers.Integral) and not isinstance(seed, bool)
-    if not whole or not 0 <= seed < 2**32:
-        raise ValueError(f"seed={seed!r} must be a whole number from 0 to 2^32 - 1")
-    return int(seed)
 
 
 class _Goal(NamedTuple):
@@ -183,7 +134,7 @@ def solve(
         _refuse_with_lp(seconds, until, eval_every, checkpoint_path)
     else:
         config = algorithm_lib.parse_any(algorithm)
-        algorithm_lib.check_dtype(np.float64 if dtype is None else dtype)
+        check_dtype(np.float64 if dtype is None else dtype)
     if exact and (imperfect_recall or buckets is not None):
         raise ValueError(
             "algorithm='lp' has no regrets that infosets could share; choose another "
@@ -263,11 +214,11 @@ def _run(
         if goal.until is None and goal.eval_every is None:
             return False
         if not curve or curve[-1].iterations < solver.iterations:
-            nash_conv = best_response.nash_conv(solver.form, _averages(solver))
-            curve.append(CurvePoint(solver.iterations, solver.seconds, nash_conv))
-        nash_conv = curve[-1].nash_conv
-        bar.set_postfix(nash_conv=f"{nash_conv:.2e}")
-        return goal.reached(nash_conv)
+            found = nash_conv(solver.form, _averages(solver))
+            curve.append(CurvePoint(solver.iterations, solver.seconds, found))
+        found = curve[-1].nash_conv
+        bar.set_postfix(nash_conv=f"{found:.2e}")
+        return goal.reached(found)
 
     try:
         stopped = goal.seconds is not None and solver.seconds >= goal.seconds
@@ -292,7 +243,7 @@ def _averages(solver: driver.Solver) -> tuple[np.ndarray, np.ndarray]:
     # Sums of float32 are no sequence form to the last digit, and NashConv would be off
     # by as much; probabilities are, once they are normalised.
     behaviour = solver.average_behaviour(0), solver.average_behaviour(1)
-    return best_response.reach_of(solver.form, behaviour)
+    return reach_of(solver.form, behaviour)
 
 
 def _refuse_with_lp(*given: object) -> None:
@@ -304,7 +255,7 @@ def _refuse_with_lp(*given: object) -> None:
         )
 
 
-def _solve_exactly(tree: tree_lib.CompiledGame, build_seconds: float) -> SolveResult:
+def _solve_exactly(tree: CompiledGame, build_seconds: float) -> SolveResult:
     started = time.perf_counter()
     behaviours, iterations = [], 0
     for player in range(2):

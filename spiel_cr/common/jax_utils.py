@@ -1,0 +1,46 @@
+"""Small helpers around JAX: precision, types, compiler options, random points."""
+
+import contextlib
+import functools
+from typing import Any
+
+import jax
+import numpy as np
+from scipy.stats import qmc
+
+
+def precision(dtype: np.dtype) -> contextlib.AbstractContextManager[object]:
+    """Switches double precision on or off for a block of code only."""
+    return jax.enable_x64(dtype == np.float64)
+
+
+def cast(arrays: Any, dtype: np.dtype) -> Any:
+    """A tree of numpy arrays with the floating ones in `dtype`."""
+
+    def one(array: np.ndarray) -> np.ndarray:
+        floating = np.issubdtype(array.dtype, np.floating)
+        return array.astype(dtype) if floating else array
+
+    return jax.tree.map(one, arrays)
+
+
+@functools.cache
+def quick_options() -> dict[str, bool] | None:
+    """Options of `jax.jit` that compile in about half the time.
+
+    XLA's older CPU emitters give code that is slower by up to a half, or as fast where
+    gathers dominate. None where this jaxlib has no such option.
+    """
+    options = {"xla_cpu_use_fusion_emitters": False}
+    try:
+        jax.jit(lambda x: x + 1, compiler_options=options)(np.int32(0))
+    except jax.errors.JaxRuntimeError:
+        return None
+    return options
+
+
+def spread(depths: int, batch: int) -> np.ndarray:
+    """float64 [depths, batch], the first points of a Sobol sequence."""
+    power = max(0, int(np.ceil(np.log2(batch))))
+    points = qmc.Sobol(depths, scramble=False).random_base2(power)
+    return np.ascontiguousarray(points[:batch].T)

@@ -1,0 +1,49 @@
+"""A hash that tells compiled games apart."""
+
+import hashlib
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from spiel_cr.compilation import infostate_strings, tree
+from spiel_cr.sequence_form import layout
+
+# Strings of a game in a hash: held at a time; the most of which all are made (a few
+# microseconds each); and how many are, evenly spaced, of more.
+_STRINGS_AT_ONCE = 1 << 14
+
+
+_MOST_STRINGS = 1 << 20
+
+
+_SOME_STRINGS = 1 << 12
+
+
+def fingerprint(game: tree.CompiledGame | layout.SequenceForm) -> str:
+    """A hash that tells games apart: trees, payoffs, and keys where there are any.
+
+    Of a player with more than a million infosets, some thousand keys are looked at.
+    """
+    form = game.form if isinstance(game, tree.CompiledGame) else game
+    digest = hashlib.sha256()
+    for decisions in form.decisions:
+        digest.update(decisions.parent.tobytes())
+        digest.update(decisions.num_actions.tobytes())
+    for array in form.payoffs:
+        digest.update(array.tobytes())
+    if isinstance(game, tree.CompiledGame):
+        for infosets in game.infosets:
+            _digest_strings(digest, infosets.keys)
+    return digest.hexdigest()
+
+
+def _digest_strings(digest: Any, keys: Sequence[str]) -> None:
+    """Feeds strings to a hash, zeros between them; they are not kept in memory."""
+    strings = keys.once() if isinstance(keys, infostate_strings.Strings) else iter(keys)
+    if len(keys) > _MOST_STRINGS:
+        strings = iter(keys[:: len(keys) // _SOME_STRINGS])
+    between = b""
+    while some := list(itertools.islice(strings, _STRINGS_AT_ONCE)):
+        digest.update(between)
+        digest.update("\0".join(some).encode("utf-8", "surrogatepass"))
+        between = b"\0"

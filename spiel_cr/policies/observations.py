@@ -1,0 +1,55 @@
+"""What a player saw and did along a history."""
+
+from typing import NamedTuple
+
+import pyspiel
+
+
+class Stage(NamedTuple):
+    """What a player saw between two of its decisions.
+
+    Attributes:
+      seen: its information-state strings at the nodes after its own last action, each
+        once while it stays the same; the last one is that of its next decision.
+      action: what it did there; None where it is to act now.
+    """
+
+    seen: tuple[str, ...]
+    action: int | None
+
+
+def observations(
+    state: pyspiel.State, player: int, *, between: bool = True
+) -> list[Stage]:
+    """What a player has seen on the way to its decision at `state`.
+
+    Args:
+      state: the player is to act. Only what its information-state strings tell, and its
+        own actions, is used.
+      player: whose view.
+      between: also look at the strings where it does not act.
+
+    Raises:
+      ValueError: the player is not to act.
+      pyspiel.SpielError: the game has no strings where the player does not act.
+    """
+    if state.current_player() != player:
+        raise ValueError(
+            f"state: player {state.current_player()} is to act there; a belief is "
+            f"formed at player {player}'s own decisions"
+        )
+    replay = state.get_game().new_initial_state()
+    stages: list[Stage] = []
+    seen: list[str] = []
+    for action in [*state.history(), None]:
+        acts = replay.current_player() == player
+        if acts or between:
+            text = replay.information_state_string(player)
+            if not seen or seen[-1] != text:
+                seen.append(text)
+        if acts:
+            stages.append(Stage(tuple(seen), action))
+            seen = []
+        if action is not None:
+            replay.apply_action(action)
+    return stages
