@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: help demo test test-slow lint format bench bench-players bench-sampling \
-	bench-best-response bench-learning-curves bench-holdem bench-large bench-growing \
+	bench-best-response bench-learning-curves bench-holdem bench-large bench-partial \
 	bench-resolving clean
 
 help:
@@ -20,7 +20,7 @@ help:
 	@echo "make bench-learning-curves  learned best responses, round by round"
 	@echo "make bench-holdem    best responses in limit hold'em; goes on where it was stopped"
 	@echo "make bench-large     games of millions of histories"
-	@echo "make bench-growing   players of games that are too large to be compiled"
+	@echo "make bench-partial   players of games that are too large to be compiled"
 	@echo "make bench-resolving resolved strategies: NashConv by iterations a solve"
 	@echo "make format     rewrite the code as the formatter wants it"
 	@echo "make clean      remove the virtual environment and all that was built"
@@ -75,9 +75,9 @@ bench-holdem: $(VENV)/.installed-test
 bench-large: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks.large
 
-bench-growing: $(VENV)/.installed-test
-	$(BIN)/python -m benchmarks.growing
-	$(BIN)/python -m benchmarks.growing_loss
+bench-partial: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks.partial
+	$(BIN)/python -m benchmarks.partial_loss
 
 bench-resolving: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks.resolving

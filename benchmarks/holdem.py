@@ -214,7 +214,7 @@ def _play(
     players = [bot, bot]
     players[1 - seat] = PolicyBot(1 - seat, policy)
     chance, draws = (np.random.default_rng([seed, deal, stream]) for stream in (0, 1))
-    before = _playouts(bot)
+    before = _rollouts(bot)
     expected = judge.start()
 
     def add(state: pyspiel.State, player: int, action: int) -> None:
@@ -232,16 +232,16 @@ def _play(
         "expected": round(expected, 6),
         "moves": len(match.seconds[seat]),
         "thinking": round(sum(match.seconds[seat]), 6),
-        "playouts": _playouts(bot) - before,
+        "rollouts": _rollouts(bot) - before,
         "nodes": getattr(bot, "num_nodes", 0),
         "histories": len(bot.belief.states),
         "peak_mib": _peak_mib(),
     }
 
 
-def _playouts(bot: pyspiel.Bot) -> int:
-    """Simulations of ISMCTS-BR, playouts of LBR, since the bot was made."""
-    return int(getattr(bot, "simulations", 0) or getattr(bot, "playouts", 0))
+def _rollouts(bot: pyspiel.Bot) -> int:
+    """Simulations of ISMCTS-BR, rollouts of LBR, since the bot was made."""
+    return int(getattr(bot, "simulations", 0) or getattr(bot, "rollouts", 0))
 
 
 def _peak_mib() -> float:
@@ -269,7 +269,7 @@ def _tables(rows: Sequence[Row]) -> str:
         ["opponent", "ISMCTS-BR", "LBR", "difference", "of returns"], body
     )
     took = document.grid(
-        ["responder", "moves", "ms a move", "playouts a second", "most nodes", "MiB"],
+        ["responder", "moves", "ms a move", "rollouts a second", "most nodes", "MiB"],
         [_effort(rows, responder) for responder in RESPONDERS],
     )
     return (
@@ -306,7 +306,7 @@ def _effort(rows: Sequence[Mapping[str, Any]], responder: str) -> list[str]:
         responder,
         str(moves),
         f"{1000 * thinking / max(moves, 1):.0f}",
-        f"{sum(row['playouts'] for row in mine) / max(thinking, 1e-9):.0f}",
+        f"{sum(row['rollouts'] for row in mine) / max(thinking, 1e-9):.0f}",
         str(max(row["nodes"] for row in mine)),
         f"{max(row['peak_mib'] for row in mine):.0f}",
     ]

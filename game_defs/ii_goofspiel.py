@@ -40,7 +40,7 @@ from game_defs import observation, parameters, zero_sum
 
 __all__ = [
     "NOBODY",
-    "IIGoofspielExpansion",
+    "VectorisedIIGoofspiel",
     "IIGoofspielGame",
     "IIGoofspielObserver",
     "IIGoofspielState",
@@ -154,9 +154,9 @@ class IIGoofspielGame(pyspiel.Game):
         """Returns the state before the first bid."""
         return IIGoofspielState(self)
 
-    def vectorised(self) -> "IIGoofspielExpansion":
+    def vectorised(self) -> "VectorisedIIGoofspiel":
         """Returns the rules on arrays of states."""
-        return IIGoofspielExpansion(self.rules)
+        return VectorisedIIGoofspiel(self.rules)
 
     def make_py_observer(
         self,
@@ -289,7 +289,7 @@ class IIGoofspielObserver:
         return " ".join(parts)
 
 
-class IIGoofspielExpansion:
+class VectorisedIIGoofspiel:
     """Many states of II-Goofspiel; the methods are those of `pyspiel.State`.
 
     States are int64 [n, 5]: the number of bids; the bids of player 0 and of player 1,

@@ -38,7 +38,7 @@ import pyspiel
 
 from game_defs import (
     latent_board,
-    latent_expansion,
+    latent_vectorised,
     observation,
     parameters,
     zero_sum,
@@ -81,9 +81,9 @@ class LatentTicTacToeGame(pyspiel.Game):
         """Returns the state of the empty board."""
         return LatentTicTacToeState(self)
 
-    def vectorised(self) -> latent_expansion.LatentTicTacToeExpansion:
+    def vectorised(self) -> latent_vectorised.VectorisedLatentTicTacToe:
         """Returns the rules on arrays of states."""
-        return latent_expansion.LatentTicTacToeExpansion(self.keep)
+        return latent_vectorised.VectorisedLatentTicTacToe(self.keep)
 
     def make_py_observer(
         self,

@@ -42,7 +42,7 @@ import pyspiel
 from game_defs import leduc_betting, observation, parameters, zero_sum
 
 __all__ = [
-    "LeducPokerExpansion",
+    "VectorisedLeducPoker",
     "LeducPokerGame",
     "LeducPokerObserver",
     "LeducPokerState",
@@ -103,9 +103,9 @@ class LeducPokerGame(pyspiel.Game):
         """Returns the state before the first deal."""
         return LeducPokerState(self)
 
-    def vectorised(self) -> "LeducPokerExpansion":
+    def vectorised(self) -> "VectorisedLeducPoker":
         """Returns the rules on arrays of states."""
-        return LeducPokerExpansion(self.tree, self.num_ranks)
+        return VectorisedLeducPoker(self.tree, self.num_ranks)
 
     def make_py_observer(
         self,
@@ -276,7 +276,7 @@ class LeducPokerObserver:
         return " ".join(parts)
 
 
-class LeducPokerExpansion:
+class VectorisedLeducPoker:
     """Many states of Leduc poker; the methods are those of `pyspiel.State`.
 
     States are int64 [n, 2], the row and the cards of `LeducPokerState`.

@@ -36,7 +36,7 @@ from game_defs import observation, parameters, zero_sum
 
 __all__ = [
     "DIRECTIONS",
-    "PrincessAndMonsterExpansion",
+    "VectorisedPrincessAndMonster",
     "PrincessAndMonsterGame",
     "PrincessAndMonsterObserver",
     "PrincessAndMonsterState",
@@ -130,9 +130,9 @@ class PrincessAndMonsterGame(pyspiel.Game):
         """Returns the state with both players in their corners."""
         return PrincessAndMonsterState(self)
 
-    def vectorised(self) -> "PrincessAndMonsterExpansion":
+    def vectorised(self) -> "VectorisedPrincessAndMonster":
         """Returns the rules on arrays of states."""
-        return PrincessAndMonsterExpansion(self.rules)
+        return VectorisedPrincessAndMonster(self.rules)
 
     def make_py_observer(
         self,
@@ -264,7 +264,7 @@ class PrincessAndMonsterObserver:
         return path if self._recall else path[-1:]
 
 
-class PrincessAndMonsterExpansion:
+class VectorisedPrincessAndMonster:
     """Many states of the game; the methods are those of `pyspiel.State`.
 
     States are uint8 [n, 3 + 2 T]: the number of moves, then the squares of

@@ -25,7 +25,7 @@ import pyspiel
 from game_defs import observation, parameters, zero_sum
 
 __all__ = [
-    "RockPaperScissorsExpansion",
+    "VectorisedRockPaperScissors",
     "RockPaperScissorsGame",
     "RockPaperScissorsObserver",
     "RockPaperScissorsState",
@@ -73,9 +73,9 @@ class RockPaperScissorsGame(pyspiel.Game):
         """Returns the state before the first choice."""
         return RockPaperScissorsState(self)
 
-    def vectorised(self) -> "RockPaperScissorsExpansion":
+    def vectorised(self) -> "VectorisedRockPaperScissors":
         """Returns the rules on arrays of states."""
-        return RockPaperScissorsExpansion(self.num_actions)
+        return VectorisedRockPaperScissors(self.num_actions)
 
     def make_py_observer(
         self,
@@ -180,7 +180,7 @@ class RockPaperScissorsObserver:
         return " ".join(parts)
 
 
-class RockPaperScissorsExpansion:
+class VectorisedRockPaperScissors:
     """Many states of the game; the methods are those of `pyspiel.State`.
 
     States are int64 [n, 2], both players' choices, -1 before they are made.

@@ -46,8 +46,8 @@ import pyspiel
 from game_defs import (
     observation,
     parameters,
-    scotland_yard_expansion,
     scotland_yard_rules,
+    scotland_yard_vectorised,
     zero_sum,
 )
 from game_defs.scotland_yard_rules import KINDS, Rules
@@ -107,9 +107,9 @@ class ScotlandYardGame(pyspiel.Game):
         """Returns the state before the first move, or before the draw of the start."""
         return ScotlandYardState(self)
 
-    def vectorised(self) -> scotland_yard_expansion.ScotlandYardExpansion:
+    def vectorised(self) -> scotland_yard_vectorised.VectorisedScotlandYard:
         """Returns the rules on arrays of states."""
-        return scotland_yard_expansion.ScotlandYardExpansion(self.rules)
+        return scotland_yard_vectorised.VectorisedScotlandYard(self.rules)
 
     def make_py_observer(
         self,

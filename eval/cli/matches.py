@@ -218,14 +218,14 @@ def play(
         )
     if seed < 0:
         raise ValueError(f"--seed={seed} must be 0 or more")
-    arena = bot_strings.prepare(game, bots, memory_limit=memory_limit)
-    named = arena.game if isinstance(arena, spiel_cr.CompiledGame) else arena
+    instance = bot_strings.prepare(game, bots, memory_limit=memory_limit)
+    named = instance.game if isinstance(instance, spiel_cr.CompiledGame) else instance
     entropy = np.random.SeedSequence(seed)
     own = [int(word >> 1) for word in entropy.generate_state(2)]
     players = [
         _Person(seat, source, out)
         if bot == _HUMAN
-        else spiel_cr.load_bot(bot, arena, seat, seed=own[seat])
+        else spiel_cr.load_bot(bot, instance, seat, seed=own[seat])
         for seat, bot in enumerate(bots)
     ]
     print(f"{named}, seed {seed}", file=out)
@@ -239,7 +239,7 @@ def play(
     observers = [] if _HUMAN in bots else [show]
     try:
         match = matches.play_match(
-            arena, players, np.random.default_rng(entropy), observers=observers
+            instance, players, np.random.default_rng(entropy), observers=observers
         )
     except _LeaveError:
         print("\nyou left the match", file=out)

@@ -15,8 +15,8 @@ class MissingError(Exception):
     """An algorithm cannot run here or on this game; the message says why."""
 
 
-class Arena(NamedTuple):
-    """A game as contestants meet it.
+class GameInstance(NamedTuple):
+    """A game as adapters meet it.
 
     Attributes:
       name: the game string.
@@ -36,7 +36,7 @@ class Arena(NamedTuple):
         return self.tree.game
 
 
-def enter(game: str, *, memory_limit: int | str | None = None) -> Arena:
+def enter(game: str, *, memory_limit: int | str | None = None) -> GameInstance:
     """Loads and compiles a game.
 
     Raises:
@@ -49,7 +49,7 @@ def enter(game: str, *, memory_limit: int | str | None = None) -> Arena:
     except GameTooLargeError as error:
         raise MissingError(f"the game is too large: {error}") from error
     walked = time.perf_counter() - started
-    return Arena(game, tree, fast_game(tree.game), walked)
+    return GameInstance(game, tree, fast_game(tree.game), walked)
 
 
 def fast_game(game: pyspiel.Game) -> pyspiel.Game:

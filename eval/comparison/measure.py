@@ -1,6 +1,6 @@
 """Comparing: one cell, an algorithm on a game with a seed and a budget.
 
-The clock runs while a contestant works, and stands still while it is made, while JAX
+The clock runs while a adapter works, and stands still while it is made, while JAX
 compiles, and while NashConv is computed on the way. Points of the curve are at 1, 2, 5,
 10 ... iterations, or at these shares of the time.
 """
@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from ..common import conditions
 from ..common.budget import Budget
-from ..common.game_instance import Arena, MissingError, enter
+from ..common.game_instance import GameInstance, MissingError, enter
 from ..contestants import registry
-from ..contestants.protocol import Contestant, Entry
+from ..contestants.protocol import Entry, SolverAdapter
 from ..judging.cpp_judge import ExactJudge
 
 # In between the clock is looked at about so often, in seconds.
@@ -66,7 +66,7 @@ class _Time(NamedTuple):
 
 
 # The last game only: games may be large.
-_arenas: dict[str, tuple[Arena, ExactJudge]] = {}
+_arenas: dict[str, tuple[GameInstance, ExactJudge]] = {}
 # (game, limit): why it was refused. It would take long to find that out again.
 _refused: dict[tuple[str, int | None], str] = {}
 
@@ -108,13 +108,13 @@ def run_cell(cell: Cell) -> dict[str, Any]:
 
 
 def _measure(entry: Entry, cell: Cell) -> dict[str, Any]:
-    arena, judge = _enter(cell.game, cell.memory_limit)
+    instance, judge = _enter(cell.game, cell.memory_limit)
     started = time.perf_counter()
-    contestant = entry.make(arena, cell.seed)
+    adapter = entry.make(instance, cell.seed)
     made = time.perf_counter() - started
-    compiled = contestant.compile_seconds
-    points, worked = _follow(entry, contestant, cell.budget, judge)
-    verdict = judge.final(contestant.strategy())
+    compiled = adapter.compile_seconds
+    points, worked = _follow(entry, adapter, cell.budget, judge)
+    verdict = judge.final(adapter.strategy())
     curve = [[p.seconds, p.iterations, p.nash_conv] for p in points]
     # The last point is what is judged with all care.
     curve.append([points[-1].seconds, points[-1].iterations, verdict.nash_conv])
@@ -128,37 +128,39 @@ def _measure(entry: Entry, cell: Cell) -> dict[str, Any]:
         "judge_reason": verdict.reason,
         "curve": curve,
         "curve_judge": judge.way_by,
-        "setup_seconds": made - compiled + (arena.walk_seconds if entry.ours else 0.0),
-        "compile_seconds": contestant.compile_seconds,
+        "setup_seconds": made
+        - compiled
+        + (instance.walk_seconds if entry.ours else 0.0),
+        "compile_seconds": adapter.compile_seconds,
         "cpu_seconds": points[-1].cpu_seconds,
-        "note": contestant.note,
+        "note": adapter.note,
     }
 
 
-def _enter(game: str, limit: int | None) -> tuple[Arena, ExactJudge]:
+def _enter(game: str, limit: int | None) -> tuple[GameInstance, ExactJudge]:
     if (game, limit) in _refused:
         raise MissingError(_refused[game, limit])
     if game not in _arenas:
         _arenas.clear()
         try:
-            arena = enter(game, memory_limit=limit)
+            instance = enter(game, memory_limit=limit)
         except MissingError as error:
             _refused[game, limit] = str(error)
             raise
-        _arenas[game] = arena, ExactJudge(arena)
+        _arenas[game] = instance, ExactJudge(instance)
     return _arenas[game]
 
 
 def _follow(
-    entry: Entry, contestant: Contestant, budget: Budget, judge: ExactJudge
+    entry: Entry, adapter: SolverAdapter, budget: Budget, judge: ExactJudge
 ) -> tuple[list[_Point], float]:
-    """Lets a contestant work; the curve, and the seconds of its last strategy."""
+    """Lets a adapter work; the curve, and the seconds of its last strategy."""
     steps = {"iterates": _iterate, "restarts": _restart, "once": _once}[entry.way]
     points: list[_Point] = []
-    for spent, iterations, last in steps(entry, contestant, budget):
+    for spent, iterations, last in steps(entry, adapter, budget):
         nash_conv = float("nan")
         if not last:
-            nash_conv = judge.on_the_way(contestant.strategy())
+            nash_conv = judge.on_the_way(adapter.strategy())
         points.append(_Point(spent.seconds, iterations, nash_conv, spent.cpu_seconds))
     return points, points[-1].seconds
 
@@ -166,7 +168,7 @@ def _follow(
 _Steps = Iterator[tuple[_Time, int | None, bool]]
 
 
-def _iterate(entry: Entry, contestant: Contestant, budget: Budget) -> _Steps:
+def _iterate(entry: Entry, adapter: SolverAdapter, budget: Budget) -> _Steps:
     """Yields (time, iterations, whether it was the last) at each look."""
     looks = budget.looks()
     seconds, cpu, done = 0.0, 0.0, 0
@@ -183,7 +185,7 @@ def _iterate(entry: Entry, contestant: Contestant, budget: Budget) -> _Steps:
             rate = done / seconds if seconds else 1.0
             chunk = min(room, rate * _CHUNK_SECONDS, 4.0 * max(done, 1))
             count = max(1, min(int(chunk), _MOST_ITERATIONS))
-            spent = _clocked(contestant, count)
+            spent = _clocked(adapter, count)
             seconds += spent.seconds
             cpu += spent.cpu_seconds
             done += count
@@ -192,19 +194,19 @@ def _iterate(entry: Entry, contestant: Contestant, budget: Budget) -> _Steps:
             yield _Time(seconds, cpu), done, last
 
 
-def _restart(entry: Entry, contestant: Contestant, budget: Budget) -> _Steps:
+def _restart(entry: Entry, adapter: SolverAdapter, budget: Budget) -> _Steps:
     """The same; every point is a run of its own."""
     if budget.iterations is not None:
         for look in budget.looks():
             count = max(entry.least, int(look))
             if look == budget.iterations or count == int(look):
-                spent = _clocked(contestant, count)
+                spent = _clocked(adapter, count)
                 yield spent, count, look == budget.iterations
         return
     assert budget.seconds is not None
     count, limit = entry.least, budget.seconds
     while True:
-        spent = _clocked(contestant, count)
+        spent = _clocked(adapter, count)
         # As many as fit, by what this run took; longer runs are quicker an iteration.
         fit = int(_AIM * limit / max(spent.seconds, 1e-9) * count)
         following = min(4 * count, fit, _MOST_ITERATIONS)
@@ -215,15 +217,15 @@ def _restart(entry: Entry, contestant: Contestant, budget: Budget) -> _Steps:
         count = following
 
 
-def _once(entry: Entry, contestant: Contestant, budget: Budget) -> _Steps:
-    spent = _clocked(contestant, 1)
+def _once(entry: Entry, adapter: SolverAdapter, budget: Budget) -> _Steps:
+    spent = _clocked(adapter, 1)
     # What one iteration is, it says itself, where that means anything.
-    yield spent, getattr(contestant, "iterations", None), True
+    yield spent, getattr(adapter, "iterations", None), True
 
 
-def _clocked(contestant: Contestant, iterations: int) -> _Time:
+def _clocked(adapter: SolverAdapter, iterations: int) -> _Time:
     """Processor time is of the same stretch, with what was compiled in it."""
     cpu, started = time.process_time(), time.perf_counter()
-    own = contestant.run(iterations)
+    own = adapter.run(iterations)
     seconds = time.perf_counter() - started if own is None else own
     return _Time(seconds, time.process_time() - cpu)

@@ -14,7 +14,7 @@ import numpy as np
 
 from spiel_cr.policies import conversions as policy_lib
 
-from ..common.game_instance import Arena, MissingError, Strategy
+from ..common.game_instance import GameInstance, MissingError, Strategy
 from .protocol import Entry, NumpyDraws, ask, states
 
 _LAYERS = (64, 64)
@@ -27,8 +27,8 @@ _ENOUGH = 1000
 _MOST_EPISODES = 50
 
 
-def _check_tensors(arena: Arena) -> None:
-    if not arena.game.get_type().provides_information_state_tensor:
+def _check_tensors(instance: GameInstance) -> None:
+    if not instance.game.get_type().provides_information_state_tensor:
         raise MissingError("the game has no information_state_tensor for its networks")
 
 
@@ -67,14 +67,14 @@ class _DeepCFR:
 
     note = f"networks {_LAYERS}"
 
-    def __init__(self, arena: Arena, seed: int) -> None:
-        _check_tensors(arena)
+    def __init__(self, instance: GameInstance, seed: int) -> None:
+        _check_tensors(instance)
         module = importlib.import_module("open_spiel.python.jax.deep_cfr")
-        self._tree = arena.tree
+        self._tree = instance.tree
 
         def make() -> Any:
             return module.DeepCFRSolver(
-                arena.game,
+                instance.game,
                 policy_network_layers=_LAYERS,
                 advantage_network_layers=_LAYERS,
                 num_iterations=1,
@@ -121,20 +121,20 @@ class _NFSP:
 
     note = f"networks {_LAYERS}"
 
-    def __init__(self, arena: Arena, seed: int) -> None:
-        _check_tensors(arena)
+    def __init__(self, instance: GameInstance, seed: int) -> None:
+        _check_tensors(instance)
         module = importlib.import_module("open_spiel.python.jax.nfsp")
         environments: Any = importlib.import_module("open_spiel.python.rl_environment")
         self._average = module.MODE.AVERAGE_POLICY
         self._modes = tuple(module.MODE)
-        self._tree = arena.tree
+        self._tree = instance.tree
         self._step_of = environments.TimeStep
         self._kind = environments.StepType.MID
 
         def begin() -> Any:
             self._draws = NumpyDraws(seed)
             self._environment = environments.Environment(
-                arena.game,
+                instance.game,
                 chance_event_sampler=environments.ChanceEventSampler(seed=seed),
             )
             size = self._environment.observation_spec()["info_state"][0]

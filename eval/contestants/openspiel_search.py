@@ -19,7 +19,7 @@ from open_spiel.python.algorithms import ismcts, tabular_qlearner
 from spiel_cr.policies import best_responses
 from spiel_cr.policies import conversions as policy_lib
 
-from ..common.game_instance import Arena, MissingError, Strategy
+from ..common.game_instance import GameInstance, MissingError, Strategy
 from .openspiel_tabular import Solver
 from .protocol import Entry, NumpyDraws, ask, states
 
@@ -36,34 +36,34 @@ class _MirrorDescent(Solver):
     the payoffs in sequence form.
     """
 
-    def __init__(self, arena: Arena) -> None:
+    def __init__(self, instance: GameInstance) -> None:
         module = importlib.import_module("open_spiel.python.algorithms.mmd_dilated")
-        first = module.MMDDilatedEnt(arena.fast, alpha=0.0, stepsize=1.0)
+        first = module.MMDDilatedEnt(instance.fast, alpha=0.0, stepsize=1.0)
         first.stepsize = 1.0 / float(np.abs(first.payoff_mat).max())
-        super().__init__(arena, first, "update_sequences")
+        super().__init__(instance, first, "update_sequences")
 
     def policy(self) -> openspiel_policy.Policy:
         return self._solver.get_avg_policies()
 
 
-def _fictitious_play(arena: Arena, seed: int) -> Solver:
+def _fictitious_play(instance: GameInstance, seed: int) -> Solver:
     module = importlib.import_module("open_spiel.python.algorithms.fictitious_play")
-    return Solver(arena, module.XFPSolver(arena.fast), "iteration")
+    return Solver(instance, module.XFPSolver(instance.fast), "iteration")
 
 
 class _LinearProgram:
     compile_seconds = 0.0
     note = ""
 
-    def __init__(self, arena: Arena) -> None:
+    def __init__(self, instance: GameInstance) -> None:
         name = "open_spiel.python.algorithms.sequence_form_lp"
         self._module = importlib.import_module(name)
-        rows, columns = (i.decisions.num_sequences for i in arena.tree.infosets)
+        rows, columns = (i.decisions.num_sequences for i in instance.tree.infosets)
         if rows * columns > _MOST_ENTRIES:
             raise MissingError(
                 f"its matrices are dense, {rows:,} x {columns:,} entries here"
             )
-        self._arena = arena
+        self._arena = instance
         self._policies: list[Any] = []
 
     def run(self, iterations: int) -> None:
@@ -82,14 +82,14 @@ class _Search:
 
     compile_seconds = 0.0
 
-    def __init__(self, arena: Arena, seed: int) -> None:
-        self._tree = arena.tree
-        self._states = [states(arena.tree, player) for player in range(2)]
+    def __init__(self, instance: GameInstance, seed: int) -> None:
+        self._tree = instance.tree
+        self._states = [states(instance.tree, player) for player in range(2)]
         self._answers: list[np.ndarray] = []
         self._seeds = np.random.SeedSequence(seed)
         count = sum(map(len, self._states))
         self.note = f"asked at {count:,} infosets"
-        histories = arena.tree.histories
+        histories = instance.tree.histories
         self._uct = _UCT * float(np.abs(histories.utility).max())
 
     def answers(self, simulations: int) -> Callable[[pyspiel.State], Any]:
@@ -119,8 +119,8 @@ class _Search:
 class _FastSearch(_Search):
     """`pyspiel.ISMCTSBot`."""
 
-    def __init__(self, arena: Arena, seed: int) -> None:
-        super().__init__(arena, seed)
+    def __init__(self, instance: GameInstance, seed: int) -> None:
+        super().__init__(instance, seed)
         state = self._states[0][0]
         try:
             state.resample_from_infostate(state.current_player(), lambda: 0.5)
@@ -153,15 +153,15 @@ class _FastSearch(_Search):
 class _SlowSearch(_Search):
     """Python's `ISMCTSBot`; other states of an infoset come from the compiled game."""
 
-    def __init__(self, arena: Arena, seed: int) -> None:
-        super().__init__(arena, seed)
-        histories = arena.tree.histories
+    def __init__(self, instance: GameInstance, seed: int) -> None:
+        super().__init__(instance, seed)
+        histories = instance.tree.histories
         self._members: list[list[np.ndarray]] = []
         self._lookup = [
             {key: number for number, key in enumerate(infosets.keys)}
-            for infosets in arena.tree.infosets
+            for infosets in instance.tree.infosets
         ]
-        for player, infosets in enumerate(arena.tree.infosets):
+        for player, infosets in enumerate(instance.tree.infosets):
             mine = np.flatnonzero(histories.player == player)
             order = mine[np.argsort(histories.infoset[mine], kind="stable")]
             ends = np.cumsum(np.bincount(histories.infoset[mine]))
@@ -208,11 +208,11 @@ class QLearning:
     compile_seconds = 0.0
     note = ""
 
-    def __init__(self, arena: Arena, seed: int) -> None:
-        self._tree = arena.tree
+    def __init__(self, instance: GameInstance, seed: int) -> None:
+        self._tree = instance.tree
         self._draws = NumpyDraws(seed)
         self._random = np.random.default_rng(seed)
-        actions = arena.game.num_distinct_actions()
+        actions = instance.game.num_distinct_actions()
         self._learners = [tabular_qlearner.QLearner(p, actions) for p in range(2)]
 
     def run(self, iterations: int) -> None:
@@ -317,14 +317,14 @@ ENTRIES: tuple[Entry, ...] = (
         False,
         "Average policy of mirror descent with dilated entropy, alpha 0 and step "
         "1 / max |payoff|, for which averages tend to an equilibrium.",
-        lambda arena, seed: _MirrorDescent(arena),
+        lambda instance, seed: _MirrorDescent(instance),
     ),
     Entry(
         "openspiel-lp",
         "OpenSpiel sequence-form LP (Python)",
         False,
         "Exact equilibrium by dense linear programs (ECOS, through cvxpy).",
-        lambda arena, seed: _LinearProgram(arena),
+        lambda instance, seed: _LinearProgram(instance),
         way="once",
         modules=("cvxpy", "ecos"),
         extra="baselines",

@@ -15,7 +15,7 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from ..common.game_instance import Arena, Strategy
+from ..common.game_instance import GameInstance, Strategy
 from .protocol import Entry, NumpyDraws, ask
 
 _EPSILON = 0.6
@@ -29,15 +29,15 @@ class Solver:
     compile_seconds = 0.0
     note = ""
 
-    def __init__(self, arena: Arena, solver: Any, step: str) -> None:
+    def __init__(self, instance: GameInstance, solver: Any, step: str) -> None:
         """Takes a solver.
 
         Args:
-          arena: the game.
+          instance: the game.
           solver: has `average_policy` and a method that does one iteration.
           step: that method's name.
         """
-        self._tree = arena.tree
+        self._tree = instance.tree
         self._solver = solver
         self._step = getattr(solver, step)
 
@@ -59,8 +59,8 @@ class Sampling:
     compile_seconds = 0.0
     note = ""
 
-    def __init__(self, arena: Arena, solver: Any, seed: int) -> None:
-        self._tree = arena.tree
+    def __init__(self, instance: GameInstance, solver: Any, seed: int) -> None:
+        self._tree = instance.tree
         self._solver = solver
         self._draws = NumpyDraws(seed)
 
@@ -78,10 +78,10 @@ class _JaxCFR:
 
     note = ""
 
-    def __init__(self, arena: Arena, **options: bool) -> None:
+    def __init__(self, instance: GameInstance, **options: bool) -> None:
         module = importlib.import_module("open_spiel.python.jax.cfr.jax_cfr")
-        self._tree = arena.tree
-        self._solver = module.JaxCFR(arena.fast, **options)
+        self._tree = instance.tree
+        self._solver = module.JaxCFR(instance.fast, **options)
         # The step is compiled at its first call; that is undone afterwards, in place,
         # since another instance would be compiled anew.
         started = time.perf_counter()
@@ -104,39 +104,39 @@ class _JaxCFR:
             return ask(self._tree, self._solver.average_policy())
 
 
-def _cpp(class_name: str) -> Callable[[Arena, int], Solver]:
-    def make(arena: Arena, seed: int) -> Solver:
-        solver = getattr(pyspiel, class_name)(arena.fast)
-        return Solver(arena, solver, "evaluate_and_update_policy")
+def _cpp(class_name: str) -> Callable[[GameInstance, int], Solver]:
+    def make(instance: GameInstance, seed: int) -> Solver:
+        solver = getattr(pyspiel, class_name)(instance.fast)
+        return Solver(instance, solver, "evaluate_and_update_policy")
 
     return make
 
 
 def _python(module: str, class_name: str, **options: Any) -> Callable[..., Solver]:
-    def make(arena: Arena, seed: int) -> Solver:
+    def make(instance: GameInstance, seed: int) -> Solver:
         found = importlib.import_module(f"open_spiel.python.algorithms.{module}")
-        solver = getattr(found, class_name)(arena.fast, **options)
-        return Solver(arena, solver, "evaluate_and_update_policy")
+        solver = getattr(found, class_name)(instance.fast, **options)
+        return Solver(instance, solver, "evaluate_and_update_policy")
 
     return make
 
 
 def _python_sampling(module: str, class_name: str) -> Callable[..., Sampling]:
-    def make(arena: Arena, seed: int) -> Sampling:
+    def make(instance: GameInstance, seed: int) -> Sampling:
         found = importlib.import_module(f"open_spiel.python.algorithms.{module}")
-        return Sampling(arena, getattr(found, class_name)(arena.fast), seed)
+        return Sampling(instance, getattr(found, class_name)(instance.fast), seed)
 
     return make
 
 
-def _outcome_sampling(arena: Arena, seed: int) -> Solver:
-    solver = pyspiel.OutcomeSamplingMCCFRSolver(arena.fast, _EPSILON, seed)
-    return Solver(arena, solver, "run_iteration")
+def _outcome_sampling(instance: GameInstance, seed: int) -> Solver:
+    solver = pyspiel.OutcomeSamplingMCCFRSolver(instance.fast, _EPSILON, seed)
+    return Solver(instance, solver, "run_iteration")
 
 
-def _external_sampling(arena: Arena, seed: int) -> Solver:
-    solver = pyspiel.ExternalSamplingMCCFRSolver(arena.fast, seed)
-    return Solver(arena, solver, "run_iteration")
+def _external_sampling(instance: GameInstance, seed: int) -> Solver:
+    solver = pyspiel.ExternalSamplingMCCFRSolver(instance.fast, seed)
+    return Solver(instance, solver, "run_iteration")
 
 
 def _entry(name: str, title: str, make: Any, how: str, **options: Any) -> Entry:
@@ -160,8 +160,8 @@ ENTRIES: tuple[Entry, ...] = (
     _entry(
         "cfr+-jax",
         "CFR+ (JAX)",
-        lambda arena, seed: _JaxCFR(
-            arena,
+        lambda instance, seed: _JaxCFR(
+            instance,
             regret_matching_plus=True,
             alternating_updates=True,
             linear_averaging=True,

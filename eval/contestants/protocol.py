@@ -12,12 +12,12 @@ import game_defs  # noqa: F401  registers the project's games
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.policies import conversions as policy_lib
 
-from ..common.game_instance import Arena, Strategy
+from ..common.game_instance import GameInstance, Strategy
 
 Way = Literal["iterates", "restarts", "once"]
 
 
-class Contestant(Protocol):
+class SolverAdapter(Protocol):
     """One algorithm on one game, made fresh for each cell.
 
     Attributes:
@@ -53,7 +53,7 @@ class Entry(NamedTuple):
       title: for tables.
       ours: of this project; otherwise bundled with OpenSpiel.
       how: one sentence on how its numbers come about.
-      make: from arena and seed to a contestant. May raise `MissingError`.
+      make: from instance and seed to a adapter. May raise `MissingError`.
       way: "iterates": every further iteration improves the same strategy; "restarts":
         a budget has to be known beforehand, so that each point of its curve is a run
         of its own; "once": it takes the time that it takes.
@@ -68,7 +68,7 @@ class Entry(NamedTuple):
     title: str
     ours: bool
     how: str
-    make: Callable[[Arena, int], Contestant]
+    make: Callable[[GameInstance, int], SolverAdapter]
     way: Way = "iterates"
     samples: bool = False
     modules: tuple[str, ...] = ()

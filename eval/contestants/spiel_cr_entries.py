@@ -1,4 +1,4 @@
-"""Comparing: this project's algorithms as contestants."""
+"""Comparing: this project's algorithms as adapters."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from spiel_cr.players import bot_strings
 from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.solving import lp
 
-from ..common.game_instance import Arena, Strategy
+from ..common.game_instance import GameInstance, Strategy
 from ..players import traversing
 from .protocol import Entry
 
@@ -57,7 +57,7 @@ def find(text: str) -> Entry | None:
             True,
             "Exact equilibrium by sparse sequence-form linear programs (HiGHS), one a "
             "player; iterations are those of the simplex method.",
-            lambda arena, seed: _LP(arena),
+            lambda instance, seed: _LP(instance),
             way="once",
         )
     if name == "resolve":
@@ -65,7 +65,12 @@ def find(text: str) -> Entry | None:
     if name == "uniform" and text.strip() == "uniform":
         how = "All legal actions alike: the NashConv that everybody starts from."
         return Entry(
-            "uniform", "uniform", True, how, lambda arena, seed: _Uniform(arena), "once"
+            "uniform",
+            "uniform",
+            True,
+            how,
+            lambda instance, seed: _Uniform(instance),
+            "once",
         )
     if name in bot_strings.BOTS:
         return _bot(text)
@@ -107,7 +112,7 @@ def _solver(text: str) -> Entry:
         f"spiel_cr {text}",
         True,
         how,
-        lambda arena, seed: _Solver(arena, config, seed),
+        lambda instance, seed: _Solver(instance, config, seed),
         samples=samples,
     )
 
@@ -119,14 +124,14 @@ class _Solver:
 
     def __init__(
         self,
-        arena: Arena,
+        instance: GameInstance,
         config: algorithm_lib.CFRConfig | algorithm_lib.MCCFRConfig,
         seed: int,
     ) -> None:
         if isinstance(config, algorithm_lib.MCCFRConfig):
-            self._solver = mccfr.make_solver(arena.tree, config=config, seed=seed)
+            self._solver = mccfr.make_solver(instance.tree, config=config, seed=seed)
         else:
-            self._solver = cfr.make_solver(arena.tree.form, config=config)
+            self._solver = cfr.make_solver(instance.tree.form, config=config)
         self.compile_seconds = self._solver.compile_seconds
 
     def run(self, iterations: int) -> None:
@@ -140,8 +145,8 @@ class _Uniform:
     compile_seconds = 0.0
     note = ""
 
-    def __init__(self, arena: Arena) -> None:
-        self._tree = arena.tree
+    def __init__(self, instance: GameInstance) -> None:
+        self._tree = instance.tree
 
     def run(self, iterations: int) -> float:
         return 0.0
@@ -159,8 +164,8 @@ class _LP:
     note = ""
     iterations = 0
 
-    def __init__(self, arena: Arena) -> None:
-        self._tree = arena.tree
+    def __init__(self, instance: GameInstance) -> None:
+        self._tree = instance.tree
         self._found: list[np.ndarray] = []
 
     def run(self, iterations: int) -> None:
@@ -207,7 +212,7 @@ def _resolve(text: str) -> Entry:
         f"spiel_cr {text}",
         True,
         how,
-        lambda arena, seed: _Resolve(arena, config, fixed),
+        lambda instance, seed: _Resolve(instance, config, fixed),
         way="once" if fixed else "restarts",
     )
 
@@ -216,9 +221,9 @@ class _Resolve:
     note = ""
 
     def __init__(
-        self, arena: Arena, config: algorithm_lib.CFRConfig, fixed: int | None
+        self, instance: GameInstance, config: algorithm_lib.CFRConfig, fixed: int | None
     ) -> None:
-        self._tree = arena.tree
+        self._tree = instance.tree
         self._config = config
         self._fixed = fixed
         self.iterations = fixed
@@ -268,7 +273,7 @@ def _bot(text: str) -> Entry:
             f"spiel_cr {text}",
             True,
             "A policy from a file, which took its time elsewhere: no seconds count.",
-            lambda arena, seed: _Bot(arena, text, seed, None),
+            lambda instance, seed: _Bot(instance, text, seed, None),
             way="once",
             files=(str(given["path"]),) if "path" in given else (),
         )
@@ -286,7 +291,7 @@ def _bot(text: str) -> Entry:
             f"spiel_cr {text}",
             True,
             _SOLVED_HOW,
-            lambda arena, seed: _Solved(arena, given, seed),
+            lambda instance, seed: _Solved(instance, given, seed),
             way="once",
             samples=samples,
         )
@@ -295,7 +300,7 @@ def _bot(text: str) -> Entry:
         f"spiel_cr {text}",
         True,
         _BOT_HOW,
-        lambda arena, seed: _Bot(arena, text, seed, given.get("iterations")),
+        lambda instance, seed: _Bot(instance, text, seed, given.get("iterations")),
         way="once",
         samples=samples,
     )
@@ -307,8 +312,10 @@ class _Solved:
     compile_seconds = 0.0
     note = "one solve a seat"
 
-    def __init__(self, arena: Arena, given: dict[str, Any], seed: int) -> None:
-        self._tree = arena.tree
+    def __init__(
+        self, instance: GameInstance, given: dict[str, Any], seed: int
+    ) -> None:
+        self._tree = instance.tree
         self._given = dict(given)
         self._solver = self._given.pop("solver")
         self._seed = seed
@@ -339,13 +346,13 @@ class _Bot:
     note = ""
 
     def __init__(
-        self, arena: Arena, text: str, seed: int, iterations: int | None
+        self, instance: GameInstance, text: str, seed: int, iterations: int | None
     ) -> None:
-        self._tree = arena.tree
+        self._tree = instance.tree
         self.iterations = iterations
         self._saved = text.partition("(")[0].strip() == "policy"
         self._bots = [
-            spiel_cr.load_bot(text, arena.tree, seat, seed=2 * seed + seat)
+            spiel_cr.load_bot(text, instance.tree, seat, seed=2 * seed + seat)
             for seat in range(2)
         ]
         self._seats: list[traversing.SeatStrategy] = []

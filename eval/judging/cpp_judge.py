@@ -12,7 +12,7 @@ import pyspiel
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 
-from ..common.game_instance import Arena, Strategy
+from ..common.game_instance import GameInstance, Strategy
 
 OPENSPIEL = "OpenSpiel"
 OURS = "spiel_cr"
@@ -51,12 +51,12 @@ class ExactJudge:
       way_by: who computes points on the way, `OPENSPIEL` or `OURS`.
     """
 
-    def __init__(self, arena: Arena) -> None:
-        self._tree = arena.tree
-        self._fast = arena.fast
+    def __init__(self, instance: GameInstance) -> None:
+        self._tree = instance.tree
+        self._fast = instance.fast
         self._refusal = ""
-        count = len(arena.tree.histories)
-        keys = [set(infosets.keys) for infosets in arena.tree.infosets]
+        count = len(instance.tree.histories)
+        keys = [set(infosets.keys) for infosets in instance.tree.infosets]
         if count > _MOST_HISTORIES:
             self._refusal = f"{count:,} histories are too many for OpenSpiel's tool"
         elif keys[0] & keys[1]:
@@ -66,7 +66,7 @@ class ExactJudge:
             )
         quick = count <= _QUICK_HISTORIES and not self._refusal
         self.way_by = OPENSPIEL if quick else OURS
-        self._scale = max(1.0, float(np.abs(arena.tree.histories.utility).max()))
+        self._scale = max(1.0, float(np.abs(instance.tree.histories.utility).max()))
 
     def on_the_way(self, strategy: Strategy) -> float:
         """NashConv for a curve."""

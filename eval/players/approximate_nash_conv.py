@@ -261,7 +261,7 @@ def on_states(
     if rival is None:
         rival = bots.PolicyBot(1 - player, opponent, seed=seed)
     mean, half = _interval(_play(game, player, responder, rival, matches, seed))
-    work = getattr(responder, "simulations", None) or getattr(responder, "playouts", 0)
+    work = getattr(responder, "simulations", None) or getattr(responder, "rollouts", 0)
     return Seat(
         player=player,
         value=mean,

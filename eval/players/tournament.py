@@ -134,19 +134,19 @@ def play_tournament(
     """
     _check(bots, matches, seed)
     folder = _check_folder(out)
-    arena = bot_strings.prepare(game, bots, memory_limit=memory_limit)
-    settings = _settings(folder, arena, bots, seed)
+    instance = bot_strings.prepare(game, bots, memory_limit=memory_limit)
+    settings = _settings(folder, instance, bots, seed)
     plan = _plan(len(bots), matches)
     log = _read_log(folder / _LOG)
     if any(slot not in log for slot in plan):
-        made = _make_bots(arena, bots, seed, progress)
+        made = _make_bots(instance, bots, seed, progress)
         # Not earlier: a misspelt bot must not keep the folder for itself.
         if not (folder / _SETTINGS).exists():
             folder.mkdir(parents=True, exist_ok=True)
             storage.write_text(folder / _SETTINGS, json.dumps(settings, indent=1))
         with (folder / _LOG).open("a", encoding="utf-8") as file:
             for slot in _missing(plan, log, progress):
-                log[slot] = _play(arena, bots, made, slot, seed, observers)
+                log[slot] = _play(instance, bots, made, slot, seed, observers)
                 file.write(json.dumps(log[slot]) + "\n")
                 file.flush()
     # A folder may hold more matches than were asked for now.
@@ -195,12 +195,12 @@ def _check_folder(out: storage.Path) -> pathlib.Path:
 
 
 def _settings(
-    folder: pathlib.Path, arena: _Arena, bots: Sequence[str], seed: int
+    folder: pathlib.Path, instance: _Arena, bots: Sequence[str], seed: int
 ) -> dict[str, Any]:
     """This tournament's; raises ValueError if the folder is another one's."""
-    tree = arena if isinstance(arena, spiel_cr.CompiledGame) else None
+    tree = instance if isinstance(instance, spiel_cr.CompiledGame) else None
     settings = {
-        "game": str(arena if tree is None else tree.game),
+        "game": str(instance if tree is None else tree.game),
         "bots": list(bots),
         "seed": seed,
         "fingerprint": None if tree is None else fingerprint(tree),
@@ -283,7 +283,7 @@ def _read_log(path: pathlib.Path) -> _Log:
 
 
 def _make_bots(
-    arena: _Arena, bots: Sequence[str], seed: int, progress: bool
+    instance: _Arena, bots: Sequence[str], seed: int, progress: bool
 ) -> dict[tuple[int, int], pyspiel.Bot]:
     """Bots by (number, seat)."""
     places = list(itertools.product(range(len(bots)), (0, 1)))
@@ -292,12 +292,12 @@ def _make_bots(
         entropy = np.random.SeedSequence(seed, spawn_key=(number, seat))
         # JAX without 64 bits takes 31.
         own = int(entropy.generate_state(1)[0] >> 1)
-        made[number, seat] = spiel_cr.load_bot(bots[number], arena, seat, seed=own)
+        made[number, seat] = spiel_cr.load_bot(bots[number], instance, seat, seed=own)
     return made
 
 
 def _play(
-    arena: _Arena,
+    instance: _Arena,
     bots: Sequence[str],
     made: Mapping[tuple[int, int], pyspiel.Bot],
     slot: _Slot,
@@ -316,7 +316,7 @@ def _play(
     with count_programs() as (programs, count):
         try:
             match = play_match(
-                arena, players, draws, chance=chance, observers=(count, *observers)
+                instance, players, draws, chance=chance, observers=(count, *observers)
             )
         except ValueError as error:
             raise ValueError(

@@ -4,9 +4,9 @@ import dataclasses
 import math
 from typing import Any
 
-import pyspiel
-
 from spiel_cr.cfr import regret_matching
+from spiel_cr.common.checks import check_choice, check_number, check_whole
+from spiel_cr.common.parameters import parse, table_of
 
 _MAX_BATCH = 1 << 20
 
@@ -31,10 +31,7 @@ class CFRConfig:
     alternating: bool = True
 
     def __post_init__(self) -> None:
-        if not 0 <= self.gamma < math.inf:
-            raise ValueError(
-                f"gamma={self.gamma} (averaging exponent) must be finite and >= 0"
-            )
+        check_number(self.gamma, "gamma", "[0, inf)", why="it is averaging's exponent")
 
 
 _CHOICES = {
@@ -42,7 +39,7 @@ _CHOICES = {
     "baseline": ("none", "average", "history", "expected", "oracle"),
     "averaging": ("exact", "sampled"),
     "explore": ("uniform", "balanced"),
-    "draws": ("lattice", "independent"),
+    "draws": ("sobol", "independent"),
 }
 
 
@@ -69,7 +66,7 @@ class MCCFRConfig:
       averaging: "exact" adds every iterate's whole sequence form to the average;
         "sampled" adds the visited infosets' only, weighted by own reach over sampling
         probability (stochastically weighted averaging).
-      draws: "lattice" spreads the random numbers of a batch evenly (a randomly shifted
+      draws: "sobol" spreads the random numbers of a batch evenly (a randomly shifted
         Sobol sequence: each trajectory has the same law as alone, together they vary
         less); "independent" does not.
       incremental: build the tree as trajectories go: each adds the first infoset that
@@ -91,7 +88,7 @@ class MCCFRConfig:
     baseline: str = "none"
     decay: float = 0.5
     averaging: str = "exact"
-    draws: str = "lattice"
+    draws: str = "sobol"
     incremental: bool = False
     delta: float = 0.9
     threshold: float = 1000.0
@@ -99,33 +96,18 @@ class MCCFRConfig:
 
     def __post_init__(self) -> None:
         for field, choices in _CHOICES.items():
-            if getattr(self, field) not in choices:
-                raise ValueError(
-                    f"{field}={getattr(self, field)!r} must be one of "
-                    f"{', '.join(choices)}"
-                )
-        if not 0 <= self.gamma < math.inf:
-            raise ValueError(
-                f"gamma={self.gamma} (averaging exponent) must be finite and >= 0"
-            )
-        if not 0 < self.epsilon <= 1:
-            raise ValueError(
-                f"epsilon={self.epsilon} must lie in (0, 1], or some actions would "
-                f"never be sampled"
-            )
-        if not 0 < self.decay <= 1:
-            raise ValueError(f"decay={self.decay} must lie in (0, 1]")
-        if not 0 <= self.delta < 1:
-            raise ValueError(
-                f"delta={self.delta} must lie in [0, 1); some trajectories must be free"
-            )
-        if not 1 <= self.batch <= _MAX_BATCH:
-            raise ValueError(f"batch={self.batch} must lie in 1 .. {_MAX_BATCH}")
-        if not (0 <= self.threshold < math.inf and 0 < self.bonus < math.inf):
-            raise ValueError(
-                f"threshold={self.threshold} must be >= 0, bonus={self.bonus} > 0, and "
-                f"both finite"
-            )
+            check_choice(getattr(self, field), field, choices)
+        check_number(self.gamma, "gamma", "[0, inf)", why="it is averaging's exponent")
+        check_number(
+            self.epsilon, "epsilon", "(0, 1]", why="or some actions are never sampled"
+        )
+        check_number(self.decay, "decay", "(0, 1]")
+        check_number(
+            self.delta, "delta", "[0, 1)", why="some trajectories must be free"
+        )
+        check_whole(self.batch, "batch", 1, _MAX_BATCH)
+        check_number(self.threshold, "threshold", "[0, inf)")
+        check_number(self.bonus, "bonus", "(0, inf)")
 
 
 def _preset(name: str, gamma: float, **rule: float | bool) -> CFRConfig:
@@ -169,24 +151,10 @@ SAMPLED_PRESETS: dict[str, MCCFRConfig] = {
     )
 }
 
-_PARAMETERS = ("alpha", "beta", "gamma", "predictive", "exploration", "alternating")
-
-
-_BOOLEANS = ("predictive", "alternating", "incremental")
-_SAMPLED_PARAMETERS = (
-    *_PARAMETERS,
-    "epsilon",
-    "batch",
-    "baseline",
-    "decay",
-    "averaging",
-    "draws",
-    "explore",
-    "incremental",
-    "delta",
-    "threshold",
-    "bonus",
-)
+# What may be written in brackets. A preset says what the others are.
+_RULE = table_of(regret_matching.Rule)
+_FULL_WIDTH = {**_RULE, **table_of(CFRConfig, leave_out=("name", "rule"))}
+_SAMPLED = {**_RULE, **table_of(MCCFRConfig, leave_out=("name", "rule", "scheme"))}
 
 
 def parse_algorithm(algorithm: str | CFRConfig) -> CFRConfig:
@@ -228,14 +196,8 @@ def parse_any(algorithm: str | CFRConfig | MCCFRConfig) -> CFRConfig | MCCFRConf
             f"algorithm={algorithm!r} must be a string such as 'cfr+', or a "
             f"CFRConfig or MCCFRConfig"
         )
-    try:
-        given = dict(pyspiel.game_parameters_from_string(algorithm))
-    except (pyspiel.SpielError, RuntimeError) as error:
-        raise ValueError(
-            f"algorithm={algorithm!r} cannot be read: {error}; write name or "
-            f"name(parameter=value,...)"
-        ) from error
-    name = given.pop("name", "")
+    parameters = parse(algorithm, "algorithm")
+    name = parameters.name
     if name == "lp":
         raise ValueError(
             "algorithm='lp' solves whole games only: use it with solve, and without "
@@ -247,50 +209,8 @@ def parse_any(algorithm: str | CFRConfig | MCCFRConfig) -> CFRConfig | MCCFRConf
             f"algorithm={algorithm!r}: there is no algorithm {name!r}; choose one of "
             f"{', '.join(PRESETS)}, {', '.join(SAMPLED_PRESETS)}; solve also takes lp"
         )
-    known = _PARAMETERS if isinstance(preset, CFRConfig) else _SAMPLED_PARAMETERS
-    unknown = sorted(set(given) - set(known))
-    if unknown:
-        raise ValueError(
-            f"algorithm={algorithm!r}: unknown parameter {unknown[0]!r}; {name} takes "
-            f"{', '.join(known)}"
-        )
-    if any(isinstance(value, dict) for value in given.values()):
-        raise ValueError(
-            f"algorithm={algorithm!r}: parameters do not nest; write them in a row, as "
-            f"in vr-mccfr(baseline=average,decay=0.5)"
-        )
-    if len(given) != algorithm.count("="):
-        raise ValueError(
-            f"algorithm={algorithm!r}: every parameter needs a value, as in gamma=2"
-        )
-    values: dict[str, Any] = {
-        key: _value(algorithm, key, value) for key, value in given.items()
-    }
-    of_rule = {field.name for field in dataclasses.fields(regret_matching.Rule)}
-    rule = {key: values.pop(key) for key in of_rule & set(values)}
+    table = _FULL_WIDTH if isinstance(preset, CFRConfig) else _SAMPLED
+    values = parameters.convert(table)
+    rule = {key: values.pop(key) for key in list(values) if key in _RULE}
     values.update(name=algorithm, rule=dataclasses.replace(preset.rule, **rule))
     return dataclasses.replace(preset, **values)
-
-
-def _value(algorithm: str, key: str, value: object) -> float | bool | str:
-    """Checks and converts one parameter; inf and booleans may arrive as strings."""
-    if key in _CHOICES:
-        return str(value)
-    if key == "batch":
-        if isinstance(value, int) and not isinstance(value, bool):
-            return value
-        raise ValueError(f"algorithm={algorithm!r}: batch={value!r} must be whole")
-    if key in _BOOLEANS:
-        if isinstance(value, bool):
-            return value
-        raise ValueError(
-            f"algorithm={algorithm!r}: {key}={value!r} must be true or false"
-        )
-    try:
-        if isinstance(value, bool):
-            raise TypeError(value)
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"algorithm={algorithm!r}: {key}={value!r} must be a number"
-        ) from None

@@ -1,26 +1,78 @@
 """Checks of single values: each returns the value, or says what is wrong with it."""
 
+import math
 import numbers
+from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 
 
+def check_whole(value: int, name: str, least: int, most: int = 2**31 - 1) -> int:
+    """Returns a whole number in a range, or raises ValueError.
+
+    Args:
+      value: to be checked; booleans are no numbers.
+      name: of the argument, for the error.
+      least, most: the smallest and the largest number allowed.
+    """
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not whole or not least <= value <= most:
+        top = {2**31 - 1: "2^31 - 1", 2**32 - 1: "2^32 - 1"}.get(most, f"{most}")
+        raise ValueError(
+            f"{name}={value!r} must be a whole number from {least} to {top}"
+        )
+    return int(value)
+
+
 def check_iterations(iterations: int, *, name: str = "iterations") -> int:
     """Returns a whole number from 1 to 2^31 - 1, or raises ValueError."""
-    whole = isinstance(iterations, numbers.Integral)
-    if not whole or isinstance(iterations, bool) or not 1 <= iterations < 2**31:
-        raise ValueError(
-            f"{name}={iterations!r} must be a whole number from 1 to 2^31 - 1"
-        )
-    return int(iterations)
+    return check_whole(iterations, name, 1)
 
 
 def check_seed(seed: int) -> int:
     """Returns a whole number from 0 to 2^32 - 1, or raises ValueError."""
-    whole = isinstance(seed, numbers.Integral) and not isinstance(seed, bool)
-    if not whole or not 0 <= seed < 2**32:
-        raise ValueError(f"seed={seed!r} must be a whole number from 0 to 2^32 - 1")
-    return int(seed)
+    return check_whole(seed, "seed", 0, 2**32 - 1)
+
+
+def check_number(
+    value: float,
+    name: str,
+    interval: str,
+    *,
+    why: str = "",
+) -> float:
+    """Returns a number of an interval, or raises ValueError.
+
+    Args:
+      value: to be checked; booleans and NaN are no numbers.
+      name: of the argument, for the error.
+      interval: as "[0, 1)" or "(0, inf)"; round brackets leave the end out.
+      why: what to add to the error: the reason, or the remedy.
+    """
+    low, high = (float(end) for end in interval[1:-1].split(","))
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if (
+        not real
+        or not low <= value <= high
+        or (value == low and interval[0] == "(")
+        or (value == high and interval[-1] == ")")
+    ):
+        end = f"; {why}" if why else ""
+        said = f"lie in {interval}"
+        if math.isinf(high):
+            said = "be finite and " + ("above " if interval[0] == "(" else ">= ")
+            said += f"{low:g}"
+        raise ValueError(f"{name}={value!r} must {said}{end}")
+    return value
+
+
+def check_choice(value: Any, name: str, choices: Collection[Any]) -> Any:
+    """Returns one of some values, or raises ValueError that lists them."""
+    if value not in choices:
+        listed = ", ".join(str(choice) for choice in choices)
+        raise ValueError(f"{name}={value!r} must be one of {listed}")
+    return value
 
 
 def check_dtype(dtype: np.typing.DTypeLike) -> np.dtype:

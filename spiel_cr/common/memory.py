@@ -23,7 +23,7 @@ BASE_BYTES = 400_000_000
 BYTES_PER_HISTORY = 400
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-_PLAYOUTS = 200
+_ROLLOUTS = 200
 # The estimate of a skewed tree is uncertain; refuse early only when it is clearly over.
 _MARGIN = 2.0
 
@@ -51,22 +51,22 @@ def parse_size(text: str | float) -> int:
 
 
 def estimate_histories(
-    game: pyspiel.Game, *, playouts: int = _PLAYOUTS, seed: int = 0
+    game: pyspiel.Game, *, rollouts: int = _ROLLOUTS, seed: int = 0
 ) -> float:
     """Estimates the number of histories without walking the tree.
 
-    Averages, over random playouts, the sum of the products of branching factors on the
+    Averages, over random rollouts, the sum of the products of branching factors on the
     way: unbiased (Knuth 1975, "Estimating the efficiency of backtrack programs"), but
-    often low on skewed trees, where few playouts see the bushy part.
+    often low on skewed trees, where few rollouts see the bushy part.
 
     Args:
       game: a sequential game.
-      playouts: how many.
-      seed: of the playouts.
+      rollouts: how many.
+      seed: of the rollouts.
     """
     random = np.random.default_rng(seed)
     total = 0.0
-    for _ in range(playouts):
+    for _ in range(rollouts):
         state, product = game.new_initial_state(), 1.0
         total += product
         while not state.is_terminal():
@@ -74,7 +74,7 @@ def estimate_histories(
             product *= len(actions)
             total += product
             state.apply_action(actions[int(random.integers(len(actions)))])
-    return total / playouts
+    return total / rollouts
 
 
 def estimate_bytes(game: pyspiel.Game) -> float:

@@ -5,11 +5,11 @@ from spiel_cr.compilation.fingerprints import fingerprint
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.numbering import TooManyHistoriesError
 from spiel_cr.compilation.tree import CompiledGame, Histories, Infosets
-from spiel_cr.compilation.vectorised import Expansion
+from spiel_cr.compilation.vectorised import VectorisedGame
 
 __all__ = [
     "CompiledGame",
-    "Expansion",
+    "VectorisedGame",
     "Histories",
     "Infosets",
     "TooManyHistoriesError",

@@ -40,7 +40,7 @@ _STALE_SECONDS = 3600.0
 
 def through(
     game: pyspiel.Game,
-    rules: vectorised.Expansion | None,
+    rules: vectorised.VectorisedGame | None,
     folder: storage.Path,
     make: Callable[..., compiled.CompiledGame],
     *,
@@ -83,7 +83,10 @@ def through(
 
 
 def identify(
-    game: pyspiel.Game, rules: vectorised.Expansion | None, *, observed: bool = False
+    game: pyspiel.Game,
+    rules: vectorised.VectorisedGame | None,
+    *,
+    observed: bool = False,
 ) -> dict[str, Any]:
     """All that decides what a game compiles to, for JSON.
 
@@ -139,7 +142,7 @@ def _check_string(game: pyspiel.Game) -> None:
         )
 
 
-def _sources(game: pyspiel.Game, rules: vectorised.Expansion | None) -> set[str]:
+def _sources(game: pyspiel.Game, rules: vectorised.VectorisedGame | None) -> set[str]:
     """Files that a game depends on: its Python sources, and files in its parameters.
 
     Of Python classes, all sources in the folders of their modules.
@@ -207,7 +210,7 @@ def load(
     path: pathlib.Path,
     identity: Mapping[str, Any],
     game: pyspiel.Game,
-    rules: vectorised.Expansion | None,
+    rules: vectorised.VectorisedGame | None,
 ) -> compiled.CompiledGame | None:
     """Reads a file that `save` wrote; None where there is none, or it is damaged.
 
@@ -290,7 +293,7 @@ def _to_arrays(tree: compiled.CompiledGame, strings: bool) -> dict[str, np.ndarr
 def _from_arrays(
     arrays: Mapping[str, np.ndarray],
     game: pyspiel.Game,
-    rules: vectorised.Expansion | None,
+    rules: vectorised.VectorisedGame | None,
 ) -> compiled.CompiledGame:
     names = [field.name for field in dataclasses.fields(compiled.Histories)]
     fields: dict[str, Any] = {name: arrays[name] for name in names}

@@ -67,7 +67,7 @@ def compile_game(
 
 
 def _compile(
-    game: pyspiel.Game, rules: expansion.Expansion | None, **options: Any
+    game: pyspiel.Game, rules: expansion.VectorisedGame | None, **options: Any
 ) -> CompiledGame:
     """Compiles a checked game, by its expansion or by a walk."""
     told: tuple[list[str], list[str]] | None = None

@@ -16,7 +16,7 @@ _CHUNK = 1 << 14
 
 
 def states_along(
-    rules: vectorised.Expansion, paths: np.ndarray
+    rules: vectorised.VectorisedGame, paths: np.ndarray
 ) -> Iterator[np.ndarray]:
     """Plays each of many paths.
 
@@ -37,7 +37,7 @@ def states_along(
 
 
 def strings(
-    game: pyspiel.Game, rules: vectorised.Expansion, paths: np.ndarray, player: int
+    game: pyspiel.Game, rules: vectorised.VectorisedGame, paths: np.ndarray, player: int
 ) -> Iterator[str]:
     """Information-state strings of a player after each of many paths.
 

@@ -119,7 +119,7 @@ class CompiledGame:
         though the game itself goes on: TERMINAL here, with a leaf value as utility
         (see `growing.py`); None: all of the game is there.
       rooted: it is a part that begins with a move of chance that is not the game's own
-        (see `growing.GrowingTree.rooted`), so that paths are none of the game; `edge`
+        (see `growing.PartialTree.rooted`), so that paths are none of the game; `edge`
         is not None then.
     """
 
@@ -189,7 +189,7 @@ def assemble(
     histories: Histories,
     players: tuple[numbering.PlayerNumbers, numbering.PlayerNumbers],
     *,
-    rules: vectorised.Expansion | None = None,
+    rules: vectorised.VectorisedGame | None = None,
     strings: tuple[infostate_strings.Strings, infostate_strings.Strings] | None = None,
 ) -> CompiledGame:
     """Puts a compiled game together.
@@ -227,7 +227,7 @@ def _payoffs(histories: Histories) -> layout.Payoffs:
 
 def _strings(
     game: pyspiel.Game,
-    rules: vectorised.Expansion,
+    rules: vectorised.VectorisedGame,
     histories: Histories,
     first: np.ndarray,
     player: int,

@@ -3,11 +3,11 @@
 OpenSpiel visits one state at a time, which takes a game written in Python tens of
 microseconds. A game that can play its rules on many states at once says so by a method
 
-    def vectorised(self) -> Expansion | None: ...
+    def vectorised(self) -> VectorisedGame | None: ...
 
 of its `pyspiel.Game` class; `compile_game` then asks that object instead of the states.
 None means that these parameters are not supported. `expansion_check.check` compares
-both ways. docs/expansion.md has a complete example.
+both ways. docs/vectorised-games.md has a complete example.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from spiel_cr.compilation import numbering
 _CHUNK = 1 << 14
 
 
-class Expansion(Protocol):
+class VectorisedGame(Protocol):
     """The rules of a sequential two-player game on arrays of states.
 
     `states` is an array whose first axis is the states; what lies behind that, and its
@@ -120,15 +120,15 @@ class _Children(NamedTuple):
     chance: np.ndarray | None
 
 
-def of_game(game: pyspiel.Game) -> Expansion | None:
+def of_game(game: pyspiel.Game) -> VectorisedGame | None:
     """The game's own expansion, if it has one for these parameters."""
     make = getattr(game, "vectorised", None)
-    rules: Expansion | None = make() if callable(make) else None
+    rules: VectorisedGame | None = make() if callable(make) else None
     return rules
 
 
 def visits(
-    game: pyspiel.Game, rules: Expansion, *, observed: bool = False
+    game: pyspiel.Game, rules: VectorisedGame, *, observed: bool = False
 ) -> Iterator[Visit]:
     """Visits every history in breadth-first order, many at a time.
 
@@ -164,7 +164,7 @@ def visits(
 
 def below(
     game: pyspiel.Game,
-    rules: Expansion,
+    rules: VectorisedGame,
     states: np.ndarray,
     player: np.ndarray,
     *,
@@ -189,7 +189,7 @@ def below(
 
 
 def _children(
-    game: pyspiel.Game, rules: Expansion, block: _Live, some: slice
+    game: pyspiel.Game, rules: VectorisedGame, block: _Live, some: slice
 ) -> _Children:
     """The children of some states, those of each state in the order of actions."""
     states, player = block.states[some], block.player[some]
@@ -232,7 +232,7 @@ def _children(
 
 def _visit(
     game: pyspiel.Game,
-    rules: Expansion,
+    rules: VectorisedGame,
     children: _Children,
     depth: int,
     first: int,
@@ -280,7 +280,7 @@ def _visit(
 
 
 def _keys(
-    game: pyspiel.Game, rules: Expansion, states: np.ndarray, player: int
+    game: pyspiel.Game, rules: VectorisedGame, states: np.ndarray, player: int
 ) -> np.ndarray:
     """What a player knows, checked."""
     keys = rules.information_state(states, player)

@@ -18,21 +18,21 @@ def check(
     game: str | pyspiel.Game,
     random: np.random.Generator,
     *,
-    playouts: int = 100,
+    rollouts: int = 100,
     max_histories: int = 20_000,
 ) -> None:
     """Compares a game's expansion with its states: on samples, and all if it is small.
 
     Args:
       game: OpenSpiel game string or game that has an expansion.
-      random: consumed by the playouts.
-      playouts: how many.
+      random: consumed by the rollouts.
+      rollouts: how many.
       max_histories: games with more are not compared as a whole.
 
     Raises:
       ValueError: they differ, or there is no expansion; says where.
     """
-    check_playouts(game, random, playouts=playouts)
+    check_rollouts(game, random, rollouts=rollouts)
     try:
         check_tree(game, max_histories=max_histories)
     except TooManyHistoriesError:
@@ -78,8 +78,8 @@ def _compare(game: pyspiel.Game, name: str, ours: Any, theirs: Any) -> None:
         raise ValueError(f"{game}: {name} by the expansion is not that of its states")
 
 
-def check_playouts(
-    game: str | pyspiel.Game, random: np.random.Generator, *, playouts: int = 100
+def check_rollouts(
+    game: str | pyspiel.Game, random: np.random.Generator, *, rollouts: int = 100
 ) -> None:
     """Plays a game at random, by states and by its expansion at once.
 
@@ -88,8 +88,8 @@ def check_playouts(
 
     Args:
       game: OpenSpiel game string or game that has an expansion.
-      random: consumed, one draw a step and playout.
-      playouts: how many, all at the same time.
+      random: consumed, one draw a step and rollout.
+      rollouts: how many, all at the same time.
 
     Raises:
       ValueError: they differ, or there is no expansion; says after which actions.
@@ -99,8 +99,8 @@ def check_playouts(
     if rules is None:
         raise ValueError(f"{game} has no expansion; give its class a vectorised()")
     comparison = _Comparison(game, rules)
-    rows = np.repeat(rules.new_initial_states(), playouts, axis=0)
-    states = [game.new_initial_state() for _ in range(playouts)]
+    rows = np.repeat(rules.new_initial_states(), rollouts, axis=0)
+    states = [game.new_initial_state() for _ in range(rollouts)]
     while True:
         comparison.compare(_read_only(rows), states)
         on = [i for i, state in enumerate(states) if not state.is_terminal()]
@@ -126,7 +126,7 @@ def _read_only(rows: np.ndarray) -> np.ndarray:
 class _Comparison:
     """What was seen of a game so far; information must correspond one to one."""
 
-    def __init__(self, game: pyspiel.Game, rules: expansion.Expansion) -> None:
+    def __init__(self, game: pyspiel.Game, rules: expansion.VectorisedGame) -> None:
         self._game = game
         self._rules = rules
         self._string_of: dict[tuple, str] = {}

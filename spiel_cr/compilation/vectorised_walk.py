@@ -9,7 +9,7 @@ from spiel_cr.compilation import numbering, vectorised
 
 def walk(
     game: pyspiel.Game,
-    rules: vectorised.Expansion,
+    rules: vectorised.VectorisedGame,
     *,
     observed: bool = False,
     max_histories: int | None = None,

@@ -278,7 +278,7 @@ def _grow(
     ahead: Front,
     step: _Step,
 ) -> tuple[baselines.Visit, Front, jax.Array]:
-    """Adds the first unknown infoset on each trajectory; what is below is a playout."""
+    """Adds the first unknown infoset on each trajectory; what is below is a rollout."""
     assert visit.inside is not None and batch.tables.known is not None
     decides = level.player[visit.history] <= 1
     adds = jnp.where(visit.inside & decides, visit.row, len(known) - 1)

@@ -39,7 +39,7 @@ class Problem(NamedTuple):
       samples: the histories.
       points: float [D, B], evenly spread points of which each iteration uses a
         randomly shifted copy; None where draws are independent.
-      emphasis: float scalar, weight of each iteration's regrets and averages on top of
+      iteration_weight: float scalar, weight of each iteration's regrets and averages on top of
         what the algorithm gives it.
       sharings: the players' buckets, None where infosets are alone.
     """
@@ -47,7 +47,7 @@ class Problem(NamedTuple):
     trees: tuple[treeplex.Treeplex, treeplex.Treeplex]
     samples: sample_tree.SampleTree
     points: jax.Array | None
-    emphasis: jax.Array
+    iteration_weight: jax.Array
     sharings: cfr.Sharings = (None, None)
 
 
@@ -120,8 +120,8 @@ def step(
     """
     iteration = state.iteration + 1
     t = iteration.astype(state.weight.dtype)
-    emphasis = problem.emphasis
-    weight = emphasis + state.weight * ((t - 1) / t) ** config.gamma
+    iteration_weight = problem.iteration_weight
+    weight = iteration_weight + state.weight * ((t - 1) / t) ** config.gamma
     key, *keys = jax.random.split(jax.random.wrap_key_data(state.key), 3)
     players, baseline, known = list(state.players), state.baseline, state.known
     samples = problem.samples
@@ -144,7 +144,7 @@ def step(
         drawn, targeted = draws.draw(
             problem.points, keys[p], len(plan), config, strategy.dtype
         )
-        shares = jnp.broadcast_to(emphasis / config.batch, config.batch)
+        shares = jnp.broadcast_to(iteration_weight / config.batch, config.batch)
         sample = trajectories.sample(
             samples,
             tables,
@@ -165,7 +165,7 @@ def step(
             config.rule,
             iteration=t,
             weight=weight,
-            emphasis=emphasis,
+            iteration_weight=iteration_weight,
             sharing=problem.sharings[p],
         )
     return MCCFRState(
@@ -264,8 +264,8 @@ def make_targeted_solver(
       target: the first target; None: the whole game.
 
     Returns:
-      The solver, and `aim(target, emphasis=1.0)`, where `target` is as above and
-      `emphasis` weighs the iterations to come relative to those that were not
+      The solver, and `aim(target, iteration_weight=1.0)`, where `target` is as above and
+      `iteration_weight` weighs the iterations to come relative to those that were not
       emphasised (the paper increases the weight after each move of the target, others
       do not).
     """
@@ -289,17 +289,19 @@ def _make(
     holder = [make_problem(tree.form, samples, plan, **options)]
     everywhere = np.ones(len(tree.histories), bool)
 
-    def aim(target: np.ndarray | None, emphasis: float = 1.0) -> None:
-        if not 0 < emphasis < np.inf:
-            raise ValueError(f"emphasis={emphasis!r} must be positive and finite")
+    def aim(target: np.ndarray | None, iteration_weight: float = 1.0) -> None:
+        if not 0 < iteration_weight < np.inf:
+            raise ValueError(
+                f"iteration_weight={iteration_weight!r} must be positive and finite"
+            )
         moved = sample_tree.retarget(
             samples, tree, everywhere if target is None else target
         )
-        kind = holder[0].emphasis.dtype
+        kind = holder[0].iteration_weight.dtype
         with precision(kind):
             holder[0] = holder[0]._replace(
                 samples=jax.device_put(cast(moved, kind)),
-                emphasis=jnp.asarray(emphasis, kind),
+                iteration_weight=jnp.asarray(iteration_weight, kind),
             )
 
     options.update(seed=seed, alone=alone)
@@ -328,7 +330,7 @@ def make_problem(
     """
     dtype = check_dtype(dtype)
     points = None
-    if config.draws == "lattice":
+    if config.draws == "sobol":
         points = spread(len(plan), config.batch)
     shared = tuple(shared_regrets.lay_out(form, p, buckets[p]) for p in range(2))
     host = cast((form.arrays, samples, points, np.ones(()), shared), dtype)

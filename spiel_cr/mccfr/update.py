@@ -72,7 +72,7 @@ def update_player(
     *,
     iteration: jax.Array,
     weight: jax.Array,
-    emphasis: jax.Array,
+    iteration_weight: jax.Array,
     sharing: sharing_lib.Sharing | None = None,
 ) -> solver.PlayerState:
     """Regrets, next strategy and averages from sampled values.
@@ -86,10 +86,10 @@ def update_player(
       rule: regret rule.
       iteration: float scalar, from 1.
       weight: float scalar, sum of averaging weights, this iteration's included.
-      emphasis: float scalar, this iteration's.
+      iteration_weight: float scalar, this iteration's.
       sharing: the player's buckets.
     """
-    share = emphasis / weight
+    share = iteration_weight / weight
     entries = samples.entries[player]
     values = sample.values[entries]
     actions = []
@@ -109,8 +109,8 @@ def update_player(
     added = state.reach
     if sample.visits is not None:
         rows = jnp.append(samples.row_of, len(samples.row_of))
-        # The visits are weighted by the emphasis already.
-        added = sample.visits[rows[entries]] * _by_position(state) / emphasis
+        # The visits are weighted by the iteration_weight already.
+        added = sample.visits[rows[entries]] * _by_position(state) / iteration_weight
     return solver.PlayerState(
         strategy=strategy,
         regrets=regrets,

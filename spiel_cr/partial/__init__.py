@@ -1,7 +1,7 @@
 """Games that are never compiled whole: partial trees, and resolving on them."""
 
 from spiel_cr.partial.compiler import compile_partial
-from spiel_cr.partial.config import GrowingConfig
-from spiel_cr.partial.tree import GrowingTree
+from spiel_cr.partial.config import PartialConfig
+from spiel_cr.partial.tree import PartialTree
 
-__all__ = ["GrowingConfig", "GrowingTree", "compile_partial"]
+__all__ = ["PartialConfig", "PartialTree", "compile_partial"]

@@ -1,7 +1,7 @@
 """Third stage: rooms of fixed shape, so that a player of a growing game never compiles.
 
 A program belongs to the shapes of its arrays. The subgames that a player meets in a
-growing game all differ; each is laid out in one of a few rooms (see `Stencil`), which
+growing game all differ; each is laid out in one of a few rooms (see `PaddedShape`), which
 are learnt, with slack, from subgames met before the first match.
 """
 
@@ -23,41 +23,41 @@ _LAST_LONGER = 3
 # A game gets a room of its own where the smallest one that it fits is so many times as
 # large as that would be.
 _WASTE = 4.0
-# Rooms learnt at most, but for the last one. Of further subgames those that fit none
+# Capacities learnt at most, but for the last one. Of further subgames those that fit none
 # widen the last one.
 _MOST_ROOMS = 6
 
 
-class Rooms:
-    """Rooms for games in sequence form."""
+class Capacities:
+    """Capacities for games in sequence form."""
 
     def __init__(self) -> None:
         """None yet."""
-        self._rooms: list[layout.Stencils] = []
+        self._rooms: list[layout.PaddedShapes] = []
 
     def __len__(self) -> int:
         return len(self._rooms)
 
-    def find(self, need: layout.Stencils) -> layout.Stencils | None:
+    def find(self, need: layout.PaddedShapes) -> layout.PaddedShapes | None:
         """The smallest room in which a game fits; None: there is none."""
         fitting = [room for room in self._rooms if _fits(need, room)]
         return min(fitting, key=_size, default=None)
 
-    def learn(self, need: layout.Stencils) -> layout.Stencils:
+    def learn(self, need: layout.PaddedShapes) -> layout.PaddedShapes:
         """A room in which a game fits, a new one if need be."""
         found, own = self.find(need), _stretched(need)
         full = len(self._rooms) == _MOST_ROOMS
         if found is not None and (full or _size(found) <= _WASTE * _size(own)):
             return found
         if full:
-            own = layout.common_stencils([self._rooms.pop(), own])
+            own = layout.common_shapes([self._rooms.pop(), own])
         self._rooms.append(own)
         return own
 
-    def close(self) -> layout.Stencils:
+    def close(self) -> layout.PaddedShapes:
         """Adds, and gives, a last room, wider than all of them together."""
         room = []
-        for mine in layout.common_stencils(self._rooms):
+        for mine in layout.common_shapes(self._rooms):
             levels = tuple(
                 np.full(len(wide), wide.max(initial=0))
                 for wide in (_more(counts, 1.0, _LAST_PLACES) for counts in mine.levels)
@@ -65,12 +65,12 @@ class Rooms:
             rows = _more(mine.rows, 1.0, _LAST_PLACES)
             # The first one is that of the empty sequence, where a gadget's values are.
             rows[:1] *= _LAST_LONGER
-            room.append(layout.Stencil(levels, rows))
+            room.append(layout.PaddedShape(levels, rows))
         self._rooms.append((room[0], room[1]))
         return self._rooms[-1]
 
 
-def _fits(need: layout.Stencils, room: layout.Stencils) -> bool:
+def _fits(need: layout.PaddedShapes, room: layout.PaddedShapes) -> bool:
     for mine, given in zip(need, room, strict=True):
         if len(mine.levels) > len(given.levels):
             return False
@@ -80,18 +80,20 @@ def _fits(need: layout.Stencils, room: layout.Stencils) -> bool:
     return True
 
 
-def _size(room: layout.Stencils) -> int:
+def _size(room: layout.PaddedShapes) -> int:
     """What an iteration has to go through."""
     return sum(int(s.rows.sum()) + sum(map(len, s.levels)) for s in room)
 
 
-def _stretched(need: layout.Stencils) -> layout.Stencils:
+def _stretched(need: layout.PaddedShapes) -> layout.PaddedShapes:
     """More room of the same kind."""
     players = []
     for mine in need:
         levels = [_more(counts, _MORE_ACTIONS) for counts in mine.levels]
         levels += levels[-1:] * _MORE_LEVELS
-        players.append(layout.Stencil(tuple(levels), _more(mine.rows, _LONGER_ROWS)))
+        players.append(
+            layout.PaddedShape(tuple(levels), _more(mine.rows, _LONGER_ROWS))
+        )
     return players[0], players[1]
 
 

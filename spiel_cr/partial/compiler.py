@@ -4,7 +4,7 @@ import pyspiel
 
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.partial.simulator import EdgeValue
-from spiel_cr.partial.tree import GrowingTree
+from spiel_cr.partial.tree import PartialTree
 
 
 def compile_partial(
@@ -36,7 +36,7 @@ def compile_partial(
       ValueError: the game is not two-player zero-sum, a player forgets something, or
         there is no room for a decision of each player.
     """
-    part = GrowingTree(
+    part = PartialTree(
         game, max_histories, edge=edge, observed=observed, vectorised=vectorised
     )
     part.grow()

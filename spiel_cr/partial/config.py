@@ -8,13 +8,13 @@ from spiel_cr.resolving.config import ResolvingConfig
 
 
 @dataclasses.dataclass(frozen=True)
-class GrowingConfig:
+class PartialConfig:
     """How a part of the game grows while it is played.
 
     Attributes:
       max_histories: N, the most histories that a part ever has.
-      edge: what histories at its edge are worth, see `growing.GrowingTree`. More
-        playouts take time, and make fewer mistakes (docs/growing.md has figures).
+      edge: what histories at its edge are worth, see `growing.PartialTree`. More
+        rollouts take time, and make fewer mistakes (docs/partial.md has figures).
       roots: a subgame is resolved as one if its roots are at most this share of the
         histories that the move has room for; else the part begins anew with what is
         thought possible.

@@ -26,7 +26,7 @@ def expand(
       rows: the histories; changed.
       source: of the game.
       limit: rows to have at most.
-      best_first: see `growing.GrowingTree.grow`.
+      best_first: see `growing.PartialTree.grow`.
       deadline: likewise.
 
     Returns:

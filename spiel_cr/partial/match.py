@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from spiel_cr.partial import opponent_knowledge
-from spiel_cr.partial.config import GrowingConfig
+from spiel_cr.partial.config import PartialConfig
 from spiel_cr.partial.neighbours import Follower
 from spiel_cr.partial.opponent_knowledge import Possible
-from spiel_cr.partial.solved_tree import Situation
+from spiel_cr.partial.solved_tree import SolvedTree
 from spiel_cr.policies.observations import Stage
 
 
 @dataclasses.dataclass
-class GrowingMatch:
+class PartialMatch:
     """What is remembered in a match.
 
     Attributes:
@@ -24,7 +24,7 @@ class GrowingMatch:
       possible: at the last of them, if a part began anew there, or had to.
     """
 
-    situation: Situation
+    situation: SolvedTree
     stages: list[Stage]
     possible: Possible | None = None
 
@@ -40,7 +40,7 @@ class GrowingMatch:
             and self.stages[-1].seen == stages[last].seen
         )
 
-    def look(self, infoset: int, config: GrowingConfig) -> None:
+    def look(self, infoset: int, config: PartialConfig) -> None:
         """Takes in what is possible at an infoset of the part."""
         self.possible = opponent_knowledge.at_infoset(
             *(self.situation, infoset, config.mix), neighbours=config.neighbours > 0
@@ -50,7 +50,7 @@ class GrowingMatch:
         self,
         stages: Sequence[Stage],
         number: int,
-        config: GrowingConfig,
+        config: PartialConfig,
         random: np.random.Generator,
     ) -> None:
         """Takes in what is possible at a decision that the part does not have.

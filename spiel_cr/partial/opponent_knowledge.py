@@ -22,7 +22,7 @@ import numpy as np
 
 from spiel_cr.partial.particle_belief import Belief, join, keep_some
 from spiel_cr.partial.simulator import Nodes
-from spiel_cr.partial.solved_tree import Situation
+from spiel_cr.partial.solved_tree import SolvedTree
 from spiel_cr.policies import conversions as policy_lib
 
 
@@ -65,7 +65,7 @@ def share_room(
 
 
 def at_infoset(
-    here: Situation, infoset: int, mix: float, *, neighbours: bool
+    here: SolvedTree, infoset: int, mix: float, *, neighbours: bool
 ) -> Possible:
     """What may have happened at a player's infoset of a part.
 
@@ -100,7 +100,7 @@ def at_infoset(
 class _Look:
     """Histories of a part, seen from an infoset of the player."""
 
-    def __init__(self, here: Situation, infoset: int, mix: float) -> None:
+    def __init__(self, here: SolvedTree, infoset: int, mix: float) -> None:
         tree = here.part.tree
         self._here, self.histories = here, tree.histories
         self._mine = self.histories.player == here.player

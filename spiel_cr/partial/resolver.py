@@ -25,13 +25,13 @@ from spiel_cr.cfr import cfr
 from spiel_cr.cfr import config as algorithm_lib
 from spiel_cr.cfr import solver as driver
 from spiel_cr.partial import opponent_knowledge, particle_belief
-from spiel_cr.partial.capacity import Rooms
-from spiel_cr.partial.config import GrowingConfig
+from spiel_cr.partial.capacity import Capacities
+from spiel_cr.partial.config import PartialConfig
 from spiel_cr.partial.cost import Cost
-from spiel_cr.partial.match import GrowingMatch
+from spiel_cr.partial.match import PartialMatch
 from spiel_cr.partial.opponent_knowledge import Possible
-from spiel_cr.partial.solved_tree import Situation
-from spiel_cr.partial.tree import GrowingTree
+from spiel_cr.partial.solved_tree import SolvedTree
+from spiel_cr.partial.tree import PartialTree
 from spiel_cr.policies.observations import Stage, observations
 from spiel_cr.resolving import clock, gadget
 from spiel_cr.resolving.config import ResolvingConfig
@@ -47,7 +47,7 @@ _SHORT_RUN = 1
 
 
 @dataclasses.dataclass
-class GrowingStatistics:
+class PartialStatistics:
     """What such a player did besides `clock.Statistics`, since it was made.
 
     Attributes:
@@ -70,7 +70,7 @@ class GrowingStatistics:
     most_histories: int = 0
 
 
-class GrowingResolver:
+class PartialResolver:
     """Resolves for one player of a game that cannot be compiled whole.
 
     One match at a time: a new one forgets the labels of infosets that were met in the
@@ -88,7 +88,7 @@ class GrowingResolver:
         game: str | pyspiel.Game,
         player: int,
         config: ResolvingConfig,
-        growing: GrowingConfig,
+        growing: PartialConfig,
         *,
         seed: int = 0,
     ) -> None:
@@ -110,17 +110,17 @@ class GrowingResolver:
         self.player, self.config, self.growing = player, config, growing
         self._solver = solver
         self._random = np.random.default_rng(seed)
-        self._rooms = Rooms()
+        self._rooms = Capacities()
         self._learning = True
-        self.counts = GrowingStatistics()
+        self.counts = PartialStatistics()
         # To expand histories, and then to lay them out for solving.
         self._expanding, self._laying = Cost(), Cost()
         self._clock = clock.Clock(config.move_ms, config.iterations)
-        tree = GrowingTree(game, growing.max_histories, edge=growing.edge)
+        tree = PartialTree(game, growing.max_histories, edge=growing.edge)
         self.game = tree.game
         self._grow(tree, None)
         begun = time.perf_counter()
-        self._start = Situation.of(tree, player)
+        self._start = SolvedTree.of(tree, player)
         self._laying.add(len(tree), time.perf_counter() - begun)
         self._marks = [len(labels) for labels in tree.source.labels]
         if not len(self._start.part.tree.infosets[player]):
@@ -142,14 +142,14 @@ class GrowingResolver:
             planned = config.iterations or _SHORT_RUN
             self._start.make_solver(forest, self._rooms.close(), solver, planned)
         self._clock.restart_statistics()
-        self.counts = GrowingStatistics(most_histories=self.counts.most_histories)
+        self.counts = PartialStatistics(most_histories=self.counts.most_histories)
 
     @property
     def statistics(self) -> clock.Statistics:
         """What it did since it was made."""
         return self._clock.statistics
 
-    def match(self) -> GrowingMatch:
+    def match(self) -> PartialMatch:
         """The beginning of a match; the one before is over."""
         source = self._start.growing.source
         for labels, mark in zip(source.labels, self._marks, strict=True):
@@ -158,10 +158,10 @@ class GrowingResolver:
         behaviour = start.behaviour[0].copy(), start.behaviour[1].copy()
         gates = start.gate_values.copy()
         here = dataclasses.replace(start, behaviour=behaviour, gate_values=gates)
-        return GrowingMatch(here, [])
+        return PartialMatch(here, [])
 
     def strategy(
-        self, match: GrowingMatch, stages: Sequence[Stage]
+        self, match: PartialMatch, stages: Sequence[Stage]
     ) -> tuple[list[int], np.ndarray] | None:
         """The player's action probabilities at its decision.
 
@@ -193,7 +193,7 @@ class GrowingResolver:
 
     def _take_in(
         self,
-        match: GrowingMatch,
+        match: PartialMatch,
         stages: Sequence[Stage],
         number: int,
         deadline: float | None,
@@ -219,7 +219,7 @@ class GrowingResolver:
             self.counts.stale += 1
 
     def _looked_far(
-        self, here: Situation, infoset: int, deadline: float | None
+        self, here: SolvedTree, infoset: int, deadline: float | None
     ) -> bool:
         """Whether a solve saw as much of what comes after as a new part would."""
         below = here.focus_on(infoset)
@@ -227,7 +227,7 @@ class GrowingResolver:
         return not below.can_grow or len(below) >= enough
 
     def _resolve_inside(
-        self, match: GrowingMatch, infoset: int, key: str, deadline: float | None
+        self, match: PartialMatch, infoset: int, key: str, deadline: float | None
     ) -> bool:
         """Resolves down to an infoset of the part; False: that cannot be done."""
         while infoset >= 0 and (way := match.situation.way_to(infoset)):
@@ -247,7 +247,7 @@ class GrowingResolver:
         return infoset >= 0
 
     def _begin_anew(
-        self, match: GrowingMatch, possible: Possible, deadline: float | None
+        self, match: PartialMatch, possible: Possible, deadline: float | None
     ) -> bool:
         """A new part from what players think possible, solved; False: it cannot."""
         before = match.situation
@@ -267,11 +267,11 @@ class GrowingResolver:
 
     def _settle(
         self,
-        tree: GrowingTree,
-        before: Situation,
+        tree: PartialTree,
+        before: SolvedTree,
         deadline: float | None,
         roots: np.ndarray | None,
-    ) -> Situation | None:
+    ) -> SolvedTree | None:
         """Grows a tree and solves its next layer; None: that cannot be done.
 
         Args:
@@ -284,7 +284,7 @@ class GrowingResolver:
         for _ in range(_MOST_SHRINKS):
             begun, programs = time.perf_counter(), cfr.programs()
             try:
-                after = Situation.of(tree, self.player, before)
+                after = SolvedTree.of(tree, self.player, before)
             except (ValueError, pyspiel.SpielError):
                 return None
             if roots is not None and not before.enter(after, roots):
@@ -310,7 +310,7 @@ class GrowingResolver:
         fits = (left - fixed) / each if each else self.growing.max_histories
         return min(max(_LEAST, int(fits)), self.growing.max_histories)
 
-    def _grow(self, tree: GrowingTree, deadline: float | None) -> None:
+    def _grow(self, tree: PartialTree, deadline: float | None) -> None:
         """Expands as much as there is time for."""
         begun, before = time.perf_counter(), len(tree)
         until = None
@@ -323,10 +323,10 @@ class GrowingResolver:
             self._expanding.add(grown, seconds)
 
     def _solver_for(
-        self, here: Situation, forest: gadget.Forest
+        self, here: SolvedTree, forest: gadget.Forest
     ) -> driver.Solver | None:
         """A solver in one of the rooms; None: the game fits none."""
-        need = layout.stencils_of(forest.decisions, forest.payoffs)
+        need = layout.shapes_of(forest.decisions, forest.payoffs)
         room = self._rooms.learn(need) if self._learning else self._rooms.find(need)
         if room is None:
             return None
@@ -335,7 +335,7 @@ class GrowingResolver:
 
     def _iterate(
         self,
-        here: Situation,
+        here: SolvedTree,
         forest: gadget.Forest,
         solver: driver.Solver,
         deadline: float | None,

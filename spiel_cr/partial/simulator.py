@@ -1,7 +1,7 @@
 """Second stage, games too large to be walked whole: histories, a few at a time.
 
 A `Source` plays a game from histories that somebody holds: what comes after them, what
-players know there, what they are worth by random playouts. The one here plays the
+players know there, what they are worth by random rollouts. The one here plays the
 game's own rules on arrays of states (`expansion.py`), that of `growing_states.py`
 OpenSpiel's states.
 """
@@ -46,7 +46,7 @@ class Nodes(NamedTuple):
 
 
 class Rollouts(NamedTuple):
-    """Edge values as means of random playouts: `number` of each, drawn by `seed`."""
+    """Edge values as means of random rollouts: `number` of each, drawn by `seed`."""
 
     number: int = 4
     seed: int = 0
@@ -161,7 +161,7 @@ class ArraySource:
     def __init__(
         self,
         game: pyspiel.Game,
-        rules: vectorised.Expansion,
+        rules: vectorised.VectorisedGame,
         value: Rollouts | EdgeValue,
         *,
         observed: bool,
@@ -211,7 +211,7 @@ class ArraySource:
         return strings
 
     def _play(self, states: np.ndarray) -> np.ndarray:
-        """float64 [n], player 0's utility of one playout each."""
+        """float64 [n], player 0's utility of one rollout each."""
         utility = np.zeros(len(states))
         at = np.arange(len(states))
         while len(at):

@@ -9,7 +9,7 @@ from spiel_cr.cfr import cfr
 from spiel_cr.cfr import config as algorithm_lib
 from spiel_cr.cfr import solver as driver
 from spiel_cr.partial.particle_belief import Belief
-from spiel_cr.partial.tree import GrowingTree, Part
+from spiel_cr.partial.tree import Part, PartialTree
 from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.resolving import decomposition as subgame
 from spiel_cr.resolving import gadget
@@ -17,7 +17,7 @@ from spiel_cr.sequence_form import layout
 
 
 @dataclasses.dataclass
-class Situation:
+class SolvedTree:
     """Where a player of a growing game stands.
 
     Attributes:
@@ -30,7 +30,7 @@ class Situation:
       gate_values: float64 [G], o's counterfactual values at gates met so far.
     """
 
-    growing: GrowingTree
+    growing: PartialTree
     part: Part
     decomposition: subgame.Decomposition
     solved: int
@@ -39,8 +39,8 @@ class Situation:
 
     @classmethod
     def of(
-        cls, growing: GrowingTree, player: int, before: "Situation | None" = None
-    ) -> "Situation":
+        cls, growing: PartialTree, player: int, before: "SolvedTree | None" = None
+    ) -> "SolvedTree":
         """Nothing is solved yet.
 
         Args:
@@ -103,11 +103,11 @@ class Situation:
         here = d.gate_subgame[d.root_gate] == d.own_subgame[infoset]
         return d.roots[here]
 
-    def focus(self, roots: np.ndarray, *, bare: bool = False) -> GrowingTree:
+    def focus(self, roots: np.ndarray, *, bare: bool = False) -> PartialTree:
         """A tree with room for what comes after some histories."""
         return self.growing.focus(self.part.ids[roots], bare=bare)
 
-    def focus_on(self, infoset: int) -> GrowingTree:
+    def focus_on(self, infoset: int) -> PartialTree:
         """A tree with room for what comes after the player's infoset.
 
         What is dropped is worth what both players' strategies make of it.
@@ -120,7 +120,7 @@ class Situation:
         here = (histories.player == self.player) & (histories.infoset == infoset)
         return self.growing.focus(ids[here], worth=worth)
 
-    def enter(self, after: "Situation", roots: np.ndarray) -> bool:
+    def enter(self, after: "SolvedTree", roots: np.ndarray) -> bool:
         """Hands o's values at a subgame's gates on to a tree that has grown below it.
 
         Args:
@@ -167,11 +167,11 @@ class Situation:
     def make_solver(
         self,
         forest: gadget.Forest,
-        room: layout.Stencils,
+        room: layout.PaddedShapes,
         config: algorithm_lib.CFRConfig,
         planned: int,
     ) -> driver.Solver:
-        form = layout.build(forest.decisions, forest.payoffs, stencils=room)
+        form = layout.build(forest.decisions, forest.payoffs, padded_shapes=room)
         return cfr.make_solver(
             form, config=config, values=True, first=self.player, planned=planned
         )

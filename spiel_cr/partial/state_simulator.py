@@ -20,9 +20,9 @@ class StateSource:
         self.labels = Labels(), Labels(), Labels(), Labels()
         self._labels, self._told = self.labels[:2], self.labels[2:]
         self._value = value
-        self._playouts: _Playouts | None = None
+        self._rollouts: _Playouts | None = None
         if isinstance(value, Rollouts):
-            self._playouts = _Playouts(game, value)
+            self._rollouts = _Playouts(game, value)
 
     def root(self) -> Nodes:
         return self._describe([self._game.new_initial_state()], [-1], [1.0])
@@ -56,11 +56,11 @@ class StateSource:
         return self._describe(states, actions, factors), where
 
     def values(self, handles: np.ndarray, player: np.ndarray) -> np.ndarray:
-        if self._playouts is None:
+        if self._rollouts is None:
             assert not isinstance(self._value, Rollouts)
             return check_values(self._value(handles), len(handles))
         pairs = zip(handles, player.tolist(), strict=True)
-        return np.array([self._playouts(state, mover) for state, mover in pairs])
+        return np.array([self._rollouts(state, mover) for state, mover in pairs])
 
     def strings(self, handles: np.ndarray, player: int) -> Sequence[str]:
         return [state.information_state_string(player) for state in handles]
@@ -122,7 +122,7 @@ class StateSource:
 
 
 class _Playouts:
-    """Random playouts of single states."""
+    """Random rollouts of single states."""
 
     def __init__(self, game: pyspiel.Game, rollouts: Rollouts) -> None:
         self._number = rollouts.number

@@ -1,6 +1,6 @@
 """Second stage, games too large to be compiled whole: a part of the tree that grows.
 
-A `GrowingTree` holds at most N histories. Those that were not expanded are its *edge*:
+A `PartialTree` holds at most N histories. Those that were not expanded are its *edge*:
 in the compiled part they are TERMINAL, with a leaf value for a utility. `grow` expands
 more of them, `focus` gives up all that does not lead to some histories, so that the
 room goes to what lies below these. The compiled part is an ordinary `CompiledGame`.
@@ -22,7 +22,7 @@ from spiel_cr.partial.state_simulator import StateSource
 
 
 class Part(NamedTuple):
-    """What `GrowingTree.compile` gives.
+    """What `PartialTree.compile` gives.
 
     Attributes:
       tree: the part as a compiled game; `tree.edge` tells where it ends before the game
@@ -38,7 +38,7 @@ class Part(NamedTuple):
     labels: tuple[np.ndarray, np.ndarray]
 
 
-class GrowingTree:
+class PartialTree:
     """A part of a game tree, of at most `max_histories` histories.
 
     Histories have ids, which they keep while the tree grows, and in trees made of it by
@@ -65,7 +65,7 @@ class GrowingTree:
           game: OpenSpiel game string or game, as for `compile_game`.
           max_histories: N, at least 2.
           edge: what histories at the edge are worth: "rollout", "rollout(n=4,seed=0)",
-            the mean of random playouts, or a function from an array of states to
+            the mean of random rollouts, or a function from an array of states to
             float64 [n], player 0's utilities. The states are `pyspiel.State`s, or those
             of the game's expansion, if it has one and `vectorised` is true.
           observed: also record what the player who does not act is told.
@@ -94,9 +94,9 @@ class GrowingTree:
         self._rows.append(source.root(), np.full(1, -1))
         self._rows.marks = [1]
 
-    def _with(self, rows: Rows, *, rooted: bool) -> "GrowingTree":
+    def _with(self, rows: Rows, *, rooted: bool) -> "PartialTree":
         """Another tree of the same game."""
-        tree = object.__new__(GrowingTree)
+        tree = object.__new__(PartialTree)
         vars(tree).update(vars(self))
         tree._rows, tree._rooted = rows, rooted
         return tree
@@ -190,7 +190,7 @@ class GrowingTree:
 
     def focus(
         self, ids: np.ndarray, *, bare: bool = False, worth: np.ndarray | None = None
-    ) -> "GrowingTree":
+    ) -> "PartialTree":
         """A tree in which only what leads to some histories, or comes after, is left.
 
         Their ancestors stay, with all their moves; what a dropped move leads to is a
@@ -245,7 +245,7 @@ class GrowingTree:
         """
         self._rows.truncate(most)
 
-    def rooted(self, nodes: Nodes, weights: np.ndarray) -> "GrowingTree":
+    def rooted(self, nodes: Nodes, weights: np.ndarray) -> "PartialTree":
         """A tree that begins with a move of chance to one of some histories.
 
         Args:

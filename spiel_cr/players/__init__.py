@@ -3,11 +3,11 @@
 from spiel_cr.players.bot_strings import load_bot
 from spiel_cr.players.bots import OOSBot, PolicyBot, ResolvingBot, uniform_bot
 from spiel_cr.players.opponent_strings import load_opponent
-from spiel_cr.players.partial_bots import GrowingOOSBot, GrowingResolvingBot
+from spiel_cr.players.partial_bots import PartialOOSBot, PartialResolvingBot
 
 __all__ = [
-    "GrowingOOSBot",
-    "GrowingResolvingBot",
+    "PartialOOSBot",
+    "PartialResolvingBot",
     "OOSBot",
     "PolicyBot",
     "ResolvingBot",

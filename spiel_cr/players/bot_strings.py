@@ -11,7 +11,7 @@ from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.compilation import loading
 from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.partial.config import GrowingConfig
+from spiel_cr.partial.config import PartialConfig
 from spiel_cr.players.bots import (
     OOSBot,
     PolicyBot,
@@ -19,7 +19,7 @@ from spiel_cr.players.bots import (
     check_whole,
     uniform_bot,
 )
-from spiel_cr.players.partial_bots import GrowingOOSBot, GrowingResolvingBot
+from spiel_cr.players.partial_bots import PartialOOSBot, PartialResolvingBot
 from spiel_cr.policies import result
 from spiel_cr.resolving import resolver
 from spiel_cr.solving.whole_game import solve
@@ -37,12 +37,12 @@ def _resolving(
     if growing is not None:
         config = resolver.ResolvingConfig(**given)
         whole = _not_compiled(game)
-        return GrowingResolvingBot(whole, player, config, growing=growing, seed=seed)
+        return PartialResolvingBot(whole, player, config, growing=growing, seed=seed)
     config = resolver.ResolvingConfig(**given)
     return ResolvingBot(game, player, config, seed=seed)
 
 
-def _growing(given: dict[str, Any]) -> GrowingConfig | None:
+def _growing(given: dict[str, Any]) -> PartialConfig | None:
     """Takes the settings of a growing part out, if it is to be one."""
     mine = {name: given.pop(name) for name in _PART if name in given}
     if not mine:
@@ -51,7 +51,7 @@ def _growing(given: dict[str, Any]) -> GrowingConfig | None:
         raise ValueError(
             f"{', '.join(mine)}: only for parts of games; give max_histories, too"
         )
-    return GrowingConfig(**mine)
+    return PartialConfig(**mine)
 
 
 def _not_compiled(game: Game) -> str | pyspiel.Game:
@@ -67,7 +67,7 @@ def _oos(game: Game, player: int, seed: int, given: dict[str, Any]) -> pyspiel.B
         if wrong:
             raise ValueError(f"{', '.join(wrong)}: not with max_histories in oos")
         whole = _not_compiled(game)
-        return GrowingOOSBot(whole, player, growing=growing, seed=seed, **given)
+        return PartialOOSBot(whole, player, growing=growing, seed=seed, **given)
     if "iterations" in given and "move_ms" not in given:
         given["move_ms"] = None
     return OOSBot(game, player, seed=seed, **given)
@@ -134,7 +134,7 @@ BOTS: dict[str, _Kind] = {
     ),
     "oos": _Kind(
         _oos,
-        {"solver": str, **_BUDGET, "target": str, "emphasis": float, **_PART},
+        {"solver": str, **_BUDGET, "target": str, "iteration_weight": float, **_PART},
         "online outcome sampling",
     ),
     "solved": _Kind(

@@ -119,7 +119,7 @@ class OOSBot(PolicyPlayer):
         iterations: int | None = None,
         init_ms: float | None = None,
         target: str = "infoset",
-        emphasis: float = 1.0,
+        iteration_weight: float = 1.0,
         seed: int = 0,
     ) -> None:
         """Compiles the game and the program, and solves for a while.
@@ -133,7 +133,7 @@ class OOSBot(PolicyPlayer):
           init_ms: milliseconds before the first match; None: as long as a move.
           target: "infoset": what the player knows, or "subgame": whatever the opponent
             cannot tell from it, and so on.
-          emphasis: weight of each batch in a match, relative to those before the
+          iteration_weight: weight of each batch in a match, relative to those before the
             first match.
           seed: of sampling and of the actions that it draws.
 
@@ -159,15 +159,15 @@ class OOSBot(PolicyPlayer):
             tree, config=config, seed=seed
         )
         self._target = target
-        self._emphasis = emphasis
+        self._emphasis = iteration_weight
         self._subgames = None
         if target == "subgame":
             self._subgames = decomposition.decompose(tree, player).own_subgame
         self._clock = clock.Clock(move_ms, iterations)
         begin = move_ms if init_ms is None else init_ms
         deadline = None if begin is None else time.perf_counter() + begin / 1000
-        # A bad emphasis is refused now.
-        self._aim(None, emphasis)
+        # A bad iteration_weight is refused now.
+        self._aim(None, iteration_weight)
         self._aim(None)
         for until, most in ((None, 1), (deadline, None)):
             # The first time tells what an answer takes besides iterating.

@@ -10,18 +10,18 @@ from spiel_cr.cfr import config as algorithm_lib
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.mccfr import mccfr
 from spiel_cr.partial import opponent_knowledge, particle_belief
-from spiel_cr.partial.config import GrowingConfig
-from spiel_cr.partial.match import GrowingMatch
-from spiel_cr.partial.resolver import GrowingResolver, GrowingStatistics
-from spiel_cr.partial.solved_tree import Situation
-from spiel_cr.partial.tree import GrowingTree
+from spiel_cr.partial.config import PartialConfig
+from spiel_cr.partial.match import PartialMatch
+from spiel_cr.partial.resolver import PartialResolver, PartialStatistics
+from spiel_cr.partial.solved_tree import SolvedTree
+from spiel_cr.partial.tree import PartialTree
 from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.policies.observations import Stage, observations
 from spiel_cr.resolving import clock
 from spiel_cr.resolving.config import ResolvingConfig
 
 
-class GrowingResolvingBot(PolicyPlayer):
+class PartialResolvingBot(PolicyPlayer):
     """Plays by continual resolving in a part of the game that grows with the match.
 
     Attributes:
@@ -34,7 +34,7 @@ class GrowingResolvingBot(PolicyPlayer):
         player: int,
         config: ResolvingConfig | None = None,
         *,
-        growing: GrowingConfig,
+        growing: PartialConfig,
         seed: int = 0,
     ) -> None:
         """Warms up: solves the beginning of the game, compiles all programs.
@@ -47,11 +47,11 @@ class GrowingResolvingBot(PolicyPlayer):
           seed: of all that it draws.
 
         Raises:
-          pyspiel.SpielError, ValueError: as `GrowingResolver`.
+          pyspiel.SpielError, ValueError: as `PartialResolver`.
         """
         super().__init__(player, seed=seed)
         config = config or ResolvingConfig(move_ms=1000)
-        self.resolver = GrowingResolver(game, player, config, growing, seed=seed)
+        self.resolver = PartialResolver(game, player, config, growing, seed=seed)
         self._match = self.resolver.match()
 
     @property
@@ -60,7 +60,7 @@ class GrowingResolvingBot(PolicyPlayer):
         return self.resolver.statistics
 
     @property
-    def counts(self) -> GrowingStatistics:
+    def counts(self) -> PartialStatistics:
         """How it came to its answers since it was made."""
         return self.resolver.counts
 
@@ -77,7 +77,7 @@ class GrowingResolvingBot(PolicyPlayer):
         return list(zip(answer[0], answer[1].tolist(), strict=True))
 
 
-class GrowingOOSBot(PolicyPlayer):
+class PartialOOSBot(PolicyPlayer):
     """Online outcome sampling in a part of the game that is focused on the match.
 
     At each decision the part gives up what does not lead to the player's infoset (what
@@ -96,7 +96,7 @@ class GrowingOOSBot(PolicyPlayer):
         game: str | pyspiel.Game,
         player: int,
         *,
-        growing: GrowingConfig,
+        growing: PartialConfig,
         solver: str = "os-mccfr(epsilon=0.4,exploration=0.01,batch=256)",
         iterations: int = 100,
         seed: int = 0,
@@ -112,7 +112,7 @@ class GrowingOOSBot(PolicyPlayer):
           seed: of all that it draws.
 
         Raises:
-          pyspiel.SpielError, ValueError: a full-width solver, or as `GrowingTree`.
+          pyspiel.SpielError, ValueError: a full-width solver, or as `PartialTree`.
         """
         super().__init__(player, seed=seed)
         config = algorithm_lib.parse_any(solver)
@@ -124,22 +124,22 @@ class GrowingOOSBot(PolicyPlayer):
         self._config, self._growing = config, growing
         self._iterations = check_iterations(iterations)
         self.statistics = clock.Statistics()
-        self.counts = GrowingStatistics()
-        tree = GrowingTree(game, growing.max_histories, edge=growing.edge)
+        self.counts = PartialStatistics()
+        tree = PartialTree(game, growing.max_histories, edge=growing.edge)
         tree.grow()
-        self._start = Situation.of(tree, player)
+        self._start = SolvedTree.of(tree, player)
         self._marks = [len(labels) for labels in tree.source.labels]
         self._solve(self._start, None)
         self.restart()
         self.statistics = clock.Statistics()
-        self.counts = GrowingStatistics(most_histories=len(tree))
+        self.counts = PartialStatistics(most_histories=len(tree))
 
     def restart(self) -> None:
         """A new match."""
         labels = self._start.growing.source.labels
         for mine, mark in zip(labels, self._marks, strict=True):
             mine.forget(mark)
-        self._match = GrowingMatch(self._start, [])
+        self._match = PartialMatch(self._start, [])
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
         seen = observations(state, self._player, between=False)
@@ -160,7 +160,7 @@ class GrowingOOSBot(PolicyPlayer):
         actions, odds = match.situation.strategy(infoset)
         return list(zip(actions, odds.tolist(), strict=True))
 
-    def _take_in(self, match: GrowingMatch, seen: list[Stage], number: int) -> None:
+    def _take_in(self, match: PartialMatch, seen: list[Stage], number: int) -> None:
         """One decision of the match: moves the part there and solves it."""
         here, key = match.situation, seen[number].seen[-1]
         infoset = here.find(key)
@@ -181,7 +181,7 @@ class GrowingOOSBot(PolicyPlayer):
         tree.grow()
         self.counts.most_histories = max(self.counts.most_histories, len(tree))
         try:
-            after = Situation.of(tree, self._player, here)
+            after = SolvedTree.of(tree, self._player, here)
         except (ValueError, pyspiel.SpielError):
             self.counts.stale += infoset >= 0
             return
@@ -190,7 +190,7 @@ class GrowingOOSBot(PolicyPlayer):
         self.counts.inside += infoset >= 0
         self.counts.beyond += infoset < 0
 
-    def _solve(self, here: Situation, key: str | None) -> None:
+    def _solve(self, here: SolvedTree, key: str | None) -> None:
         """Samples, aimed at an infoset."""
         tree = here.part.tree
         target = None

@@ -73,27 +73,27 @@ class PolicyValue:
         return self._known[1][histories]
 
 
-class PlayoutValue:
-    """The mean of random playouts: all legal actions alike, chance as it is.
+class RolloutValue:
+    """The mean of random rollouts: all legal actions alike, chance as it is.
 
-    A history's playouts are drawn once; asking again gives the same value.
+    A history's rollouts are drawn once; asking again gives the same value.
     """
 
-    def __init__(self, playouts: int = 10, *, seed: int = 0) -> None:
+    def __init__(self, rollouts: int = 10, *, seed: int = 0) -> None:
         """Prepares.
 
         Args:
-          playouts: for each history.
-          seed: of the playouts.
+          rollouts: for each history.
+          seed: of the rollouts.
 
         Raises:
-          ValueError: no playouts, or a negative seed.
+          ValueError: no rollouts, or a negative seed.
         """
-        if playouts < 1:
-            raise ValueError(f"playouts={playouts!r} must be at least 1")
+        if rollouts < 1:
+            raise ValueError(f"rollouts={rollouts!r} must be at least 1")
         if seed < 0:
-            raise ValueError(f"seed={seed!r} of playouts must be 0 or more")
-        self._playouts = playouts
+            raise ValueError(f"seed={seed!r} of rollouts must be 0 or more")
+        self._rollouts = rollouts
         self._seed = seed
 
     def __call__(self, tree: CompiledGame, histories: np.ndarray) -> np.ndarray:
@@ -101,7 +101,7 @@ class PlayoutValue:
         children = np.bincount(arrays.parent[1:], minlength=len(arrays))
         first = np.searchsorted(arrays.parent, np.arange(len(arrays)))
         total = np.zeros(len(histories))
-        for round_number in range(self._playouts):
+        for round_number in range(self._rollouts):
             random = np.random.default_rng([self._seed, round_number])
             # Every history has its own number, whoever else is asked for.
             at = histories.copy()
@@ -111,7 +111,7 @@ class PlayoutValue:
                     children[at] > 0, _follow(arrays, first, children, at, draw), at
                 )
             total += arrays.utility[at]
-        return total / self._playouts
+        return total / self._rollouts
 
 
 def _follow(
@@ -133,12 +133,12 @@ def _follow(
     return np.minimum(child, len(arrays) - 1)
 
 
-LEAVES = ("uniform", "policy(path=FILE)", "playouts(n=10,seed=0)")
+LEAVES = ("uniform", "policy(path=FILE)", "rollouts(n=10,seed=0)")
 
 
 def parse_leaf(text: str) -> LeafValue:
     """Reads a leaf value: exact values of "uniform" play or of a saved policy,
-    "policy(path=leduc.npz)", or means of random playouts, "playouts(n=10)".
+    "policy(path=leduc.npz)", or means of random rollouts, "rollouts(n=10)".
 
     Raises:
       ValueError: neither of these, or a bad parameter.
@@ -151,17 +151,17 @@ def parse_leaf(text: str) -> LeafValue:
     allowed: dict[str, set[str]] = {
         "uniform": set(),
         "policy": {"path"},
-        "playouts": {"n", "seed"},
+        "rollouts": {"n", "seed"},
     }
     missing = name == "policy" and "path" not in given
     if name not in allowed or set(given) - allowed[name] or missing:
         raise ValueError(f"leaf={text!r} must be one of {', '.join(LEAVES)}")
-    if name != "playouts":
+    if name != "rollouts":
         return PolicyValue(str(given["path"]) if given else None)
     for key, value in given.items():
         if isinstance(value, bool) or not isinstance(value, int):
             raise ValueError(f"leaf={text!r}: {key}={value!r} must be a whole number")
-    return PlayoutValue(given.get("n", 10), seed=given.get("seed", 0))
+    return RolloutValue(given.get("n", 10), seed=given.get("seed", 0))
 
 
 def look_ahead(

@@ -58,7 +58,7 @@ class Match:
     gate_reach: np.ndarray
     solved: set[tuple[int, int, int]]
     open: (
-        tuple[tuple[int, int, int], driver.Solver, subgame_games.SubgameGame] | None
+        tuple[tuple[int, int, int], driver.Solver, subgame_games.GadgetGame] | None
     ) = None
 
     def copy(self) -> "Match":
@@ -274,7 +274,7 @@ class Resolver:
         return _Solution(found[0], found[1], None)
 
     def _remember(
-        self, match: Match, game: subgame_games.SubgameGame, solution: _Solution
+        self, match: Match, game: subgame_games.GadgetGame, solution: _Solution
     ) -> None:
         """The strategy of this layer, and values at the gates of the next."""
         piece, other = game.piece, 1 - self.player

@@ -67,7 +67,7 @@ class Piece(NamedTuple):
     at: tuple[np.ndarray, np.ndarray]
 
 
-class SubgameGame(NamedTuple):
+class GadgetGame(NamedTuple):
     """A subgame as a solver takes it.
 
     Attributes:
@@ -93,14 +93,14 @@ class Layer:
       player: i, the resolving player.
       gadget: the kind of gadget.
       pieces: by subgame number of the decomposition, cut out when first asked for.
-      stencils: room in which each of them fits.
+      padded_shapes: room in which each of them fits.
       widest: the first of those with the most gates of the next layer.
     """
 
     player: int
     gadget: Gadget
     pieces: Mapping[int, Piece]
-    stencils: layout.Stencils
+    padded_shapes: layout.PaddedShapes
     widest: int
 
     def game(
@@ -109,7 +109,7 @@ class Layer:
         own_reach: np.ndarray,
         gate_values: np.ndarray,
         gate_reach: np.ndarray,
-    ) -> SubgameGame:
+    ) -> GadgetGame:
         """A subgame with what the match decided before it.
 
         Args:
@@ -132,9 +132,9 @@ class Layer:
             values = gate_values[piece.gate[constant]]
             factor[constant] *= values if self.gadget == "cfrd" else -values
         payoffs = layout.Payoffs(piece.rows, piece.columns, piece.base * factor)
-        form = layout.build(piece.decisions, payoffs, stencils=self.stencils)
+        form = layout.build(piece.decisions, payoffs, padded_shapes=self.padded_shapes)
         other_first = self.gadget == "maxmargin" and len(piece.gates) > 0
-        return SubgameGame(form, piece, self.player ^ other_first)
+        return GadgetGame(form, piece, self.player ^ other_first)
 
 
 def cut_layer(
@@ -162,7 +162,7 @@ def cut_layer(
     ones = np.ones(d.tree.infosets[d.player].decisions.num_sequences)
     forest = gadget.build_forest(d, number, ones, np.ones(len(d.gate_layer)), lookahead)
     pieces = _Pieces(d, number, forest, gadget_kind)
-    return Layer(d.player, gadget_kind, pieces, pieces.stencils, pieces.widest)
+    return Layer(d.player, gadget_kind, pieces, pieces.padded_shapes, pieces.widest)
 
 
 class _Groups:
@@ -217,7 +217,7 @@ class _Pieces(Mapping[int, Piece]):
     """The subgames of a layer, each cut out of the forest when it is asked for.
 
     Attributes:
-      stencils, widest: see `Layer`.
+      padded_shapes, widest: see `Layer`.
     """
 
     def __init__(
@@ -242,7 +242,9 @@ class _Pieces(Mapping[int, Piece]):
         self._known: dict[int, Piece | None] = dict.fromkeys(numbers.tolist())
         own_room = _room(self._own, forest.payoffs[i], labels, 0, kind)
         other_room = _room(self._other, forest.payoffs[1 - i], labels, gates, kind)
-        self.stencils = (own_room, other_room) if i == 0 else (other_room, own_room)
+        self.padded_shapes = (
+            (own_room, other_room) if i == 0 else (other_room, own_room)
+        )
         last = self._other.labels[len(other) - len(forest.next_gates) :]
         widths = np.bincount(last, minlength=int(numbers[-1]) + 1)
         self.widest = int(numbers[widths[numbers].argmax()])
@@ -323,7 +325,7 @@ class _Pieces(Mapping[int, Piece]):
 
 def _room(
     side: _Side, ends: np.ndarray, labels: np.ndarray, gates: int, kind: Gadget
-) -> layout.Stencil:
+) -> layout.PaddedShape:
     """The least room in which one player's part of each piece fits.
 
     Args:
@@ -354,7 +356,7 @@ def _room(
         np.append(side.labels[side.owner[used]], with_empty),
         np.append(lengths[used], empty[with_empty]),
     )
-    return layout.Stencil(tuple(rooms), rows)
+    return layout.PaddedShape(tuple(rooms), rows)
 
 
 def _top(decisions: layout.Decisions) -> np.ndarray:

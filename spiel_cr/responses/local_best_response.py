@@ -89,7 +89,7 @@ class LBRBot(PolicyPlayer):
 
     Attributes:
       belief: over histories.
-      playouts: run since it was made; a rollout has one for each action.
+      rollouts: run since it was made; a rollout has one for each action.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class LBRBot(PolicyPlayer):
         if rollouts is not None:
             check_iterations(rollouts, name="rollouts")
         self.belief = belief or StatePosterior(game, player, opponent)
-        self.playouts = 0
+        self.rollouts = 0
         self._rollouts = rollouts
         self._seed = check_seed(seed)
         self._tolerance = _ROUNDING * (game.max_utility() - game.min_utility())
@@ -176,7 +176,7 @@ class LBRBot(PolicyPlayer):
             history = self.belief.sample(random)
             for place, action in enumerate(legal):
                 values[place] += self._roll_out(history.child(action), number)
-        self.playouts += self._rollouts * len(legal)
+        self.rollouts += self._rollouts * len(legal)
         return values / self._rollouts
 
     def _asked(self, mover: int, answered: bool) -> opponents.Answers:

@@ -139,7 +139,7 @@ class SequenceForm:
     arrays: tuple[treeplex.Treeplex, treeplex.Treeplex]
 
 
-class Stencil(NamedTuple):
+class PaddedShape(NamedTuple):
     """The room that one player's arrays have; games that fit in share a program.
 
     Attributes:
@@ -151,10 +151,10 @@ class Stencil(NamedTuple):
     rows: np.ndarray
 
 
-Stencils = tuple[Stencil, Stencil]
+PaddedShapes = tuple[PaddedShape, PaddedShape]
 
 
-def stencils_of(decisions: tuple[Decisions, Decisions], payoffs: Payoffs) -> Stencils:
+def shapes_of(decisions: tuple[Decisions, Decisions], payoffs: Payoffs) -> PaddedShapes:
     """The room that a game needs, exactly, for each player."""
     result = []
     for own, ends in zip(decisions, (payoffs.rows, payoffs.columns), strict=True):
@@ -164,22 +164,22 @@ def stencils_of(decisions: tuple[Decisions, Decisions], payoffs: Payoffs) -> Ste
             for level in range(int(levels.max(initial=-1)) + 1)
         ]
         lengths = np.bincount(ends, minlength=1)
-        result.append(Stencil(tuple(counts), np.sort(lengths[lengths > 0])[::-1]))
+        result.append(PaddedShape(tuple(counts), np.sort(lengths[lengths > 0])[::-1]))
     return result[0], result[1]
 
 
-def common_stencils(stencils: Sequence[Stencils]) -> Stencils:
+def common_shapes(padded_shapes: Sequence[PaddedShapes]) -> PaddedShapes:
     """The least room in which each of several games fits."""
     result = []
     for player in range(2):
-        mine = [pair[player] for pair in stencils]
-        depth = max(len(stencil.levels) for stencil in mine)
+        mine = [pair[player] for pair in padded_shapes]
+        depth = max(len(padded_shape.levels) for padded_shape in mine)
         none = np.zeros(0, np.int64)
         levels = [
             _cover([s.levels[d] if d < len(s.levels) else none for s in mine])
             for d in range(depth)
         ]
-        result.append(Stencil(tuple(levels), _cover([s.rows for s in mine])))
+        result.append(PaddedShape(tuple(levels), _cover([s.rows for s in mine])))
     return result[0], result[1]
 
 
@@ -195,30 +195,30 @@ def build(
     decisions: tuple[Decisions, Decisions],
     payoffs: Payoffs,
     *,
-    stencils: Stencils | None = None,
+    padded_shapes: PaddedShapes | None = None,
 ) -> SequenceForm:
     """Lays out both players' decision trees and the coupling for the solvers.
 
     Args:
       decisions: each player's decision points, in any order.
       payoffs: pairs of logical sequences with player 0's utility times chance.
-      stencils: room to lay them out in, so that games with common stencils have equal
+      padded_shapes: room to lay them out in, so that games with common padded_shapes have equal
         shapes; None: as much as they need.
 
     Raises:
-      ValueError: the game does not fit into the stencils.
+      ValueError: the game does not fit into the padded_shapes.
     """
-    need = stencils_of(decisions, payoffs)
-    room = need if stencils is None else stencils
+    need = shapes_of(decisions, payoffs)
+    room = need if padded_shapes is None else padded_shapes
     for p in range(2):
-        covered = common_stencils([need, room])[p]
+        covered = common_shapes([need, room])[p]
         if jax.tree.map(len, covered) != jax.tree.map(len, room[p]) or any(
             (a != b).any()
             for a, b in zip(
                 jax.tree.leaves(covered), jax.tree.leaves(room[p]), strict=True
             )
         ):
-            raise ValueError("the game does not fit into the stencils")
+            raise ValueError("the game does not fit into the padded_shapes")
     shapes = [_lay_out(d, r.levels) for d, r in zip(decisions, room, strict=True)]
     layouts = (shapes[0].layout, shapes[1].layout)
     scales = (

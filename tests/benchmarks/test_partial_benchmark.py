@@ -7,8 +7,8 @@ import pyspiel
 import pytest
 
 import spiel_cr
-from benchmarks import growing, growing_opponents
-from spiel_cr.partial.resolver import GrowingStatistics
+from benchmarks import growing, partial_opponents
+from spiel_cr.partial.resolver import PartialStatistics
 from spiel_cr.resolving import clock
 
 
@@ -48,7 +48,7 @@ def test_worlds_are_what_the_player_may_think_possible():
     for action in (1, 0, 0):
         state.apply_action(action)
     assert state.current_player() == 1
-    worlds = growing_opponents.Worlds(game, 0)
+    worlds = partial_opponents.Worlds(game, 0)
     drawn = [worlds(state, 1) for _ in range(400)]
     view = state.information_state_string(1)
     assert {world.information_state_string(1) for world in drawn} == {view}
@@ -69,7 +69,7 @@ class Failing(pyspiel.Bot):
     def __init__(self, policy=None):
         pyspiel.Bot.__init__(self)
         self._policy = policy
-        self.statistics, self.counts = clock.Statistics(), GrowingStatistics()
+        self.statistics, self.counts = clock.Statistics(), PartialStatistics()
 
     def provides_policy(self):
         return True
@@ -88,7 +88,7 @@ class Failing(pyspiel.Bot):
 
 def measure(monkeypatch, mine, other):
     monkeypatch.setattr(growing, "_player", lambda *_: mine)
-    monkeypatch.setattr(growing_opponents, "make", lambda *_: ((other, other), None))
+    monkeypatch.setattr(partial_opponents, "make", lambda *_: ((other, other), None))
     return growing.measure("K", "kuhn_poker", "resolving", "uniform", 9, 9.0, 8, 0, 1)
 
 

@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks import growing_loss
 from spiel_cr.policies.bot_base import PolicyPlayer
 
 GAME = "python_leduc_poker"
@@ -13,7 +12,7 @@ GAME = "python_leduc_poker"
 
 @pytest.fixture(scope="module")
 def values():
-    return growing_loss.Values(GAME, 100)
+    return partial_loss.Values(GAME, 100)
 
 
 class Known(PolicyPlayer):
@@ -33,7 +32,7 @@ def pair(values, choose):
 
 
 def test_the_equilibrium_gives_nothing_away(values):
-    found = growing_loss.losses(values, pair(values, lambda odds, _: odds), 10, 0)
+    found = partial_loss.losses(values, pair(values, lambda odds, _: odds), 10, 0)
     np.testing.assert_allclose(found, 0, atol=1e-12)
 
 
@@ -43,7 +42,7 @@ def test_a_best_reply_gains_no_more_than_nash_conv_allows(values):
     def best(_, worth):
         return (worth == worth.max()).astype(float)
 
-    found = growing_loss.losses(values, pair(values, best), 40, 0)
+    found = partial_loss.losses(values, pair(values, best), 40, 0)
     assert (found <= 1e-12).all() and found.mean() > -10 * values.nash_conv
 
 
@@ -51,7 +50,7 @@ def test_the_worst_action_costs_what_it_is_worth(values):
     def worst(_, worth):
         return (worth == worth.min()).astype(float)
 
-    found = growing_loss.losses(values, pair(values, worst), 40, 0)
+    found = partial_loss.losses(values, pair(values, worst), 40, 0)
     assert (found >= 0).all() and found.mean() > 0.3
 
 
@@ -72,7 +71,7 @@ def test_command(tmp_path, capsys):
     out = tmp_path / "loss.jsonl"
     options = ["--game", "kuhn_poker", "--matches", "4", "--solve", "50"]
     names = ["resolving(max_histories=58,iterations=20)", "ismcts(20)", "uniform"]
-    assert growing_loss.main([*options, "--bots", *names, "--out", str(out)]) == 0
+    assert partial_loss.main([*options, "--bots", *names, "--out", str(out)]) == 0
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert [row["bot"] for row in rows] == names
     assert all(np.isfinite(row["loss"]) and row["interval"] >= 0 for row in rows)

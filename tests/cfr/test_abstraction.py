@@ -312,7 +312,7 @@ def test_samples_without_noise_are_an_iteration_of_the_full_width_family():
                     *(tree, problem.samples, player, state, sample, config.rule),
                     iteration=jnp.asarray(1.0),
                     weight=jnp.asarray(1.0),
-                    emphasis=jnp.asarray(1.0),
+                    iteration_weight=jnp.asarray(1.0),
                     sharing=shared,
                 )
 

@@ -296,22 +296,22 @@ def test_room_to_spare_changes_nothing(name):
     """Padding rows, columns and blocks weigh nothing; sums may associate otherwise."""
     form = games.compiled(name).form
     others = [games.compiled(other).form for other in ("nim", "princess4")]
-    room = layout.common_stencils(
-        [layout.stencils_of(f.decisions, f.payoffs) for f in (form, *others)]
+    room = layout.common_shapes(
+        [layout.shapes_of(f.decisions, f.payoffs) for f in (form, *others)]
     )
-    rounded = layout.build(form.decisions, form.payoffs, stencils=room)
+    rounded = layout.build(form.decisions, form.payoffs, padded_shapes=room)
     assert rounded.layouts[0].size > form.layouts[0].size
     shapes = [
         jax.tree.map(np.shape, f.arrays)
         for f in (
             rounded,
-            layout.build(others[0].decisions, others[0].payoffs, stencils=room),
+            layout.build(others[0].decisions, others[0].payoffs, padded_shapes=room),
         )
     ]
     assert shapes[0] == shapes[1]
     with pytest.raises(ValueError, match="does not fit"):
-        own = layout.stencils_of(form.decisions, form.payoffs)
-        layout.build(others[0].decisions, others[0].payoffs, stencils=own)
+        own = layout.shapes_of(form.decisions, form.payoffs)
+        layout.build(others[0].decisions, others[0].payoffs, padded_shapes=own)
     solvers = [solver_of(f, "cfr", values=True) for f in (form, rounded)]
     for solver in solvers:
         solver.run(1)

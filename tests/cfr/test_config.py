@@ -155,14 +155,14 @@ def test_bad_iterations_are_refused(iterations):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("", "choose one of cfr"),
+        ("", "is no name"),
         ("CFR", "choose one of cfr"),
         ("cfr(x=1)", "unknown parameter 'x'"),
         ("cfr(", "cannot be read"),
         ("cfr(alpha)", "alpha"),
         ("cfr+(gamma=-1)", "gamma=-1"),
         ("cfr+(gamma=inf)", "gamma=inf"),
-        ("dcfr(alpha=much)", "alpha='much' must be a number"),
+        ("dcfr(alpha=much)", "alpha=much must be a number"),
         ("dcfr(alpha=-inf)", "alpha=-inf"),
         ("dcfr(beta=nan)", "beta=nan"),
         ("cfr(alternating=2)", "alternating=2 must be true or false"),

@@ -58,7 +58,7 @@ def test_estimate_is_unbiased(name):
     """Means of many independent estimates; four of their standard errors."""
     game = games.compiled(name).game
     estimates = [
-        memory.estimate_histories(game, playouts=20, seed=seed) for seed in range(100)
+        memory.estimate_histories(game, rollouts=20, seed=seed) for seed in range(100)
     ]
     error = np.std(estimates, ddof=1) / np.sqrt(len(estimates))
     # A tree as regular as goofspiel's has no error but rounding.
@@ -68,7 +68,7 @@ def test_estimate_is_unbiased(name):
 
 def test_estimate_of_a_regular_tree_is_exact():
     game = games.compiled("rps5").game
-    assert memory.estimate_histories(game, playouts=1) == 31
+    assert memory.estimate_histories(game, rollouts=1) == 31
 
 
 @pytest.mark.parametrize("string", ["chess", "go(board_size=9)", "dark_chess"])

@@ -113,7 +113,7 @@ def test_node_for_node_large(string):
 @pytest.mark.parametrize("string", LARGE)
 def test_random_games(string):
     """Every step of games too large to walk, both players' information included."""
-    vectorised_check.check_playouts(string, np.random.default_rng(5), playouts=40)
+    vectorised_check.check_rollouts(string, np.random.default_rng(5), rollouts=40)
 
 
 @pytest.mark.parametrize("string", SMALL[:1] + SMALL[4:5] + SMALL[8:9])

@@ -11,7 +11,7 @@ from spiel_cr.compilation import vectorised_check
 from spiel_cr.compilation.numbering import TooManyHistoriesError
 
 
-class _Broken(rock_paper_scissors.RockPaperScissorsExpansion):
+class _Broken(rock_paper_scissors.VectorisedRockPaperScissors):
     """An expansion with one method replaced by a wrong one."""
 
     def __init__(self, method, change):
@@ -66,7 +66,7 @@ def test_the_contract_compares_whole_trees():
 
 
 def test_the_example_of_the_documentation(capsys):
-    page = pathlib.Path(__file__).parents[2] / "docs" / "expansion.md"
+    page = pathlib.Path(__file__).parents[2] / "docs" / "vectorised-games.md"
     code, _ = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
     names = {"__name__": "example"}
     exec(compile(code, page.name, "exec"), names)

@@ -75,11 +75,11 @@ def random_strategy(tree, seed):
 
 @pytest.mark.parametrize("name", ["kuhn", "goofspiel3_simultaneous", "rps5"])
 def test_the_judge_agrees_with_openspiels_python_tools(name):
-    arena = enter(games.BY_NAME[name].string)
-    referee = measure.ExactJudge(arena)
-    strategy = random_strategy(arena.tree, 3)
-    table = policy_lib.tabular_policy(arena.tree, strategy)
-    slow = python_judge.judge(arena.game, table)
+    instance = enter(games.BY_NAME[name].string)
+    referee = measure.ExactJudge(instance)
+    strategy = random_strategy(instance.tree, 3)
+    table = policy_lib.tabular_policy(instance.tree, strategy)
+    slow = python_judge.judge(instance.game, table)
     quick = referee.final(strategy)
     assert quick.by == "OpenSpiel"
     assert quick.nash_conv == pytest.approx(slow.nash_conv, abs=1e-9)
@@ -156,28 +156,28 @@ def test_deep_adapters(name):
     assert record["compile_seconds"] > 0
 
 
-def holders_of(contestant):
+def holders_of(adapter):
     """Its solver or agents."""
-    if hasattr(contestant, "_solver"):
-        return [contestant._solver]
-    return [*contestant._agents, *(a._rl_agent for a in contestant._agents)]
+    if hasattr(adapter, "_solver"):
+        return [adapter._solver]
+    return [*adapter._agents, *(a._rl_agent for a in adapter._agents)]
 
 
-def programs_of(contestant):
+def programs_of(adapter):
     """How many programs its solver or agents have compiled."""
     return sum(
         value._cache_size()
-        for holder in holders_of(contestant)
+        for holder in holders_of(adapter)
         for value in vars(holder).values()
         if hasattr(value, "_cache_size")
     )
 
 
-def numbers_of(contestant):
+def numbers_of(adapter):
     """All weights, keys and counters of its solver or agents."""
     nnx = pytest.importorskip("flax.nnx")
     found = []
-    for holder in holders_of(contestant):
+    for holder in holders_of(adapter):
         for name, value in sorted(vars(holder).items()):
             first = value[0] if isinstance(value, list) else value
             if isinstance(first, nnx.Module | nnx.Optimizer):

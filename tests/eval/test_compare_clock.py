@@ -4,7 +4,7 @@ import time
 
 import pytest
 from spiel_cr.eval.common.budget import Budget
-from spiel_cr.eval.common.game_instance import Arena
+from spiel_cr.eval.common.game_instance import GameInstance
 from spiel_cr.eval.comparison import comparisons, measure
 from spiel_cr.eval.contestants import registry, spiel_cr_entries
 
@@ -119,7 +119,7 @@ def test_all_work_of_ours_counts(name, function, solves, monkeypatch):
     """Building games too, and what is solved before the first answer."""
 
     def timed(tree, *arguments, **options):
-        uniform = spiel_cr_entries._Uniform(Arena(KUHN, tree, None, 0.0))
+        uniform = spiel_cr_entries._Uniform(GameInstance(KUHN, tree, None, 0.0))
         return spiel_cr.SolveResult(
             tree, "", 3, uniform.strategy(), None, 2.0, compile_seconds, build_seconds
         )

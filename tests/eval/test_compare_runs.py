@@ -23,7 +23,7 @@ NO_JAX = "openspiel-cfr;openspiel-cfr+;lp"
 class Broken:
     compile_seconds, note = 0.0, ""
 
-    def __init__(self, arena, seed):
+    def __init__(self, instance, seed):
         pass
 
     def run(self, iterations):

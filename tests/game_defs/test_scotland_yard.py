@@ -67,7 +67,7 @@ def load_map(tmp_path, monkeypatch):
         text = json.dumps(PATH | changes | {"detectives": team})
         (tmp_path / "made.json").write_text(text, "utf-8")
         game = load("made", rounds, len(team))
-        vectorised_check.check(game, np.random.default_rng(1), playouts=20)
+        vectorised_check.check(game, np.random.default_rng(1), rollouts=20)
         return game
 
     monkeypatch.setattr(scotland_yard, "MAPS", tmp_path)

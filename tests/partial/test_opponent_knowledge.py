@@ -9,11 +9,11 @@ import game_defs  # noqa: F401  registers the games
 from spiel_cr.compilation import compiler as tree_lib
 from spiel_cr.partial import opponent_knowledge
 from spiel_cr.partial import tree as growing
-from spiel_cr.partial.config import GrowingConfig
+from spiel_cr.partial.config import PartialConfig
 from spiel_cr.partial.neighbours import Follower
-from spiel_cr.partial.resolver import GrowingResolver
-from spiel_cr.partial.solved_tree import Situation
-from spiel_cr.players.partial_bots import GrowingResolvingBot
+from spiel_cr.partial.resolver import PartialResolver
+from spiel_cr.partial.solved_tree import SolvedTree
+from spiel_cr.players.partial_bots import PartialResolvingBot
 from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.policies.best_responses import best_response_value
 from spiel_cr.resolving.config import ResolvingConfig
@@ -31,9 +31,9 @@ def compiled(name):
 
 @functools.cache
 def situation(name, player, room):
-    part = growing.GrowingTree(name, room, vectorised=False)
+    part = growing.PartialTree(name, room, vectorised=False)
     part.grow()
-    return Situation.of(part, player)
+    return SolvedTree.of(part, player)
 
 
 def uniform(labels, counts):
@@ -109,7 +109,7 @@ def steps_to(tree, player, infoset):
 
 
 def followed(name, player, steps, most=10**6):
-    source = growing.GrowingTree(name, 2, vectorised=False).source
+    source = growing.PartialTree(name, 2, vectorised=False).source
     follower = Follower(
         *(source, player, uniform, uniform),
         most=most,
@@ -207,16 +207,16 @@ def test_what_the_player_hides_stays_hidden(monkeypatch):
     Without neighbours the opponent of each new part knows the player's card.
     """
     tree = compiled("python_leduc_poker")
-    monkeypatch.setattr(GrowingResolver, "_resolve_inside", lambda *_: False)
+    monkeypatch.setattr(PartialResolver, "_resolve_inside", lambda *_: False)
 
     def exploitable(share):
         total = 0.0
         for player, infosets in enumerate(tree.infosets):
-            bot = GrowingResolvingBot(
+            bot = PartialResolvingBot(
                 tree.game,
                 player,
                 ResolvingConfig(iterations=150),
-                growing=GrowingConfig(3000, neighbours=share, warmup=0),
+                growing=PartialConfig(3000, neighbours=share, warmup=0),
             )
             behaviour = np.zeros(infosets.decisions.num_sequences)
             for infoset, first in enumerate(infosets.decisions.first_sequence):

@@ -84,7 +84,7 @@ def test_growing_to_the_end_gives_the_whole_game(name, vectorised):
     """In steps, by levels and best-first in turns; N is never exceeded on the way."""
     tree = whole(name, vectorised)
     size = len(tree.histories)
-    grown = growing.GrowingTree(name, size, vectorised=vectorised)
+    grown = growing.PartialTree(name, size, vectorised=vectorised)
     for number, most in enumerate(range(2, size, max(1, size // 9))):
         grown.grow(most, best_first=number % 2 == 0)
         assert len(grown) <= most or len(grown) == 1
@@ -179,7 +179,7 @@ def _carried(tree, part, player, behaviour):
     return np.array(result)
 
 
-def playouts(tree):
+def rollouts(tree):
     """Exactly, for uniform play: means of player 0's utility, and variances, [N]."""
     histories = tree.histories
     uniform = [conversions.uniform_behaviour(i.decisions) for i in tree.infosets]
@@ -191,10 +191,10 @@ def playouts(tree):
     return moments[0], np.maximum(moments[1] - moments[0] ** 2, 0)
 
 
-def assert_means_of_playouts(found, mean, variance, number):
+def assert_means_of_rollouts(found, mean, variance, number):
     """History by history, five standard errors and a bit.
 
-    Means of hundreds of playouts are nearly normal: a false alarm has a chance of less
+    Means of hundreds of rollouts are nearly normal: a false alarm has a chance of less
     than 1e-6 for each history. That no values, or the opponent's, would be noticed, is
     asserted first; and that the errors are as large as they should be together.
     """
@@ -214,7 +214,7 @@ PLAYED = pytest.mark.parametrize(
         (LEDUC, True),
         (LEDUC, False),
         ("python_ii_goofspiel(num_cards=4)", True),
-        # These playouts are OpenSpiel's own, but for those from chance nodes.
+        # These rollouts are OpenSpiel's own, but for those from chance nodes.
         ("liars_dice(numdice=1,dice_sides=3)", False),
         ("leduc_poker", False),
     ],
@@ -233,9 +233,9 @@ def test_rollouts_are_unbiased(name, vectorised):
     )
     rows = {path: h for h, path in enumerate(paths(tree))}
     at = np.array([rows[path] for path in paths(part)])[part.edge]
-    mean, variance = (moment[at] for moment in playouts(tree))
+    mean, variance = (moment[at] for moment in rollouts(tree))
     assert part.edge.sum() > 10
-    assert_means_of_playouts(part.histories.utility[part.edge], mean, variance, number)
+    assert_means_of_rollouts(part.histories.utility[part.edge], mean, variance, number)
 
 
 @PLAYED
@@ -243,7 +243,7 @@ def test_rollouts_from_everywhere_are_unbiased(name, vectorised):
     """From 300 histories, and from all where chance acts, the root among them."""
     tree, number = whole(name, vectorised), 300
     edge = f"rollout(n={number},seed=5)"
-    grown = growing.GrowingTree(
+    grown = growing.PartialTree(
         name, len(tree.histories), edge=edge, vectorised=vectorised
     )
     grown.grow()
@@ -256,8 +256,8 @@ def test_rollouts_from_everywhere_are_unbiased(name, vectorised):
     np.testing.assert_array_equal(nodes.player, player[rows])
     assert rows[0] == 0 and (nodes.player >= 0).any()
     found = grown.source.values(nodes.handles, nodes.player)
-    mean, variance = (moment[rows] for moment in playouts(tree))
-    assert_means_of_playouts(found, mean, variance, number)
+    mean, variance = (moment[rows] for moment in rollouts(tree))
+    assert_means_of_rollouts(found, mean, variance, number)
 
 
 @BOTH_WAYS
@@ -299,7 +299,7 @@ def split_infosets(part):
 def test_best_first_leaves_infosets_whole(room, vectorised):
     """In one go or in steps, levels between; and most of the room is used."""
     for steps in ([room], range(20, room + 1, 40), [20, room // 2, room]):
-        grown = growing.GrowingTree(LEDUC, room, vectorised=vectorised)
+        grown = growing.PartialTree(LEDUC, room, vectorised=vectorised)
         for number, most in enumerate(steps):
             grown.grow(most, best_first=number % 3 != 1)
             assert split_infosets(grown.compile().tree) == 0
@@ -309,14 +309,14 @@ def test_best_first_leaves_infosets_whole(room, vectorised):
         assert split_infosets(part) == 0
         assert 0.7 * room < len(part.histories) <= room
         # It goes deeper than levels of the same size would.
-        levels = growing.GrowingTree(LEDUC, room, vectorised=vectorised)
+        levels = growing.PartialTree(LEDUC, room, vectorised=vectorised)
         levels.grow()
         assert part.max_depth >= levels.compile().tree.max_depth
 
 
 @pytest.mark.parametrize("best_first", [False, True])
 def test_taking_back_leaves_infosets_whole(best_first):
-    grown = growing.GrowingTree(LEDUC, 895)
+    grown = growing.PartialTree(LEDUC, 895)
     grown.grow(800, best_first=best_first)
     for most in (600, 333, 203, 175, 155, 60):
         grown.truncate(most)
@@ -333,7 +333,7 @@ def test_taking_back_leaves_infosets_whole(best_first):
 
 def test_best_first_expands_what_is_reached_most():
     """A priority for one of the root's children: player 0 goes on there alone."""
-    grown = growing.GrowingTree("python_ii_goofspiel(num_cards=4)", 200)
+    grown = growing.PartialTree("python_ii_goofspiel(num_cards=4)", 200)
     grown.grow(5)
     reach = np.zeros(5)
     reach[2] = 1.0
@@ -346,7 +346,7 @@ def test_best_first_expands_what_is_reached_most():
 
 
 def test_ids_last_while_the_tree_grows():
-    grown = growing.GrowingTree(LEDUC, 895)
+    grown = growing.PartialTree(LEDUC, 895)
     grown.grow(100)
     early = grown.compile()
     names = dict(zip(early.ids.tolist(), paths(early.tree), strict=True))
@@ -367,7 +367,7 @@ def test_ids_last_while_the_tree_grows():
 
 @pytest.mark.parametrize("bare", [False, True])
 def test_focus_keeps_what_leads_there_and_what_comes_after(bare):
-    grown = growing.GrowingTree(LEDUC, 895)
+    grown = growing.PartialTree(LEDUC, 895)
     grown.grow()
     part = grown.compile()
     histories = part.tree.histories
@@ -401,7 +401,7 @@ def test_focus_keeps_what_leads_there_and_what_comes_after(bare):
 
 
 def test_stubs_may_be_worth_something():
-    grown = growing.GrowingTree(LEDUC, 895)
+    grown = growing.PartialTree(LEDUC, 895)
     grown.grow()
     part = grown.compile()
     worth = np.arange(895.0)
@@ -417,7 +417,7 @@ def test_stubs_may_be_worth_something():
 
 def test_a_tree_of_several_roots():
     """Chance draws one of them by the weights; what is below is the game's."""
-    grown = growing.GrowingTree("kuhn_poker", 58)
+    grown = growing.PartialTree("kuhn_poker", 58)
     grown.grow()
     part = grown.compile()
     histories = part.tree.histories
@@ -438,7 +438,7 @@ def test_a_tree_of_several_roots():
 
 
 def test_the_last_expansions_are_taken_back():
-    grown = growing.GrowingTree(LEDUC, 895)
+    grown = growing.PartialTree(LEDUC, 895)
     grown.grow(200)
     before = grown.compile()
     grown.grow(800)
@@ -454,7 +454,7 @@ def test_the_last_expansions_are_taken_back():
 
 def test_ids_are_one_history_in_all_trees():
     """Of trees made of the same one, too, whichever is grown first."""
-    grown = growing.GrowingTree(LEDUC, 895)
+    grown = growing.PartialTree(LEDUC, 895)
     grown.grow(100)
     part = grown.compile()
     frontier = part.ids[part.tree.edge]
@@ -475,7 +475,7 @@ def test_ids_are_one_history_in_all_trees():
 
 def test_a_part_that_begins_elsewhere_is_never_the_game():
     """Nobody takes it for that, though nothing of what comes after is missing."""
-    grown = growing.GrowingTree("kuhn_poker", 59)
+    grown = growing.PartialTree("kuhn_poker", 59)
     tree = grown.rooted(grown.nodes(np.zeros(1, np.int64)), np.ones(1))
     tree.grow()
     assert not tree.can_grow and not tree.is_whole
@@ -497,7 +497,7 @@ def test_a_part_that_begins_elsewhere_is_never_the_game():
 
 
 def test_bare_focus_on_a_history_and_what_comes_after():
-    grown = growing.GrowingTree("kuhn_poker", 58)
+    grown = growing.PartialTree("kuhn_poker", 58)
     grown.grow()
     part = grown.compile()
     deep = int(np.flatnonzero(part.tree.histories.player >= 0)[-1])
@@ -509,7 +509,7 @@ def test_bare_focus_on_a_history_and_what_comes_after():
 
 @pytest.mark.parametrize("most", [0, -5, 2.5, True])
 def test_bad_numbers_of_histories_are_refused(most):
-    grown = growing.GrowingTree("kuhn_poker", 58)
+    grown = growing.PartialTree("kuhn_poker", 58)
     with pytest.raises(ValueError, match="most="):
         grown.grow(most)
     assert len(grown) == 1
@@ -518,7 +518,7 @@ def test_bad_numbers_of_histories_are_refused(most):
 def test_room_that_is_not_used_takes_no_memory():
     tracemalloc.start()
     try:
-        grown = growing.GrowingTree("kuhn_poker", 10**8)
+        grown = growing.PartialTree("kuhn_poker", 10**8)
         grown.grow()
         smaller = grown.focus(grown.compile().ids[-1:])
         peak = tracemalloc.get_traced_memory()[1]
@@ -577,7 +577,7 @@ def test_a_part_is_not_judged_as_the_game():
 
 
 def test_dropped_histories_are_asked_for():
-    grown = growing.GrowingTree("kuhn_poker", 58)
+    grown = growing.PartialTree("kuhn_poker", 58)
     grown.grow()
     ids = grown.compile().ids
     focused = grown.focus(ids[-1:])
@@ -586,7 +586,7 @@ def test_dropped_histories_are_asked_for():
 
 
 def test_weights_are_odds():
-    grown = growing.GrowingTree("kuhn_poker", 58)
+    grown = growing.PartialTree("kuhn_poker", 58)
     nodes = grown.nodes(np.zeros(1, np.int64))
     for weights in (np.zeros(1), np.array([-1.0]), np.ones(2)):
         with pytest.raises(ValueError, match="weights"):

@@ -382,16 +382,16 @@ def test_a_restart_keeps_the_tables():
     assert bot._solver.iterations == before + 2
 
 
-@pytest.mark.parametrize("emphasis", [1.0, 4.0])
-def test_emphasis_weighs_later_batches(emphasis):
-    """Averages after n batches and k emphasised ones: n + k · emphasis of weight."""
+@pytest.mark.parametrize("iteration_weight", [1.0, 4.0])
+def test_emphasis_weighs_later_batches(iteration_weight):
+    """Averages after n batches and k emphasised ones: n + k · iteration_weight of weight."""
     bot = bots.OOSBot(
         games.compiled("kuhn"),
         0,
         solver=SMALL_BATCH,
         move_ms=None,
         iterations=5,
-        emphasis=emphasis,
+        iteration_weight=iteration_weight,
     )
     before = bot._solver.iterations
     state = state_at(
@@ -399,7 +399,7 @@ def test_emphasis_weighs_later_batches(emphasis):
     )
     bot.get_policy(state)
     weight = float(bot._solver.state.weight)
-    assert weight == pytest.approx(before + 5 * emphasis, rel=1e-5)
+    assert weight == pytest.approx(before + 5 * iteration_weight, rel=1e-5)
 
 
 # Policies.
@@ -468,7 +468,7 @@ def test_a_bad_player_is_refused(player):
         ({"move_ms": -1}, "move_ms=-1"),
         ({"init_ms": 0}, "init_ms=0"),
         ({"target": "hand"}, "target='hand' must be infoset or subgame"),
-        ({"emphasis": -1.0}, "emphasis=-1.0 must be positive"),
+        ({"iteration_weight": -1.0}, "iteration_weight=-1.0 must be positive"),
     ],
     ids=str,
 )

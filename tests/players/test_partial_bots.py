@@ -13,13 +13,13 @@ import game_defs  # noqa: F401  registers the games
 from spiel_cr.compilation import compiler as tree_lib
 from spiel_cr.partial import particle_belief
 from spiel_cr.partial import tree as growing
-from spiel_cr.partial.capacity import Rooms
+from spiel_cr.partial.capacity import Capacities
 from spiel_cr.partial.compiler import compile_partial
-from spiel_cr.partial.config import GrowingConfig
+from spiel_cr.partial.config import PartialConfig
 from spiel_cr.partial.cost import Cost
 from spiel_cr.players import bot_strings, bots, partial_bots
 from spiel_cr.resolving.config import ResolvingConfig
-from spiel_cr.sequence_form.layout import Stencil
+from spiel_cr.sequence_form.layout import PaddedShape
 from tests.support import games
 
 SOLVER = "pdcfr+"
@@ -28,17 +28,17 @@ PLAYERS = (0, 1)
 
 
 def make(name, player, room, *, iterations=20, seed=0, **settings):
-    growing_config = GrowingConfig(room, **{"warmup": 0, "roots": 0.1, **settings})
+    growing_config = PartialConfig(room, **{"warmup": 0, "roots": 0.1, **settings})
     config = ResolvingConfig(SOLVER, iterations=iterations)
-    return partial_bots.GrowingResolvingBot(
+    return partial_bots.PartialResolvingBot(
         name, player, config, growing=growing_config, seed=seed
     )
 
 
 def make_oos(name, player, room, *, seed=0):
-    config = GrowingConfig(room)
+    config = PartialConfig(room)
     solver = "os-mccfr(epsilon=0.4,exploration=0.01,batch=64)"
-    return partial_bots.GrowingOOSBot(
+    return partial_bots.PartialOOSBot(
         name, player, growing=config, solver=solver, iterations=5, seed=seed
     )
 
@@ -167,8 +167,8 @@ def test_a_game_that_cannot_be_compiled():
 def test_in_time_without_a_new_program():
     """Under a clock all programs are those of the construction."""
     config = ResolvingConfig(SOLVER, move_ms=400)
-    settings = GrowingConfig(2000, warmup=2)
-    bot = partial_bots.GrowingResolvingBot(GOOFSPIEL, 0, config, growing=settings)
+    settings = PartialConfig(2000, warmup=2)
+    bot = partial_bots.PartialResolvingBot(GOOFSPIEL, 0, config, growing=settings)
     mean_return(bot, GOOFSPIEL, 5)
     found = bot.statistics
     assert found.moves == 20
@@ -311,7 +311,7 @@ def uniform(labels, counts):
 
 def believe(name, player, most, steps):
     """A belief after decisions, [(action before, key), ...], and its source."""
-    source = growing.GrowingTree(name, 2).source
+    source = growing.PartialTree(name, 2).source
     belief = particle_belief.Belief(source.root(), np.ones(1))
     random = np.random.default_rng(0)
     for action, key in steps:
@@ -362,7 +362,7 @@ def test_impossible_views_are_noticed():
 
 def test_systematic_draws_are_unbiased():
     """Over all shifts: each history's mean weight is its weight."""
-    nodes = growing.GrowingTree("kuhn_poker", 4)
+    nodes = growing.PartialTree("kuhn_poker", 4)
     nodes.grow()
     part = nodes.compile()
     some = nodes.nodes(part.ids[1:4])
@@ -384,37 +384,37 @@ def test_systematic_draws_are_unbiased():
     np.testing.assert_allclose(total / len(shifts), weights, atol=2e-3)
 
 
-# Rooms and time.
+# Capacities and time.
 
 
-def stencil(*levels, rows):
-    return Stencil(tuple(np.array(level) for level in levels), np.array(rows))
+def padded_shape(*levels, rows):
+    return PaddedShape(tuple(np.array(level) for level in levels), np.array(rows))
 
 
 def test_rooms_take_what_fits():
-    rooms = Rooms()
-    need = (stencil([3, 2, 2, 2, 2, 2, 2], [2], rows=[4, 1]),) * 2
+    rooms = Capacities()
+    need = (padded_shape([3, 2, 2, 2, 2, 2, 2], [2], rows=[4, 1]),) * 2
     assert rooms.find(need) is None
     room = rooms.learn(need)
     assert rooms.find(need) is room and rooms.learn(need) is room
     assert len(rooms) == 1
     for wrong in (
-        stencil([9, 2], [2], rows=[4, 1]),
-        stencil([3, 2], [2], rows=[99, 1]),
-        stencil([3, 2], [2], rows=[4] * 99),
-        stencil([3, 2], [2] * 99, rows=[4]),
-        stencil(*[[2]] * 9, rows=[4]),
+        padded_shape([9, 2], [2], rows=[4, 1]),
+        padded_shape([3, 2], [2], rows=[99, 1]),
+        padded_shape([3, 2], [2], rows=[4] * 99),
+        padded_shape([3, 2], [2] * 99, rows=[4]),
+        padded_shape(*[[2]] * 9, rows=[4]),
     ):
         assert rooms.find((need[0], wrong)) is None
-    deep = (stencil([2], [2], [2], [2], [2], rows=[30]),) * 2
+    deep = (padded_shape([2], [2], [2], [2], [2], rows=[30]),) * 2
     rooms.learn(deep)
     assert len(rooms) == 2
     # What is much smaller than all rooms gets one of its own.
-    wide = (stencil([2] * 500, rows=[30] * 500),) * 2
+    wide = (padded_shape([2] * 500, rows=[30] * 500),) * 2
     assert rooms.learn(wide) is not rooms.learn(need) is room
-    tiny = (stencil([2], rows=[1]),) * 2
+    tiny = (padded_shape([2], rows=[1]),) * 2
     assert rooms.learn(tiny) is room
-    alone = Rooms()
+    alone = Capacities()
     alone.learn(wide)
     assert alone.learn(tiny) is alone.find(tiny) and len(alone) == 2
     mixed = (need[0], deep[1])
@@ -442,7 +442,7 @@ def test_costs_are_lines():
 def test_bots_from_strings():
     text = "resolving(iterations=5,max_histories=58,warmup=0,roots=0.5)"
     bot = bot_strings.load_bot(text, "kuhn_poker", 0)
-    assert isinstance(bot, partial_bots.GrowingResolvingBot)
+    assert isinstance(bot, partial_bots.PartialResolvingBot)
     assert bot.resolver.growing.roots == 0.5
     tree = games.compiled("kuhn")
     assert_policy(

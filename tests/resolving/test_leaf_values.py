@@ -266,18 +266,18 @@ def biased(path):
     return Node(TERMINAL, utility=float(path[0]))
 
 
-def test_playouts_follow_chance_as_it_is():
-    """1500 playouts of a 0-1 variable: five standard errors (false alarm: 6e-7)."""
+def test_rollouts_follow_chance_as_it_is():
+    """1500 rollouts of a 0-1 variable: five standard errors (false alarm: 6e-7)."""
     tree = tree_lib.compile_game(MadeGame(biased, "biased"))
-    value = leaf_values.PlayoutValue(1500, seed=4)
+    value = leaf_values.RolloutValue(1500, seed=4)
     (found,) = value(tree, np.array([0]))
     assert abs(found - 0.1) < 5 * np.sqrt(0.1 * 0.9 / 1500)
     # Below the chance node nothing is left to chance.
     np.testing.assert_array_equal(value(tree, np.array([1, 2])), [0.0, 1.0])
 
 
-def test_playouts_play_all_actions_alike():
-    """Kuhn poker, utilities at most 2: five standard errors of 1500 playouts.
+def test_rollouts_play_all_actions_alike():
+    """Kuhn poker, utilities at most 2: five standard errors of 1500 rollouts.
 
     By Hoeffding a single false alarm has a chance below 1e-5.
     """
@@ -285,7 +285,7 @@ def test_playouts_play_all_actions_alike():
     values = policy_lib.history_values(tree)
     cut_at = leaf_values.look_ahead(cut("kuhn", 0), 1, 1, Table(values)).histories
     at = cut_at[tree.histories.player[cut_at] != TERMINAL]
-    found = leaf_values.PlayoutValue(1500)(tree, at)
+    found = leaf_values.RolloutValue(1500)(tree, at)
     expected = [
         reference.value_at(brute("kuhn"), brute("kuhn").uniform(), i)
         for i in np.array(node_numbers("kuhn"))[at]
@@ -294,22 +294,22 @@ def test_playouts_play_all_actions_alike():
     np.testing.assert_allclose(found, expected, atol=5 * 2 / np.sqrt(1500))
 
 
-def test_playouts_do_not_depend_on_who_else_is_asked():
+def test_rollouts_do_not_depend_on_who_else_is_asked():
     tree = compiled("leduc7")
     at = np.flatnonzero(tree.histories.player == 0)[::7]
-    value = leaf_values.PlayoutValue(3, seed=1)
+    value = leaf_values.RolloutValue(3, seed=1)
     together = value(tree, at)
     np.testing.assert_array_equal(together, value(tree, at))
     alone = [value(tree, at[k : k + 1])[0] for k in range(len(at))]
     np.testing.assert_array_equal(together, alone)
-    assert (together != leaf_values.PlayoutValue(3, seed=2)(tree, at)).any()
+    assert (together != leaf_values.RolloutValue(3, seed=2)(tree, at)).any()
 
 
 def test_leaf_values_from_strings():
     assert isinstance(leaf_values.parse_leaf("uniform"), leaf_values.PolicyValue)
     tree, at = compiled("kuhn"), np.arange(5)
-    for text, n, seed in (("playouts", 10, 0), ("playouts(n=3,seed=2)", 3, 2)):
-        expected = leaf_values.PlayoutValue(n, seed=seed)(tree, at)
+    for text, n, seed in (("rollouts", 10, 0), ("rollouts(n=3,seed=2)", 3, 2)):
+        expected = leaf_values.RolloutValue(n, seed=seed)(tree, at)
         np.testing.assert_array_equal(leaf_values.parse_leaf(text)(tree, at), expected)
 
 
@@ -318,9 +318,9 @@ def test_leaf_values_from_strings():
     [
         ("network", "leaf='network' must be one of uniform, policy"),
         ("uniform(n=3)", "must be one of uniform"),
-        ("playouts(m=3)", "must be one of uniform"),
-        ("playouts(n=2.5)", "n=2.5 must be a whole number"),
-        ("playouts(n=0)", "playouts=0 must be at least 1"),
+        ("rollouts(m=3)", "must be one of uniform"),
+        ("rollouts(n=2.5)", "n=2.5 must be a whole number"),
+        ("rollouts(n=0)", "rollouts=0 must be at least 1"),
     ],
 )
 def test_bad_strings(text, message):

@@ -291,16 +291,16 @@ def test_all_games_of_a_layer_have_one_shape(name, player, number, kind):
 def test_the_common_room_is_that_of_all_pieces(name, player, number, kind):
     """Computed without cutting any out; here from the pieces themselves."""
     cut_up = subgame_games.cut_layer(cut(name, player), number, kind)
-    expected = layout.common_stencils(
+    expected = layout.common_shapes(
         [
-            layout.stencils_of(
+            layout.shapes_of(
                 piece.decisions,
                 layout.Payoffs(piece.rows, piece.columns, piece.base),
             )
             for piece in cut_up.pieces.values()
         ]
     )
-    for mine, theirs in zip(cut_up.stencils, expected, strict=True):
+    for mine, theirs in zip(cut_up.padded_shapes, expected, strict=True):
         assert [level.tolist() for level in mine.levels] == [
             level.tolist() for level in theirs.levels
         ]

@@ -201,7 +201,7 @@ def test_rollouts_estimate_what_is_exact():
     found = bot.action_values(state)
     assert found[0] == exact[0] == -1
     assert np.abs(found - exact).max() < error
-    assert bot.playouts == 3 * rollouts
+    assert bot.rollouts == 3 * rollouts
     again = LBRBot(game, 1, opponent, rollouts=rollouts)
     assert again.action_values(state).tolist() == found.tolist()
     other = LBRBot(game, 1, opponent, rollouts=rollouts, seed=1)

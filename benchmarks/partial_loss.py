@@ -20,14 +20,14 @@ from tqdm import tqdm
 
 import game_defs  # noqa: F401  registers the games
 import spiel_cr
-from benchmarks import document, growing_opponents
+from benchmarks import document, partial_opponents
 from spiel_cr.compilation import compiler as tree_lib
 from spiel_cr.players import bot_strings
 from spiel_cr.policies import conversions
 from spiel_cr.policies.bot_base import PolicyPlayer
 
 _GAME = "python_ii_goofspiel(num_cards=6)"
-_PLAYOUTS = (1, 4, 16)
+_ROLLOUTS = (1, 4, 16)
 _Z = 1.96
 
 
@@ -136,12 +136,12 @@ def _answer(
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.growing_loss",
+        prog="python -m benchmarks.partial_loss",
         description="What growing players give away against an equilibrium.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.add_argument("--game", default=_GAME, help="small enough to be solved whole")
-    parser.add_argument("--bots", nargs="+", help="bot strings; default: by playouts")
+    parser.add_argument("--bots", nargs="+", help="bot strings; default: by rollouts")
     parser.add_argument("--matches", type=int, default=24, help="at least 2")
     parser.add_argument("--max-histories", type=int, default=20_000)
     parser.add_argument("--iterations", type=int, default=150, help="a solve")
@@ -154,7 +154,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"--matches {given.matches}: at least 2")
     growing = f"max_histories={given.max_histories},iterations={given.iterations}"
     names = given.bots or [
-        *(f"resolving({growing},edge=rollout(n={n}))" for n in _PLAYOUTS),
+        *(f"resolving({growing},edge=rollout(n={n}))" for n in _ROLLOUTS),
         f"ismcts({given.simulations})",
         "uniform",
     ]
@@ -163,7 +163,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name in tqdm(names, file=sys.stderr):
         if name.startswith("ismcts("):
             simulations = int(name[len("ismcts(") : -1])
-            bot = growing_opponents.search(values.tree.game, simulations, given.seed)
+            bot = partial_opponents.search(values.tree.game, simulations, given.seed)
             pair = bot, bot
         else:
             first, second = (

@@ -77,7 +77,7 @@ class Worlds:
 
 
 class _Playout:
-    """Evaluates states by a random playout, as OpenSpiel's searches in Python ask."""
+    """Evaluates states by a random rollout, as OpenSpiel's searches in Python ask."""
 
     def __init__(self, game: pyspiel.Game, seed: int) -> None:
         self._source = StateSource(game, Rollouts(1, seed), observed=False)

@@ -1,6 +1,6 @@
 """Players of games that are too large to be compiled: matches of the growing player.
 
-Run `python -m benchmarks.growing --help`. docs/growing.md has the tables.
+Run `python -m benchmarks.partial --help`. docs/partial.md has the tables.
 """
 
 import argparse
@@ -20,9 +20,9 @@ from spiel_cr.eval.players import match as matches
 
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
-from benchmarks import conditions, document, growing_opponents, process
+from benchmarks import conditions, document, partial_opponents, process
 from spiel_cr.common import memory
-from spiel_cr.partial.config import GrowingConfig
+from spiel_cr.partial.config import PartialConfig
 from spiel_cr.players import partial_bots
 from spiel_cr.resolving.config import ResolvingConfig
 
@@ -34,9 +34,9 @@ GAMES = {
 OPPONENTS = {"ismcts": "OpenSpiel's ISMCTSBot", "uniform": "uniform random"}
 # Who is measured, by the name that `--players` takes.
 PLAYERS = {"resolving": "resolving", "oos": "outcome sampling"}
-MARKS = document.Marks("<!-- growing tables: begin -->", "<!-- growing tables: end -->")
+MARKS = document.Marks("<!-- partial tables: begin -->", "<!-- partial tables: end -->")
 
-# How a player came to its answers, see `growing_resolver.GrowingStatistics`.
+# How a player came to its answers, see `growing_resolver.PartialStatistics`.
 _WAYS = "inside", "beyond", "between", "stale", "lost"
 # Of a normal distribution, for intervals of 95 %.
 _Z = 1.96
@@ -78,9 +78,9 @@ def main(arguments: Sequence[str] | None = None, *, run: Run | None = None) -> i
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.growing",
+        prog="python -m benchmarks.partial",
         description="Play matches in games that cannot be compiled whole.",
-        epilog="What is measured, and how, is written in docs/growing.md.",
+        epilog="What is measured, and how, is written in docs/partial.md.",
     )
     parser.add_argument(
         "--games",
@@ -171,7 +171,7 @@ def measure(
         for seat in range(2)
     ]
     made = time.perf_counter() - begun
-    others, simulations = growing_opponents.make(opponent, loaded, move_ms, seed)
+    others, simulations = partial_opponents.make(opponent, loaded, move_ms, seed)
     rng = np.random.default_rng(seed)
     returns: tuple[list[float], list[float]] = ([], [])
     spent: tuple[list[float], list[float]] = ([], [])
@@ -242,15 +242,15 @@ def _player(
     move_ms: float,
     iterations: int,
     seed: int,
-) -> partial_bots.GrowingResolvingBot | partial_bots.GrowingOOSBot:
+) -> partial_bots.PartialResolvingBot | partial_bots.PartialOOSBot:
     """Who is measured."""
-    growing = GrowingConfig(max_histories)
+    growing = PartialConfig(max_histories)
     if kind == "oos":
-        return partial_bots.GrowingOOSBot(
+        return partial_bots.PartialOOSBot(
             game, seat, growing=growing, iterations=iterations, seed=seed
         )
     config = ResolvingConfig(move_ms=move_ms)
-    return partial_bots.GrowingResolvingBot(
+    return partial_bots.PartialResolvingBot(
         game, seat, config, growing=growing, seed=seed
     )
 

@@ -5,7 +5,7 @@ import pyspiel
 
 from game_defs.scotland_yard_rules import FUGITIVE_TICKETS, STAY, Rules, is_teams_turn
 
-__all__ = ["ScotlandYardExpansion"]
+__all__ = ["VectorisedScotlandYard"]
 
 _CHANCE = int(pyspiel.PlayerId.CHANCE)
 _TERMINAL = int(pyspiel.PlayerId.TERMINAL)
@@ -14,7 +14,7 @@ _FUGITIVE, _TEAM = 0, 1
 _NODES, _TRIPS, _UTILITY, _PATH = range(4)
 
 
-class ScotlandYardExpansion:
+class VectorisedScotlandYard:
     """Many states of Scotland Yard; the methods are those of `pyspiel.State`.
 
     States are int16 [n, columns]: how many nodes the fugitive's path has, how many

@@ -8,7 +8,7 @@ import pyspiel
 from game_defs import latent_board
 from game_defs.latent_board import CELLS_OF, FULL, HIDDEN, LETTERS, NUM_CELLS, TURN
 
-__all__ = ["LatentTicTacToeExpansion"]
+__all__ = ["VectorisedLatentTicTacToe"]
 
 _MASKS = np.array(
     [[c in CELLS_OF[s] for c in range(NUM_CELLS)] for s in range(FULL + 1)]
@@ -16,7 +16,7 @@ _MASKS = np.array(
 _BASE = 1 + NUM_CELLS
 
 
-class LatentTicTacToeExpansion:
+class VectorisedLatentTicTacToe:
     """Many states of latent tic-tac-toe; the methods are those of `pyspiel.State`.
 
     States are int64 [n, 2]: the board, and all moves as the digits of a decimal number,

@@ -1,0 +1,141 @@
+"""One syntax for everything that has settings: `name(parameter=value,...)`.
+
+It is OpenSpiel's syntax of game strings, but values stay text until the table of the
+thing that is named says what they are. A value may be such a string itself.
+"""
+
+import dataclasses
+import re
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+_NAME = re.compile(r"[\w+.-]+")
+
+
+class Parameters(NamedTuple):
+    """What a string says.
+
+    Attributes:
+      what: whose string it is, for errors: "bot", "algorithm".
+      text: the string.
+      name: before the brackets.
+      given: parameter name to the text of its value, in the order of the string.
+    """
+
+    what: str
+    text: str
+    name: str
+    given: dict[str, str]
+
+    def without(self, *names: str) -> str:
+        """The string without some of its parameters."""
+        rest = ",".join(f"{k}={v}" for k, v in self.given.items() if k not in names)
+        return f"{self.name}({rest})" if rest else self.name
+
+    def convert(self, table: Mapping[str, Any]) -> dict[str, Any]:
+        """Values of the types that a table gives.
+
+        Args:
+          table: parameter name to its type: str, int, float, bool, or one of them
+            `| None`; anything else is taken as text.
+
+        Raises:
+          ValueError: a parameter that is not in the table, or a value of another type.
+        """
+        for key in self.given:
+            if key not in table:
+                raise ValueError(
+                    f"{self.what}={self.text!r}: unknown parameter {key!r}; "
+                    f"{self.name} takes {', '.join(table) or 'none'}"
+                )
+        return {
+            key: self._value(key, value, table[key])
+            for key, value in self.given.items()
+        }
+
+    def _value(self, key: str, value: str, kind: Any) -> Any:
+        if typing.get_origin(kind) in (typing.Union, types.UnionType):
+            plain = [k for k in typing.get_args(kind) if k in (bool, int, float)]
+            kind = plain[0] if plain else str
+        if kind is bool:
+            if value.lower() in ("true", "false"):
+                return value.lower() == "true"
+            raise self.error(key, "true or false")
+        if kind not in (int, float):
+            return value
+        try:
+            number = float(value)
+        except ValueError:
+            raise self.error(key, "a number") from None
+        if kind is float:
+            return number
+        try:
+            return int(value)
+        except ValueError:
+            if number.is_integer():
+                return int(number)
+            raise self.error(key, "a whole number") from None
+
+    def error(self, key: str, must_be: str) -> ValueError:
+        """What to raise for a value that must be something else."""
+        value = self.given[key]
+        return ValueError(f"{self.what}={self.text!r}: {key}={value} must be {must_be}")
+
+
+def parse(text: str, what: str) -> Parameters:
+    """Reads a name and its parameters.
+
+    Args:
+      text: such as "resolving(solver=dcfr(alpha=1.5),iterations=10)".
+      what: whose string it is, for errors.
+
+    Raises:
+      ValueError: not of this form, text behind the last bracket, a parameter without a
+        value, or one that is given twice.
+    """
+
+    def wrong(why: str) -> ValueError:
+        return ValueError(
+            f"{what}={text!r} cannot be read: {why}; write name or "
+            f"name(parameter=value,...)"
+        )
+
+    if not isinstance(text, str):
+        raise wrong(f"it is a {type(text).__name__}, not a string")
+    stripped = text.strip()
+    name, bracket, rest = stripped.partition("(")
+    name = name.rstrip()
+    if not _NAME.fullmatch(name):
+        raise wrong(f"{name!r} is no name")
+    given: dict[str, str] = {}
+    if not bracket:
+        return Parameters(what, text, name, given)
+    parts, depth, begin = [], 1, 0
+    for place, letter in enumerate(rest):
+        depth += (letter == "(") - (letter == ")")
+        if depth == 0 or (depth == 1 and letter == ","):
+            parts.append(rest[begin:place])
+            begin = place + 1
+        if depth == 0:
+            break
+    if depth:
+        raise wrong("a bracket is not closed")
+    if rest[begin:].strip():
+        raise wrong(f"{rest[begin:].strip()!r} stands behind the last bracket")
+    for part in parts if any(part.strip() for part in parts) else ():
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not (_NAME.fullmatch(key) and equals and value):
+            raise wrong(f"{part.strip()!r} is not parameter=value")
+        if key in given:
+            raise wrong(f"{key} is given twice")
+        given[key] = value
+    return Parameters(what, text, name, given)
+
+
+def table_of(settings: type, *, leave_out: Iterable[str] = ()) -> dict[str, Any]:
+    """The parameters of a settings dataclass: its fields' names and types."""
+    hints = typing.get_type_hints(settings)
+    names = [field.name for field in dataclasses.fields(settings)]
+    return {name: hints[name] for name in names if name not in set(leave_out)}
