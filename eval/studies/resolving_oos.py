@@ -36,7 +36,7 @@ _LARGE_MOVE_MS = 250.0
 _NUM_MATCHES = 8
 # The budget of a sampler's first look, as a share of the whole.
 _LESS = 0.1
-# Lisy et al. 2015: iteration_weight on where the match is, exploration, explorative matching.
+# Lisy et al. 2015: more weight on where the match is, exploration, explorative play.
 _OOS = "oos(solver=os-mccfr(epsilon=0.4,exploration=0.01,batch={},delta=0.9),{})"
 _RESOLVING = "resolving(solver=cfr+,{})"
 
