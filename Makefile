@@ -5,13 +5,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help demo test test-slow lint format bench bench-players bench-sampling \
+.PHONY: help demo test test-quick test-slow lint types format bench bench-players bench-sampling \
 	bench-best-response bench-learning-curves bench-holdem bench-large bench-partial \
 	bench-resolving clean
 
 help:
 	@echo "make demo       resolve a game and print NashConv beside bundled baselines"
-	@echo "make test       format, lint, types, layers, tests (under 8 minutes)"
+	@echo "make test       format, lint, types, layers, tests (under 5 minutes)"
 	@echo "make test-slow  the tests marked slow (large games)"
 	@echo "make bench      benchmarks against the peers; writes JSON lines to out/"
 	@echo "make bench-players   the players: NashConv, late answers, matches (half an hour)"
@@ -43,13 +43,19 @@ demo: $(VENV)/.installed
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	@# The folder eval/ is installed as spiel_cr.eval; for mypy, links put it there.
+
+# The folder eval/ is installed as spiel_cr.eval; for mypy, links put it there.
+types: $(VENV)/.installed-test
 	mkdir -p build/types/spiel_cr
 	ln -sfn $(CURDIR)/spiel_cr/* $(CURDIR)/eval build/types/spiel_cr
 	MYPYPATH=build/types $(BIN)/mypy -p spiel_cr -p game_defs -p benchmarks
 
-test: lint
-	$(BIN)/python -m pytest -m 'not slow' -n 2 --dist loadfile
+test-quick: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -m 'not slow' -n 2 --dist loadfile --no-loadscope-reorder
+
+# Lint and types run beside the tests.
+test: $(VENV)/.installed-test
+	$(MAKE) -j3 lint types test-quick
 
 test-slow: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m slow

@@ -1,7 +1,24 @@
-"""Settings of the whole test suite."""
+"""Settings of the whole test suite: numerics, order, memory, and a record of durations.
 
+Files are scheduled by the seconds that they took when `durations.json` was written, the
+longest first. Every run writes such a record to `out/test-durations.json`; copy it over
+`tests/durations.json` when the suite has changed much.
+"""
+
+import collections
+import ctypes
+import gc
+import json
+import pathlib
+import sys
+
+import jax
 import pytest
 from absl import flags
+
+from spiel_cr.cfr import cfr
+from spiel_cr.common import memory
+from tests.support import games
 
 # OpenSpiel's test helpers read absl flags, which only an absl program parses.
 flags.FLAGS.mark_as_parsed()
@@ -10,3 +27,89 @@ flags.FLAGS.mark_as_parsed()
 pytest.register_assert_rewrite(
     "tests.support.game_contract", "tests.support.game_trees"
 )
+
+# Strict numerics: a float32 is one that somebody chose, and nothing broadcasts by
+# accident. The library sets the precision that it needs by itself.
+jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+_FOLDER = pathlib.Path(__file__).parent
+_KNOWN = _FOLDER / "durations.json"
+_WRITTEN = _FOLDER.parent / "out" / "test-durations.json"
+# Compiled programs and games are thrown away between files above this size.
+_TIDY_BYTES = 900_000_000
+
+_seconds: dict[str, float] = collections.defaultdict(float)
+_peaks: dict[str, int] = {}
+
+
+def _file_of(nodeid: str) -> str:
+    return nodeid.partition("::")[0]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Longest files first; a file that is not known counts as long."""
+    known = json.loads(_KNOWN.read_text("utf-8")) if _KNOWN.exists() else {}
+
+    def rank(item: pytest.Item) -> tuple[float, str]:
+        file = _file_of(item.nodeid)
+        return -known.get(file, {"seconds": 60.0})["seconds"], file
+
+    items.sort(key=rank)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Collecting is for names: nothing is compiled before a test asks for it."""
+    if games.compiled.cache_info().misses or cfr.programs():
+        raise pytest.UsageError("a test file compiles a game or a program at import")
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Adds up seconds; with xdist this runs where all reports arrive."""
+    file = _file_of(report.nodeid)
+    _seconds[file] += report.duration
+    for name, value in report.user_properties:
+        if name == "peak_bytes":
+            _peaks[file] = max(_peaks.get(file, 0), value)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workerinput") or not _seconds:
+        return
+    rows = {
+        file: {
+            "seconds": round(_seconds[file], 1),
+            "peak_mb": _peaks.get(file, 0) >> 20,
+        }
+        for file in sorted(_seconds, key=_seconds.__getitem__, reverse=True)
+    }
+    _WRITTEN.parent.mkdir(exist_ok=True)
+    _WRITTEN.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+
+
+@pytest.fixture(autouse=True)
+def _peak(record_property):
+    """The most memory that the process has held so far, for the record."""
+    yield
+    record_property("peak_bytes", memory.peak_bytes())
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _tidy():
+    """Gives memory back after a file, where the process has grown."""
+    yield
+    if _held() > _TIDY_BYTES:
+        games.compiled.cache_clear()
+        jax.clear_caches()
+        gc.collect()
+        if sys.platform == "linux":
+            ctypes.CDLL("libc.so.6").malloc_trim(0)
+
+
+def _held() -> int:
+    """Bytes that the process holds now; where that is unknown, its peak."""
+    try:
+        pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return memory.peak_bytes()
+    return pages * 4096

@@ -7,7 +7,8 @@ import pyspiel
 import pytest
 
 import spiel_cr
-from benchmarks import growing, partial_opponents
+from benchmarks import partial as growing
+from benchmarks import partial_opponents
 from spiel_cr.partial.resolver import PartialStatistics
 from spiel_cr.resolving import clock
 

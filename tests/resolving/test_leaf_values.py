@@ -59,14 +59,26 @@ def brute(name):
 
 
 # Seats whose every decision opens a layer, so that layers can be counted by hand.
-SEATS = [*[(n, p) for n in ("kuhn", "leduc7") for p in PLAYERS], ("uneven", 0)]
+LAYERS = {
+    ("kuhn", 0): 2,
+    ("kuhn", 1): 1,
+    ("leduc7", 0): 4,
+    ("leduc7", 1): 2,
+    ("uneven", 0): 2,
+}
+SEATS = list(LAYERS)
 ROWS = [
     (name, player, number, depth)
-    for name, player in SEATS
-    for number in range(1, cut(name, player).num_layers + 1)
+    for (name, player), layers in LAYERS.items()
+    for number in range(1, layers + 1)
     for depth in (1, 2, 3, 4, 6)
 ]
 every_row = pytest.mark.parametrize(("name", "player", "number", "depth"), ROWS)
+
+
+@pytest.mark.parametrize(("name", "player"), SEATS)
+def test_layers_are_as_many_as_listed(name, player):
+    assert cut(name, player).num_layers == LAYERS[name, player]
 
 
 class Walk:
