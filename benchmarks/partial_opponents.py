@@ -31,7 +31,7 @@ class Worlds:
           game: a sequential game.
           seed: of the draws.
         """
-        self._source = StateSource(game, Rollouts(), observed=False)
+        self._source = StateSource(game, Rollouts(), observations=False)
         self._random = np.random.default_rng(seed)
         self._seen: list[Stage] = []
         self._belief: particle_belief.Belief | None = None
@@ -80,7 +80,7 @@ class _Playout:
     """Evaluates states by a random rollout, as OpenSpiel's searches in Python ask."""
 
     def __init__(self, game: pyspiel.Game, seed: int) -> None:
-        self._source = StateSource(game, Rollouts(1, seed), observed=False)
+        self._source = StateSource(game, Rollouts(1, seed), observations=False)
 
     def evaluate(self, state: pyspiel.State) -> np.ndarray:
         handles = np.empty(1, object)

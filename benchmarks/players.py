@@ -105,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             matches=options.matches or plan.matches,
         )
         moves = options.moves / len(options.games)
-        tree = spiel_cr.compile_game(game, observed=True)
+        tree = spiel_cr.compile_game(game, observations=True)
         for part, measure in _parts(options.repeats, moves).items():
             if part not in options.parts or (
                 part in _EVERYWHERE and not plan.everywhere

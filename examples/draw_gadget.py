@@ -16,7 +16,7 @@ from spiel_cr.resolving import resolver, subgame_games
 
 CARDS = "JQK"
 path = sys.argv[1] if len(sys.argv) > 1 else "gadget.png"
-tree = spiel_cr.compile_game("kuhn_poker", observed=True)
+tree = spiel_cr.compile_game("kuhn_poker", observations=True)
 decomposition = subgame.decompose(tree, 0)
 (number, piece), *_ = subgame_games.cut_layer(decomposition, 2).pieces.items()
 # What the player knows when it comes here: solve the whole game first.

@@ -11,8 +11,8 @@ import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 
 game = sys.argv[1] if len(sys.argv) > 1 else "python_leduc_poker"
-# Compiled once, used three times; `observed` makes the resolved subgames smaller.
-tree = spiel_cr.compile_game(game, observed=True)
+# Compiled once, used three times; `observations` makes the resolved subgames smaller.
+tree = spiel_cr.compile_game(game, observations=True)
 print(f"{game}: {len(tree.histories)} histories")
 
 for result in (

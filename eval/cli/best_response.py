@@ -186,7 +186,7 @@ def _compile(arguments: argparse.Namespace) -> spiel_cr.CompiledGame | None:
     """The compiled game, or None where it does not fit."""
     game = spiel_cr.load_game(arguments.game)
     try:
-        return as_compiled(game, observed=True, memory_limit=arguments.memory_limit)
+        return as_compiled(game, observations=True, memory_limit=arguments.memory_limit)
     except ValueError as error:
         if "memory_limit" not in str(error):
             raise

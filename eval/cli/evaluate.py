@@ -183,7 +183,7 @@ def _evaluate(arguments: argparse.Namespace) -> dict[str, object]:
     check_iterations(arguments.repeats, name="repeats")
     if arguments.seed < 0:
         raise ValueError(f"seed={arguments.seed} must be 0 or more")
-    compiled = as_compiled(arguments.game, observed=True)
+    compiled = as_compiled(arguments.game, observations=True)
     journal = traversing.Journal(
         arguments.out,
         arguments.evaluator,
@@ -320,7 +320,7 @@ def _subgame(arguments: argparse.Namespace) -> dict[str, object]:
         plots.check(arguments.plot)
     if arguments.seed < 0:
         raise ValueError(f"seed={arguments.seed} must be 0 or more")
-    compiled = as_compiled(arguments.game, observed=True)
+    compiled = as_compiled(arguments.game, observations=True)
     place = one_step.find(compiled, arguments.actions.split(","))
     trunk = one_step.solve_trunk(
         place, arguments.trunk_iterations, arguments.algorithm, progress=True

@@ -193,7 +193,7 @@ def play(
     """Plays a match that a person watches or takes part in.
 
     Args:
-      game: OpenSpiel game string, game, or compiled game (with `observed=True`).
+      game: OpenSpiel game string, game, or compiled game (with `observations=True`).
       bots: two strings for `load_bot`, one of which may be "human".
       seed: of chance and of all that bots draw.
       source: where the person's answers are read, a line each; None: stdin.

@@ -80,7 +80,7 @@ def _show(arguments: argparse.Namespace) -> dict[str, object]:
             f"policy={arguments.policy}: there is no such file; write one with "
             f"spiel-cr solve --game '{arguments.game}' --save {arguments.policy}"
         )
-    tree = as_compiled(arguments.game, observed=True)
+    tree = as_compiled(arguments.game, observations=True)
     policy = spiel_cr.load_policy(arguments.policy, tree)
     strategy = policy_lib.behaviour_from_policy(tree, policy)
     # What is refused is refused before anything is printed.

@@ -20,7 +20,7 @@ class GameInstance(NamedTuple):
 
     Attributes:
       name: the game string.
-      tree: compiled with `observed=True`; its `game` is sequential.
+      tree: compiled with `observations=True`; its `game` is sequential.
       fast: the same game in C++, for OpenSpiel's algorithms.
       walk_seconds: what compiling took.
     """
@@ -45,7 +45,7 @@ def enter(game: str, *, memory_limit: int | str | None = None) -> GameInstance:
     """
     started = time.perf_counter()
     try:
-        tree = as_compiled(game, observed=True, memory_limit=memory_limit)
+        tree = as_compiled(game, observations=True, memory_limit=memory_limit)
     except GameTooLargeError as error:
         raise MissingError(f"the game is too large: {error}") from error
     walked = time.perf_counter() - started

@@ -144,7 +144,7 @@ def _gate_values(cut: decomposition.Decomposition, strategy: Strategy) -> np.nda
 def _known(tree: CompiledGame, other: int, history: int, names: list[str]) -> str:
     """What the opponent knows at a root: what it is told, else what it did last."""
     histories = tree.histories
-    if histories.observed is not None:
+    if histories.observations is not None:
         state = tree.game.new_initial_state()
         for action in histories.actions_to(history):
             state.apply_action(action)

@@ -97,7 +97,7 @@ def find(tree: CompiledGame, actions: Sequence[int | str]) -> Place:
     """The subgame that begins after some actions.
 
     Args:
-      tree: the game, compiled with `observed=True`.
+      tree: the game, compiled with `observations=True`.
       actions: OpenSpiel's actions from the root, chance included: numbers, or strings
         as `action_to_string` writes them.
 

@@ -117,7 +117,7 @@ def play_tournament(
     to match, and a clock never ticks twice alike.)
 
     Args:
-      game: OpenSpiel game string, game, or compiled game (with `observed=True`).
+      game: OpenSpiel game string, game, or compiled game (with `observations=True`).
       bots: two or more strings for `load_bot`.
       matches: of each pair of bots; an odd number is rounded up. May be raised later.
       out: folder; holds `settings.json`, `matches.jsonl`, `table.csv`, `summary.json`.

@@ -78,7 +78,7 @@ def _asked_everywhere(game: str, about: _Game, move_ms: float) -> list[Line]:
 
     Being below the figure of a faulty program is no agreement: no verdict.
     """
-    tree = spiel_cr.compile_game(game, observed=True)
+    tree = spiel_cr.compile_game(game, observations=True)
     resolving = _nash_conv(tree, _RESOLVING.format(_budget(move_ms)))
     less = _nash_conv(tree, _OOS.format(256, _budget(_LESS * move_ms)))
     oos = _nash_conv(tree, _OOS.format(256, _budget(move_ms)))

@@ -89,7 +89,7 @@ def _sampled(tree: spiel_cr.CompiledGame, iterations: int) -> list[Line]:
 
 def _targeting(iterations: int) -> Line:
     """Online outcome sampling, asked at every infoset."""
-    tree = spiel_cr.compile_game(_SMALL_GAME, observed=True)
+    tree = spiel_cr.compile_game(_SMALL_GAME, observations=True)
     found = {}
     for delta in _TARGETING:
         solver = f"os-mccfr(epsilon=0.4,exploration=0.01,batch=256,delta={delta})"

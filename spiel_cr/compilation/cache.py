@@ -44,7 +44,7 @@ def through(
     folder: storage.Path,
     make: Callable[..., compiled.CompiledGame],
     *,
-    observed: bool,
+    observations: bool,
     max_histories: int | None,
 ) -> compiled.CompiledGame:
     """Reads a compiled game from a folder, or compiles it and writes it there.
@@ -54,7 +54,7 @@ def through(
       rules: the expansion that it is compiled by, if any.
       folder: where the files are; made where it is missing.
       make: compiles; called with the game, the rules, and what follows here.
-      observed: as in `tree.compile_game`.
+      observations: as in `tree.compile_game`.
       max_histories: likewise.
 
     Raises:
@@ -63,9 +63,9 @@ def through(
     place = pathlib.Path(folder)
     if place.exists() and not place.is_dir():
         raise ValueError(f"cache={os.fspath(folder)!r} is a file; give a folder")
-    options: dict = {"observed": observed, "max_histories": max_histories}
+    options: dict = {"observations": observations, "max_histories": max_histories}
     try:
-        identity = identify(game, rules, observed=observed)
+        identity = identify(game, rules, observations=observations)
     except ValueError as error:
         logging.warning("not cached: %s", error)
         return make(game, rules, **options)
@@ -86,14 +86,14 @@ def identify(
     game: pyspiel.Game,
     rules: vectorised.VectorisedGame | None,
     *,
-    observed: bool = False,
+    observations: bool = False,
 ) -> dict[str, Any]:
     """All that decides what a game compiles to, for JSON.
 
     Args:
       game: a sequential game.
       rules: the expansion that it is compiled by, if any.
-      observed: as in `tree.compile_game`.
+      observations: as in `tree.compile_game`.
 
     Raises:
       ValueError: that cannot be told: the game is not what its string says, or its
@@ -105,7 +105,7 @@ def identify(
         "kind": "compiled game",
         "game": str(game),
         "parameters": game.get_parameters(),
-        "observed": observed,
+        "observations": observations,
         "vectorised": rules is not None,
         "versions": {package: versions[package] for package in _PACKAGES},
         "sources": _hash_files(sorted(_sources(game, rules))),
@@ -252,7 +252,7 @@ def save(
     Raises:
       ValueError: the game was compiled in part.
     """
-    if tree.edge is not None:
+    if tree.frontier is not None:
         raise ValueError(f"{tree.game} was compiled in part; files hold whole games")
     path.parent.mkdir(parents=True, exist_ok=True)
     arrays = _to_arrays(tree, strings)
@@ -273,8 +273,8 @@ def save(
 def _to_arrays(tree: compiled.CompiledGame, strings: bool) -> dict[str, np.ndarray]:
     """All that cannot be made again faster than it is read."""
     arrays = dict(vars(tree.histories))
-    if arrays["observed"] is None:
-        arrays["observed"] = np.zeros(0, np.int32)
+    if arrays["observations"] is None:
+        arrays["observations"] = np.zeros(0, np.int32)
     if arrays["chance"].strides == (0,):  # a view of a single number
         arrays["chance"] = arrays["chance"][:1]
     for player, own in enumerate(tree.infosets):
@@ -297,8 +297,8 @@ def _from_arrays(
 ) -> compiled.CompiledGame:
     names = [field.name for field in dataclasses.fields(compiled.Histories)]
     fields: dict[str, Any] = {name: arrays[name] for name in names}
-    if not len(arrays["observed"]):
-        fields["observed"] = None
+    if not len(arrays["observations"]):
+        fields["observations"] = None
     if len(arrays["chance"]) == 1:
         fields["chance"] = np.broadcast_to(arrays["chance"][0], len(arrays["parent"]))
     no_order = np.zeros(0, np.int64)

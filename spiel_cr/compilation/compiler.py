@@ -28,7 +28,7 @@ from spiel_cr.compilation.tree import CompiledGame
 def compile_game(
     game: str | pyspiel.Game,
     *,
-    observed: bool = False,
+    observations: bool = False,
     max_histories: int | None = None,
     vectorised: bool = True,
     cache: str | os.PathLike[str] | None = None,
@@ -38,8 +38,9 @@ def compile_game(
     Args:
       game: OpenSpiel game string or game: two players, zero-sum, perfect recall.
         Simultaneous moves are converted to turns.
-      observed: also record what the player who does not act is told, which makes the
-        subgames of continual resolving smaller. Costs one more string a decision.
+      observations: also record the observations of the player who does not act, which
+        makes the subgames of continual resolving smaller. Costs one more string per
+        decision.
       max_histories: refuse games with more histories than this.
       vectorised: play by the game's own rules on arrays, if it has them (see
         `expansion.py`); else, and with False, walk over OpenSpiel's states. The result
@@ -60,7 +61,7 @@ def compile_game(
         raise ValueError(f"max_histories={max_histories} must be at least 1")
     game = loading.load_game(game)
     rules = expansion.of_game(game) if vectorised else None
-    options: dict = {"observed": observed, "max_histories": max_histories}
+    options: dict = {"observations": observations, "max_histories": max_histories}
     if cache is None:
         return _compile(game, rules, **options)
     return compile_cache.through(game, rules, cache, _compile, **options)
@@ -96,7 +97,7 @@ Game: TypeAlias = str | pyspiel.Game | CompiledGame
 def as_compiled(
     game: Game,
     *,
-    observed: bool = False,
+    observations: bool = False,
     memory_limit: int | str | None = None,
     cache: storage.Path | None = None,
 ) -> CompiledGame:
@@ -105,11 +106,11 @@ def as_compiled(
         return game
     game = loading.load_game(game)
     if memory_limit is None:
-        return tree_lib.compile_game(game, observed=observed, cache=cache)
+        return tree_lib.compile_game(game, observations=observations, cache=cache)
     fits = memory.check_limit(game, memory.parse_size(memory_limit))
     try:
         return tree_lib.compile_game(
-            game, observed=observed, max_histories=fits, cache=cache
+            game, observations=observations, max_histories=fits, cache=cache
         )
     except TooManyHistoriesError as error:
         raise GameTooLargeError(

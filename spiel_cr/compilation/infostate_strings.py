@@ -118,7 +118,7 @@ def strings_along(game: pyspiel.Game, paths: np.ndarray, player: int) -> list[st
     Args:
       game: a sequential game.
       paths: integers [paths, D], actions from the root, chance included, then -1.
-      player: who is told.
+      player: who has observed.
     """
     strings = [""] * len(paths)
     for number, state in states_along(game, paths):

@@ -48,7 +48,7 @@ class Walked(NamedTuple):
       player: int8 [N], who acts: 0, 1, CHANCE or TERMINAL.
       label: int32 [N], the acting player's information: numbers from 0 for each player,
         each in use, equal exactly where the information is; -1 where nobody decides.
-      told: the same for the player who does *not* act, or None.
+      observations: the same for the player who does *not* act, or None.
       chance: float64 [N], product of the chance probabilities from the root, or None
         if there is no chance.
       utility: float64 [N], player 0's utility at terminals, 0 elsewhere.
@@ -60,7 +60,7 @@ class Walked(NamedTuple):
     action: np.ndarray
     player: np.ndarray
     label: np.ndarray
-    told: np.ndarray | None
+    observations: np.ndarray | None
     chance: np.ndarray | None
     utility: np.ndarray
     level_start: np.ndarray
@@ -91,7 +91,7 @@ class Numbered(NamedTuple):
 
     players: tuple[PlayerNumbers, PlayerNumbers]
     infoset: np.ndarray
-    observed: np.ndarray | None
+    observations: np.ndarray | None
     sequence: np.ndarray
 
 
@@ -130,14 +130,15 @@ def number(walked: Walked, game: pyspiel.Game) -> Numbered:
     numbers = players[0], players[1]
     sequence = _sequences(walked, begin, numbers, infoset, game)
     _check_recall(walked, numbers, infoset, sequence, game)
-    observed = None
-    if walked.told is not None:
-        observed = np.full(len(infoset), -1, np.int32)
+    observations = None
+    if walked.observations is not None:
+        observations = np.full(len(infoset), -1, np.int32)
         for p in range(2):
             members = np.flatnonzero(walked.player == p)
-            first = _earliest(walked.told[members], preorder[members])
-            observed[members] = _ranks(np.argsort(first))[walked.told[members]]
-    return Numbered(numbers, infoset, observed, sequence)
+            labels = walked.observations[members]
+            first = _earliest(labels, preorder[members])
+            observations[members] = _ranks(np.argsort(first))[labels]
+    return Numbered(numbers, infoset, observations, sequence)
 
 
 def _first_children(walked: Walked) -> np.ndarray:

@@ -45,7 +45,7 @@ def strings(
       game: asked if the expansion makes no strings.
       rules: its expansion.
       paths: integers [paths, D], actions from the root, chance included, then -1.
-      player: who is told.
+      player: who has observed.
     """
     make = getattr(rules, "information_state_strings", None)
     if make is None:

@@ -22,13 +22,13 @@ class Told(NamedTuple):
 
 
 def walk(
-    game: pyspiel.Game, *, observed: bool = False, max_histories: int | None = None
+    game: pyspiel.Game, *, observations: bool = False, max_histories: int | None = None
 ) -> Told:
     """Visits every state of a sequential game exactly once.
 
     Args:
       game: a sequential game.
-      observed: also record what the player who does not act is told.
+      observations: also record what the player who does not act has observed.
       max_histories: refuse games with more histories than this.
 
     Raises:
@@ -36,7 +36,7 @@ def walk(
         nothing to do.
       TooManyHistoriesError: there are more than `max_histories` histories.
     """
-    walking = _Walk(game, observed, max_histories)
+    walking = _Walk(game, observations, max_histories)
     walking.run()
     return walking.finish()
 
@@ -45,20 +45,20 @@ class _Walk:
     """Depth-first walk: whole levels of states would need too much memory."""
 
     def __init__(
-        self, game: pyspiel.Game, observed: bool, max_histories: int | None
+        self, game: pyspiel.Game, observations: bool, max_histories: int | None
     ) -> None:
         self._game = game
         self._limit = min(
             max_histories or numbering.MAX_HISTORIES, numbering.MAX_HISTORIES
         )
-        self._observed = observed
+        self._observations = observations
         self._labels: tuple[dict[str, int], dict[str, int]] = ({}, {})
-        self._told_labels: tuple[dict[str, int], dict[str, int]] = ({}, {})
+        self._other_labels: tuple[dict[str, int], dict[str, int]] = ({}, {})
         self._parent = array("i")
         self._action = array("i")
         self._player = array("b")
         self._label = array("i")
-        self._told = array("i")
+        self._other_label = array("i")
         self._chance = array("d")
         self._utility = array("d")
         self._depth = array("i")
@@ -80,13 +80,13 @@ class _Walk:
             self._depth.append(depth)
             if player >= 0:
                 self._label.append(self._inform(state, player))
-                self._told.append(self._tell(state, 1 - player))
+                self._other_label.append(self._observe(state, 1 - player))
                 self._utility.append(0.0)
                 for act in reversed(self._legal_actions(state, player)):
                     push((state.child(act), node, act, chance, depth + 1))
                 continue
             self._label.append(-1)
-            self._told.append(-1)
+            self._other_label.append(-1)
             if player == numbering.TERMINAL:
                 self._utility.append(state.player_return(0))
             elif player == numbering.CHANCE:
@@ -114,16 +114,16 @@ class _Walk:
         labels = self._labels[player]
         return labels.setdefault(state.information_state_string(player), len(labels))
 
-    def _tell(self, state: pyspiel.State, other: int) -> int:
+    def _observe(self, state: pyspiel.State, other: int) -> int:
         """A number for what the player who does not act is told at this decision."""
-        if not self._observed:
+        if not self._observations:
             return -1
         try:
             string = state.information_state_string(other)
         except pyspiel.SpielError:
-            self._observed = False
+            self._observations = False
             return -1
-        labels = self._told_labels[other]
+        labels = self._other_labels[other]
         return labels.setdefault(string, len(labels))
 
     def finish(self) -> Told:
@@ -139,8 +139,10 @@ class _Walk:
             action=np.frombuffer(self._action, np.int32)[order],
             player=np.frombuffer(self._player, np.int8)[order],
             label=np.frombuffer(self._label, np.int32)[order],
-            told=(
-                np.frombuffer(self._told, np.int32)[order] if self._observed else None
+            observations=(
+                np.frombuffer(self._other_label, np.int32)[order]
+                if self._observations
+                else None
             ),
             chance=np.frombuffer(self._chance, np.float64)[order],
             utility=np.frombuffer(self._utility, np.float64)[order],

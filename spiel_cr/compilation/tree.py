@@ -30,8 +30,8 @@ class Histories:
         leads here, -1 at a root.
       player: int8 [N], who acts: 0, 1, CHANCE or TERMINAL.
       infoset: int32 [N], the acting player's infoset, -1 where nobody decides.
-      observed: int32 [N] or None; at decisions, a number for what the player who does
-        *not* act is told there (`information_state_string(other)`), -1 elsewhere.
+      observations: int32 [N] or None; at decisions, a number for what the player who
+        does *not* act has observed (`information_state_string(other)`), -1 elsewhere.
         None where it was not asked for or the game does not provide it.
       sequence: int32 [2, N], each player's last own sequence.
       chance: float64 [N], probability of the chance moves on the way from the root,
@@ -46,7 +46,7 @@ class Histories:
     action: np.ndarray
     player: np.ndarray
     infoset: np.ndarray
-    observed: np.ndarray | None
+    observations: np.ndarray | None
     sequence: np.ndarray
     chance: np.ndarray
     utility: np.ndarray
@@ -115,19 +115,19 @@ class CompiledGame:
       histories: all N histories.
       infosets: each player's infosets.
       form: the same game in sequence form, which is all that full-width solvers need.
-      edge: bool [N], the histories at which a game that was compiled in part ends
-        though the game itself goes on: TERMINAL here, with a leaf value as utility
-        (see `growing.py`); None: all of the game is there.
-      rooted: it is a part that begins with a move of chance that is not the game's own
-        (see `growing.PartialTree.rooted`), so that paths are none of the game; `edge`
-        is not None then.
+      frontier: bool [N], the histories at which a partial tree ends although the game
+        goes on: TERMINAL in these arrays, with a leaf value as utility (see
+        `partial.tree`); None: the whole game is there.
+      rooted: the partial tree begins with a chance move that the game does not have
+        (see `partial.tree.PartialTree.rooted`), so its paths are not paths of the game;
+        `frontier` is not None then.
     """
 
     game: pyspiel.Game
     histories: Histories
     infosets: tuple[Infosets, Infosets]
     form: layout.SequenceForm
-    edge: np.ndarray | None = None
+    frontier: np.ndarray | None = None
     rooted: bool = False
 
     @property
@@ -152,7 +152,7 @@ class CompiledGame:
             self.form.payoffs,
             *map(vars, self.form.layouts),
             self.form.arrays,
-            self.edge,
+            self.frontier,
         ]
         owners = {}
         for leaf in jax.tree.leaves(parts):
@@ -176,7 +176,7 @@ def histories_of(walked: numbering.Walked, numbered: numbering.Numbered) -> Hist
         action=walked.action.astype(actions, copy=False),
         player=walked.player,
         infoset=numbered.infoset,
-        observed=numbered.observed,
+        observations=numbered.observations,
         sequence=numbered.sequence,
         chance=chance,
         utility=walked.utility,

@@ -88,8 +88,8 @@ class Visit(NamedTuple):
       utility: float64 [n], player 0's at terminals, else 0.
       information: for each player what it knows where it acts, in order, as the game
         gives it; None if it never acts.
-      told: for each player what it is told where the other one acts, likewise; None
-        also if that was not asked for, or the game does not tell.
+      observations: for each player what it has observed where the other one acts,
+        likewise; None also if that was not asked for or the game does not provide it.
     """
 
     depth: int
@@ -99,7 +99,7 @@ class Visit(NamedTuple):
     chance: np.ndarray | None
     utility: np.ndarray
     information: tuple[np.ndarray | None, np.ndarray | None]
-    told: tuple[np.ndarray | None, np.ndarray | None]
+    observations: tuple[np.ndarray | None, np.ndarray | None]
 
 
 class _Live(NamedTuple):
@@ -128,21 +128,21 @@ def of_game(game: pyspiel.Game) -> VectorisedGame | None:
 
 
 def visits(
-    game: pyspiel.Game, rules: VectorisedGame, *, observed: bool = False
+    game: pyspiel.Game, rules: VectorisedGame, *, observations: bool = False
 ) -> Iterator[Visit]:
     """Visits every history in breadth-first order, many at a time.
 
     Args:
       game: for messages.
       rules: its expansion.
-      observed: also ask what the player who does not act is told.
+      observations: also ask what the player who does not act has observed.
 
     Yields:
       Parts of one level each.
     """
     root = np.full(1, -1)
     start = _Children(rules.new_initial_states(), root, root, None)
-    visit, live = _visit(game, rules, start, 0, 0, observed)
+    visit, live = _visit(game, rules, start, 0, 0, observations)
     yield visit
     done, depth, level = 1, 0, [live]
     while level:
@@ -154,7 +154,7 @@ def visits(
             for begin in range(0, len(block.number), _CHUNK):
                 some = slice(begin, begin + _CHUNK)
                 children = _children(game, rules, block, some)
-                visit, live = _visit(game, rules, children, depth, done, observed)
+                visit, live = _visit(game, rules, children, depth, done, observations)
                 done += len(visit.parent)
                 yield visit
                 if len(live.number):
@@ -168,7 +168,7 @@ def below(
     states: np.ndarray,
     player: np.ndarray,
     *,
-    observed: bool = False,
+    observations: bool = False,
 ) -> tuple[np.ndarray, Visit]:
     """The children of some states that go on, those of each in the order of actions.
 
@@ -177,7 +177,7 @@ def below(
       rules: its expansion.
       states: some.
       player: int8 [n], who acts at them.
-      observed: also ask what the player who does not act is told.
+      observations: also ask what the player who does not act has observed.
 
     Returns:
       The children, and what is to be known of them: `parent` is the index in `states`,
@@ -185,7 +185,7 @@ def below(
     """
     live = _Live(states, np.arange(len(states)), player, None)
     children = _children(game, rules, live, slice(None))
-    return children.states, _visit(game, rules, children, 0, 0, observed)[0]
+    return children.states, _visit(game, rules, children, 0, 0, observations)[0]
 
 
 def _children(
@@ -236,7 +236,7 @@ def _visit(
     children: _Children,
     depth: int,
     first: int,
-    observed: bool,
+    observations: bool,
 ) -> tuple[Visit, _Live]:
     """Asks all that is to be known of some histories, numbered from `first` on."""
     states, parent, action, chance = children
@@ -268,7 +268,7 @@ def _visit(
         if acts.any():
             here = live.states if acts.all() else live.states[acts]
             information[actor] = _keys(game, rules, here, actor)
-            if observed:
+            if observations:
                 with contextlib.suppress(pyspiel.SpielError):
                     told[1 - actor] = _keys(game, rules, here, 1 - actor)
     visit = Visit(

@@ -48,7 +48,7 @@ def check_tree(game: str | pyspiel.Game, *, max_histories: int | None = None) ->
     """
     compiled, walked = (
         compiler.compile_game(
-            game, observed=True, max_histories=max_histories, vectorised=vectorised
+            game, observations=True, max_histories=max_histories, vectorised=vectorised
         )
         for vectorised in (True, False)
     )

@@ -11,7 +11,7 @@ def walk(
     game: pyspiel.Game,
     rules: vectorised.VectorisedGame,
     *,
-    observed: bool = False,
+    observations: bool = False,
     max_histories: int | None = None,
 ) -> numbering.Walked:
     """All histories of a game by its expansion; the same as `walk.walk` finds.
@@ -19,7 +19,7 @@ def walk(
     Args:
       game: for messages.
       rules: its expansion.
-      observed: also record what the player who does not act is told.
+      observations: also record what the player who does not act has observed.
       max_histories: refuse games with more histories than this.
 
     Raises:
@@ -27,8 +27,8 @@ def walk(
       TooManyHistoriesError: there are more than `max_histories` histories.
     """
     limit = min(max_histories or numbering.MAX_HISTORIES, numbering.MAX_HISTORIES)
-    kept = _Kept(observed)
-    for visit in vectorised.visits(game, rules, observed=observed):
+    kept = _Kept(observations)
+    for visit in vectorised.visits(game, rules, observations=observations):
         kept.add(visit)
         if sum(kept.sizes) > limit:
             raise numbering.too_many(game, limit)
@@ -38,14 +38,14 @@ def walk(
 class _Kept:
     """Visits as they come, as small as they can be kept, then all of them in one."""
 
-    def __init__(self, observed: bool) -> None:
+    def __init__(self, observations: bool) -> None:
         self.sizes: list[int] = []  # of the levels
-        self._observed = observed
+        self._observations = observations
         self._parts: tuple[list[np.ndarray], ...] = ([], [], [], [])
         self._chances: list[np.ndarray] = []
         self._some_chance = False
         self._information: tuple[list[np.ndarray], ...] = ([], [])
-        self._told: tuple[list[np.ndarray], ...] = ([], [])
+        self._others: tuple[list[np.ndarray], ...] = ([], [])
 
     def add(self, visit: vectorised.Visit) -> None:
         """Takes the next histories in."""
@@ -65,13 +65,13 @@ class _Kept:
         ones = np.broadcast_to(1.0, len(visit.parent))
         self._chances.append(ones if visit.chance is None else visit.chance)
         for p in range(2):
-            known, told = visit.information[p], visit.told[p]
+            known, observed = visit.information[p], visit.observations[p]
             if known is not None:
                 self._information[p].append(known)
-            if told is not None:
-                self._told[p].append(told)
+            if observed is not None:
+                self._others[p].append(observed)
             elif (visit.player == 1 - p).any():
-                self._observed = False
+                self._observations = False
 
     def join(self) -> numbering.Walked:
         """All histories; what was taken in is given up on the way."""
@@ -81,7 +81,9 @@ class _Kept:
             action=action,
             player=player,
             label=_labels(player, self._information, (0, 1)),
-            told=_labels(player, self._told, (1, 0)) if self._observed else None,
+            observations=(
+                _labels(player, self._others, (1, 0)) if self._observations else None
+            ),
             chance=_join(self._chances) if self._some_chance else None,
             utility=utility,
             level_start=np.concatenate([[0], np.cumsum(self.sizes)]),

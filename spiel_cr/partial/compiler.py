@@ -12,7 +12,7 @@ def compile_partial(
     max_histories: int,
     edge: str | EdgeValue,
     *,
-    observed: bool = False,
+    observations: bool = False,
     vectorised: bool = True,
 ) -> CompiledGame:
     """Compiles as much of a game as there is room for.
@@ -27,8 +27,8 @@ def compile_partial(
         the compiled game: "rollout", "rollout(n=4,seed=0)" (the mean of random
         rollouts), or what a function says, from an array of states (`pyspiel.State`s,
         or those of the game's vectorised rules) to float64 [n], player 0's utilities.
-        `CompiledGame.edge` tells which ones.
-      observed: also record what the player who does not act is told.
+        `CompiledGame.frontier` tells which ones.
+      observations: also record what the player who does not act is told.
       vectorised: play by the game's own rules on arrays, if it has them.
 
     Raises:
@@ -37,7 +37,7 @@ def compile_partial(
         there is no room for a decision of each player.
     """
     part = PartialTree(
-        game, max_histories, edge=edge, observed=observed, vectorised=vectorised
+        game, max_histories, edge=edge, observations=observations, vectorised=vectorised
     )
     part.grow()
     if len(part) == 1 and not part.is_whole:
@@ -47,7 +47,7 @@ def compile_partial(
         )
     tree = part.compile().tree
     for player, infosets in enumerate(tree.infosets):
-        if tree.edge is not None and not len(infosets):
+        if tree.frontier is not None and not len(infosets):
             raise ValueError(
                 f"max_histories={max_histories} has no room for a decision of player "
                 f"{player} in {part.game}; raise it"

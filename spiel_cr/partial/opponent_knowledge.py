@@ -79,7 +79,7 @@ def at_infoset(
     look = _Look(here, infoset, mix)
     turn = look.turn()
     roots = look.own if turn is None else turn
-    told = look.histories.observed is not None
+    told = look.histories.observations is not None
     around = look.around() if neighbours and told else None
     near = None
     if neighbours and turn is not None:
@@ -114,9 +114,9 @@ class _Look:
         self.weights = self.histories.chance * first * second
         # Where the opponent is told what it is told at the infoset.
         self.alike = np.zeros(len(self._mine), bool)
-        if self.histories.observed is not None:
-            told = np.unique(self.histories.observed[self.own])
-            self.alike = self._mine & np.isin(self.histories.observed, told)
+        if self.histories.observations is not None:
+            told = np.unique(self.histories.observations[self.own])
+            self.alike = self._mine & np.isin(self.histories.observations, told)
 
     def weighted(self, rows: np.ndarray | None, total: float) -> Belief | None:
         """Some of the histories."""

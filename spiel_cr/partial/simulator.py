@@ -164,11 +164,11 @@ class ArraySource:
         rules: vectorised.VectorisedGame,
         value: Rollouts | EdgeValue,
         *,
-        observed: bool,
+        observations: bool,
     ) -> None:
         self._game = game
         self._rules = rules
-        self.tells = observed
+        self.tells = observations
         self.labels = Labels(), Labels(), Labels(), Labels()
         self._labels, self._told = self.labels[:2], self.labels[2:]
         self._value = value
@@ -177,14 +177,15 @@ class ArraySource:
 
     def root(self) -> Nodes:
         states = self._rules.new_initial_states()
-        visit = next(vectorised.visits(self._game, self._rules, observed=self.tells))
+        visits = vectorised.visits(self._game, self._rules, observations=self.tells)
+        visit = next(visits)
         return self._nodes(states, visit)
 
     def children(
         self, handles: np.ndarray, player: np.ndarray, only: int | None = None
     ) -> tuple[Nodes, np.ndarray]:
         states, visit = vectorised.below(
-            self._game, self._rules, handles, player, observed=self.tells
+            self._game, self._rules, handles, player, observations=self.tells
         )
         nodes, where = self._nodes(states, visit), visit.parent
         if only is None:
@@ -235,7 +236,7 @@ class ArraySource:
         count, player = len(states), visit.player
         label, told = np.full(count, -1, np.int32), np.full(count, -1, np.int32)
         for p in range(2):
-            known, seen = visit.information[p], visit.told[p]
+            known, seen = visit.information[p], visit.observations[p]
             if known is not None:
                 label[player == p] = self._labels[p].of_rows(known)
             other = player == 1 - p

@@ -13,10 +13,10 @@ class StateSource:
     """OpenSpiel's states, one by one."""
 
     def __init__(
-        self, game: pyspiel.Game, value: Rollouts | EdgeValue, *, observed: bool
+        self, game: pyspiel.Game, value: Rollouts | EdgeValue, *, observations: bool
     ) -> None:
         self._game = game
-        self.tells = observed
+        self.tells = observations
         self.labels = Labels(), Labels(), Labels(), Labels()
         self._labels, self._told = self.labels[:2], self.labels[2:]
         self._value = value

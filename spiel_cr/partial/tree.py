@@ -25,8 +25,8 @@ class Part(NamedTuple):
     """What `PartialTree.compile` gives.
 
     Attributes:
-      tree: the part as a compiled game; `tree.edge` tells where it ends before the game
-        does.
+      tree: the part as a compiled game; `tree.frontier` tells where it ends before the
+        game does.
       ids: int64 [N], the lasting number of each history; no other history has it, in
         any tree made of the same one.
       labels: for each player int32 [I], a number for each infoset that lasts as long as
@@ -56,7 +56,7 @@ class PartialTree:
         max_histories: int,
         *,
         edge: str | EdgeValue = "rollout",
-        observed: bool = True,
+        observations: bool = True,
         vectorised: bool = True,
     ) -> None:
         """The beginning of the game only.
@@ -68,7 +68,7 @@ class PartialTree:
             the mean of random rollouts, or a function from an array of states to
             float64 [n], player 0's utilities. The states are `pyspiel.State`s, or those
             of the game's expansion, if it has one and `vectorised` is true.
-          observed: also record what the player who does not act is told.
+          observations: also record what the player who does not act is told.
           vectorised: play by the game's own rules on arrays, if it has them.
 
         Raises:
@@ -81,9 +81,9 @@ class PartialTree:
         value = parse_edge(edge)
         source: Source
         if rules is None:
-            source = StateSource(game, value, observed=observed)
+            source = StateSource(game, value, observations=observations)
         else:
-            source = ArraySource(game, rules, value, observed=observed)
+            source = ArraySource(game, rules, value, observations=observations)
         self.game = game
         self.max_histories = max_histories
         self.source = source
@@ -311,7 +311,7 @@ class PartialTree:
             action=self._rows.action[order],
             player=player,
             label=label,
-            told=told if self.source.tells else None,
+            observations=told if self.source.tells else None,
             chance=self._rows.chance[order],
             utility=utility[order],
             level_start=level_start,
@@ -332,7 +332,7 @@ class PartialTree:
                 strings=(strings[0], strings[1]),
             )
         if edge.any() or self._rooted:
-            tree = dataclasses.replace(tree, edge=edge[order], rooted=self._rooted)
+            tree = dataclasses.replace(tree, frontier=edge[order], rooted=self._rooted)
         labels = [
             known[numbers.order]
             for known, numbers in zip(lasting, numbered.players, strict=True)

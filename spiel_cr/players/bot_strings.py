@@ -164,7 +164,7 @@ def prepare(
     """Compiles a game for bots that share it, unless none of them needs it whole.
 
     Args:
-      game: OpenSpiel game string, game, or compiled game (with `observed=True`).
+      game: OpenSpiel game string, game, or compiled game (with `observations=True`).
       bots: strings for `load_bot`; other ones need no compiled game.
       memory_limit: bytes, or a size like "3GB"; refuse to compile larger games.
 
@@ -182,7 +182,7 @@ def prepare(
     if not whole:
         return loaded
     try:
-        return as_compiled(loaded, observed=True, memory_limit=limit)
+        return as_compiled(loaded, observations=True, memory_limit=limit)
     except GameTooLargeError as error:
         name = whole[0].partition("(")[0].strip()
         part = ""
@@ -205,8 +205,8 @@ def load_bot(text: str, game: Game, player: int, *, seed: int = 0) -> pyspiel.Bo
     Args:
       text: name and parameters in OpenSpiel's syntax. A solver with parameters of its
         own is written with them: solver=vr-mccfr(batch=512).
-      game: OpenSpiel game string, game, or compiled game; compiled with `observed=True`
-        it serves several bots.
+      game: OpenSpiel game string, game, or compiled game; compiled with
+        `observations=True` it serves several bots.
       player: the seat, 0 or 1.
       seed: of everything that the bot draws.
 

@@ -20,7 +20,7 @@ from spiel_cr.resolving import clock, decomposition, resolver
 
 def check_whole(game: Game) -> None:
     """Raises ValueError for a game compiled in part: matches go on where it ends."""
-    if isinstance(game, CompiledGame) and game.edge is not None:
+    if isinstance(game, CompiledGame) and game.frontier is not None:
         raise ValueError(
             f"{game.game} was compiled in part, so a player made of it would not know "
             f"the rest; give the game itself, with resolving(max_histories=...) if it "
@@ -75,7 +75,8 @@ class ResolvingBot(PolicyPlayer):
         """Warms up: compiles the game and all programs, and solves the whole game once.
 
         Args:
-          game: OpenSpiel game string, game, or compiled game (with `observed=True`).
+          game: OpenSpiel game string, game, or compiled game (with
+            `observations=True`).
           player: the seat, 0 or 1.
           config: how it thinks; None: CFR+ for 100 ms a move.
           seed: of the actions that it draws.
@@ -84,7 +85,7 @@ class ResolvingBot(PolicyPlayer):
           pyspiel.SpielError, ValueError: as `resolve`.
         """
         super().__init__(player, seed=seed)
-        tree = as_compiled(game, observed=True)
+        tree = as_compiled(game, observations=True)
         self._mind = _Mind(tree, player)
         config = config or resolver.ResolvingConfig(move_ms=100)
         self.resolver = resolver.Resolver(tree, player, config, seed=seed)
@@ -153,7 +154,7 @@ class OOSBot(PolicyPlayer):
         resolver.ResolvingConfig(
             iterations=iterations, move_ms=move_ms, init_ms=init_ms
         )
-        tree = as_compiled(game, observed=True)
+        tree = as_compiled(game, observations=True)
         self._mind = _Mind(tree, player)
         self._solver, self._aim = mccfr.make_targeted_solver(
             tree, config=config, seed=seed

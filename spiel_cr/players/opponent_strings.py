@@ -31,7 +31,7 @@ def load_opponent(
         path of an .npz file that `SolveResult.save` or --save wrote; or a bot of
         `load_bot`, such as "resolving(iterations=100)", asked at each information
         state.
-      game: OpenSpiel game string, game, or compiled game (with `observed=True` it
+      game: OpenSpiel game string, game, or compiled game (with `observations=True` it
         serves bots as well). It is compiled if an algorithm, file or bot needs it.
       seed: of sampled algorithms and of bots.
       memory_limit: bytes, or a size like "3GB"; refuse to compile larger games.
@@ -50,7 +50,7 @@ def load_opponent(
         return chump(loaded, text)
 
     def compiled() -> CompiledGame:
-        return as_compiled(game, observed=True, memory_limit=memory_limit)
+        return as_compiled(game, observations=True, memory_limit=memory_limit)
 
     if text.endswith(".npz"):
         return result.load_policy(text, compiled())

@@ -114,7 +114,7 @@ class SolveResult:
 
     def _check_whole(self) -> None:
         """Raises ValueError for a part: no judge of the game can take its strategy."""
-        if self.tree.edge is not None:
+        if self.tree.frontier is not None:
             raise ValueError(
                 f"{self.tree.game} was compiled in part, so there is no "
                 f"strategy for all of it; compile it whole, or play it with "

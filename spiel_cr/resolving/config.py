@@ -10,7 +10,7 @@ from spiel_cr.resolving import leaf_values as leaf_lib
 from spiel_cr.resolving import subgame_games
 
 Values = Literal["iterates", "best_response", "average"]
-Subgames = Literal["observed", "sequences"]
+Subgames = Literal["observations", "sequences"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +26,7 @@ class ResolvingConfig:
       init_ms: milliseconds for the solve of the whole game before the first move; None:
         as long as the iterations take, or ten moves' time.
       gadget: see `layer.py`.
-      subgames: "observed" by what players are told, "sequences" by what they did
+      subgames: "observations" by what players are told, "sequences" by what they did
         themselves and knew when they did it (coarser; Burch et al. 2014).
       values: what the opponent's values at the next gates are: its mean values under
         the "iterates" (full-width solvers; their default), those of its
@@ -44,7 +44,7 @@ class ResolvingConfig:
     move_ms: float | None = None
     init_ms: float | None = None
     gadget: subgame_games.Gadget = "cfrd"
-    subgames: Subgames = "observed"
+    subgames: Subgames = "observations"
     values: Values | None = None
     depth: int | None = None
     leaf: str | leaf_lib.LeafValue = "uniform"

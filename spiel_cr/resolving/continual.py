@@ -127,7 +127,7 @@ def resolve(
 
     Args:
       game: OpenSpiel game string, game, or compiled game. A compiled game should have
-        been compiled with `observed=True`, for smaller subgames.
+        been compiled with `observations=True`, for smaller subgames.
       iterations: iterations of every solve.
       algorithm: solver of every solve; see `algorithm.parse_algorithm`. Outside poker
         "pdcfr+" is far better than the default (docs/resolving.md).
@@ -154,7 +154,7 @@ def resolve(
             f"{', '.join(get_args(OpponentValues))}"
         )
     started = time.perf_counter()
-    tree = as_compiled(game, observed=True, memory_limit=memory_limit, cache=cache)
+    tree = as_compiled(game, observations=True, memory_limit=memory_limit, cache=cache)
     roles = [subgame.decompose(tree, player) for player in range(2)]
     timings: list[tuple[float, float]] = []
     layers = sum(role.num_layers for role in roles)

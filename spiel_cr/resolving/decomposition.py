@@ -207,7 +207,7 @@ def _merge_gates(
     does not act more than it remembers later.
     """
     histories = tree.histories
-    observed = histories.observed
+    observed = histories.observations
     keys = [layer[roots], histories.sequence[1 - player][roots]]
     if observed is not None:
         keys.append(observed[roots])

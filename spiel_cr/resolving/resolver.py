@@ -91,7 +91,7 @@ class Resolver:
         """Cuts the game, compiles every program, and solves the whole game once.
 
         Args:
-          tree: compiled with `observed=True` for `subgames="observed"`.
+          tree: compiled with `observations=True` for `subgames="observations"`.
           player: 0 or 1.
           config: how it thinks.
           seed: of sampled solvers.
@@ -104,7 +104,7 @@ class Resolver:
         self.config = config
         self._clock = clock.Clock(config.move_ms, config.iterations)
         if config.subgames == "sequences":
-            blind = dataclasses.replace(tree.histories, observed=None)
+            blind = dataclasses.replace(tree.histories, observations=None)
             tree = dataclasses.replace(tree, histories=blind)
         self.decomposition = subgame.decompose(tree, player)
         self._random = np.random.default_rng(seed)

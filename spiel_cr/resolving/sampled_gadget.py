@@ -136,7 +136,7 @@ def _join(
         action=np.full(len(source), -1, np.int32),
         player=player,
         infoset=infoset,
-        observed=None,
+        observations=None,
         sequence=nowhere,
         chance=chance,
         utility=utility,

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from benchmarks import partial_loss
 from spiel_cr.policies.bot_base import PolicyPlayer
 
 GAME = "python_leduc_poker"

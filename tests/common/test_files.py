@@ -23,7 +23,7 @@ def kuhn():
 @pytest.mark.parametrize("name", ["kuhn", "leduc7", "matrix_rps"])
 @pytest.mark.parametrize("given", ["nothing", "string", "compiled"])
 def test_there_and_back(tmp_path, name, given):
-    compiled = games.compiled(name, observed=False)
+    compiled = games.compiled(name, observations=False)
     result = spiel_cr.solve(compiled, "cfr+", 20)
     # The folder is made.
     path = tmp_path / "folder" / "policy.npz"

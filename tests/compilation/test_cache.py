@@ -64,10 +64,10 @@ def no_compiling(monkeypatch):
 
 
 @pytest.mark.parametrize("vectorised", [True, False])
-@pytest.mark.parametrize("observed", [True, False])
+@pytest.mark.parametrize("observations", [True, False])
 @pytest.mark.parametrize("string", STRINGS)
-def test_there_and_back(tmp_path, no_compiling, string, observed, vectorised):
-    options = {"observed": observed, "vectorised": vectorised}
+def test_there_and_back(tmp_path, no_compiling, string, observations, vectorised):
+    options = {"observations": observations, "vectorised": vectorised}
     plain = tree_lib.compile_game(string, **options)
     first = tree_lib.compile_game(string, cache=tmp_path / "new", **options)
     no_compiling()
@@ -95,9 +95,9 @@ def test_strings_are_made_on_demand(tmp_path):
 def test_what_tells_entries_apart(tmp_path):
     for options in (
         {},
-        {"observed": True},
+        {"observations": True},
         {"vectorised": False},
-        {"observed": True, "vectorised": False},
+        {"observations": True, "vectorised": False},
     ):
         tree_lib.compile_game(LEDUC, cache=tmp_path, **options)
     tree_lib.compile_game("python_leduc_poker(stack1=5)", cache=tmp_path)
@@ -240,7 +240,7 @@ def test_damaged_files_are_replaced(tmp_path, damage, no_compiling, caplog):
     same(tree_lib.compile_game("leduc_poker", cache=tmp_path), plain)
 
 
-@pytest.mark.parametrize("missing", ["infoset", "observed", "text1", "parent0"])
+@pytest.mark.parametrize("missing", ["infoset", "observations", "text1", "parent0"])
 def test_files_with_less_in_them_are_replaced(tmp_path, missing):
     plain = tree_lib.compile_game("kuhn_poker", cache=tmp_path)
     (path,) = entries(tmp_path)

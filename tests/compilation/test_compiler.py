@@ -138,13 +138,13 @@ def test_payoff_coupling(case):
 def test_observed_by_the_player_who_does_not_act(case):
     """Numbers equal exactly where the strings are equal, per player told."""
     compiled, tree, nodes = pairs(case)
-    observed = compiled.histories.observed
-    assert observed is not None
+    observations = compiled.histories.observations
+    assert observations is not None
     for other in range(2):
         at = [i for i, node in enumerate(nodes) if node.player == 1 - other]
         told = [nodes[i].told[other] for i in at]
-        number_of = dict(zip(told, observed[at].tolist(), strict=True))
-        assert [number_of[words] for words in told] == observed[at].tolist()
+        number_of = dict(zip(told, observations[at].tolist(), strict=True))
+        assert [number_of[words] for words in told] == observations[at].tolist()
         assert len(set(number_of.values())) == len(number_of)
         # Numbered in preorder, which is that of the reference's nodes.
         first = dict.fromkeys(
@@ -152,8 +152,8 @@ def test_observed_by_the_player_who_does_not_act(case):
         )
         assert [number_of[words] for words in first] == list(range(len(first)))
     nobody = compiled.histories.player < 0
-    assert (observed[nobody] == -1).all()
-    assert games.compiled(case.name, observed=False).histories.observed is None
+    assert (observations[nobody] == -1).all()
+    assert games.compiled(case.name, observations=False).histories.observations is None
 
 
 @every_game
@@ -340,6 +340,6 @@ def test_silent_when_the_game_tells_nothing_to_who_does_not_act():
         def new_initial_state(self):
             return State(self, rules)
 
-    compiled = tree_lib.compile_game(Game(rules, "shy"), observed=True)
-    assert compiled.histories.observed is None
+    compiled = tree_lib.compile_game(Game(rules, "shy"), observations=True)
+    assert compiled.histories.observations is None
     assert len(compiled.histories) == 7

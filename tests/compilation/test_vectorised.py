@@ -71,10 +71,10 @@ def same(ours, theirs, name=""):
         assert ours == theirs, name
 
 
-def both_ways(string, observed=True):
+def both_ways(string, observations=True):
     return (
-        tree_lib.compile_game(string, observed=observed),
-        tree_lib.compile_game(string, observed=observed, vectorised=False),
+        tree_lib.compile_game(string, observations=observations),
+        tree_lib.compile_game(string, observations=observations, vectorised=False),
     )
 
 
@@ -85,15 +85,15 @@ def both_ways(string, observed=True):
 def test_node_for_node(string):
     ours, theirs = both_ways(string)
     same(ours, theirs)
-    assert ours.histories.observed is not None
+    assert ours.histories.observations is not None
     assert len(ours.histories) == theirs.histories.level_start[-1]
 
 
 @pytest.mark.parametrize("string", SMALL[:2] + SMALL[4:5])
 def test_node_for_node_without_what_others_observe(string):
-    ours, theirs = both_ways(string, observed=False)
+    ours, theirs = both_ways(string, observations=False)
     same(ours, theirs)
-    assert ours.histories.observed is None
+    assert ours.histories.observations is None
 
 
 @pytest.mark.slow
@@ -139,13 +139,13 @@ def table(name):
 
 
 @pytest.mark.parametrize("case", games.SMALL, ids=lambda case: case.name)
-@pytest.mark.parametrize("observed", [True, False])
+@pytest.mark.parametrize("observations", [True, False])
 @pytest.mark.parametrize("chunk", [3, 1 << 14])
-def test_builder_on_the_catalogue(case, observed, chunk, monkeypatch):
+def test_builder_on_the_catalogue(case, observations, chunk, monkeypatch):
     monkeypatch.setattr(expansion, "_CHUNK", chunk)
     game = games.compiled(case.name).game
-    ours = vectorised_walk.walk(game, table(case.name), observed=observed)
-    theirs = state_walk.walk(game, observed=observed).walked
+    ours = vectorised_walk.walk(game, table(case.name), observations=observations)
+    theirs = state_walk.walk(game, observations=observations).walked
     for field in ("parent", "action", "player", "utility", "level_start"):
         np.testing.assert_array_equal(getattr(ours, field), getattr(theirs, field))
     mine, other = numbering.number(ours, game), numbering.number(theirs, game)
@@ -161,8 +161,8 @@ def test_random_made_games(seed):
     """Players who cannot count each other's moves: infosets that span depths."""
     game = made_games.random_game(seed, turns="by history" if seed % 2 else "by depth")
     rules = tabled.Tabled(reference.Tree(game))
-    ours = numbering.number(vectorised_walk.walk(game, rules, observed=True), game)
-    theirs = numbering.number(state_walk.walk(game, observed=True).walked, game)
+    ours = numbering.number(vectorised_walk.walk(game, rules, observations=True), game)
+    theirs = numbering.number(state_walk.walk(game, observations=True).walked, game)
     same(ours._replace(players=()), theirs._replace(players=()))
 
 
@@ -175,7 +175,7 @@ def test_nothing_is_recorded_where_the_game_tells_nothing():
 
     game = games.compiled("kuhn").game
     rules = Shy(reference.Tree(game))
-    assert vectorised_walk.walk(game, rules, observed=True).told is None
+    assert vectorised_walk.walk(game, rules, observations=True).observations is None
 
 
 def test_a_game_may_have_none():

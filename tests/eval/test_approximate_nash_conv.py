@@ -224,7 +224,7 @@ def test_noise_of_an_estimate_is_not_taken_for_exploitability():
 
 
 def test_who_is_judged_as_a_rival():
-    tree = spiel_cr.compile_game("kuhn_poker", observed=True)
+    tree = spiel_cr.compile_game("kuhn_poker", observations=True)
     for text in (
         "uniform",
         "cfr+(iterations=3)",

@@ -35,7 +35,7 @@ KEYS = {
 def compiled(name):
     if name in games.BY_NAME:
         return games.compiled(name)
-    return spiel_cr.compile_game(name, observed=True)
+    return spiel_cr.compile_game(name, observations=True)
 
 
 def bot_for(name, seat, text, seed=0):

@@ -285,7 +285,7 @@ def test_what_the_opponent_knows_without_being_told():
     """Its last decision and action, where strings of those who wait are left out."""
     tree = games.compiled("kuhn")
     blind = dataclasses.replace(
-        tree, histories=dataclasses.replace(tree.histories, observed=None)
+        tree, histories=dataclasses.replace(tree.histories, observations=None)
     )
     _, second = tree_subgames.subgames_of(blind, random_strategy(tree, 0), 0)["layers"]
     known = {gate[4] for piece in second for gate in piece["gates"]}

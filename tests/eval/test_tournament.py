@@ -490,7 +490,7 @@ def test_a_game_that_nobody_needs_whole_is_not_compiled(tmp_path, monkeypatch):
 
 def test_folder_written_with_a_compiled_game_goes_on_without(tmp_path):
     bots = ["uniform", "uniform"]
-    tree = spiel_cr.compile_game(KUHN, observed=True)
+    tree = spiel_cr.compile_game(KUHN, observations=True)
     first = play(tmp_path, bots=bots, matches=2, game=tree)
     settings = json.loads((tmp_path / "settings.json").read_text("utf-8"))
     assert settings["fingerprint"]

@@ -26,7 +26,7 @@ DARK = "dark_hex(num_rows=2,num_cols=2)"
 
 @functools.cache
 def compiled(name):
-    return tree_lib.compile_game(name, observed=True, vectorised=False)
+    return tree_lib.compile_game(name, observations=True, vectorised=False)
 
 
 @functools.cache
@@ -84,7 +84,7 @@ def expected(name, player, infoset):
         acts = histories.player == 1 - player
         found = np.flatnonzero(acts & np.isin(histories.infoset, list(turns)))
     else:
-        told = np.isin(histories.observed, histories.observed[own]) & acts
+        told = np.isin(histories.observations, histories.observations[own]) & acts
         above = {x for h in own for x in line(tree, h)} - set(own.tolist())
         found = [
             h

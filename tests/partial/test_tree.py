@@ -32,7 +32,7 @@ BOTH_WAYS = pytest.mark.parametrize("vectorised", [True, False])
 
 @functools.cache
 def whole(name, vectorised=True):
-    return tree_lib.compile_game(name, observed=True, vectorised=vectorised)
+    return tree_lib.compile_game(name, observations=True, vectorised=vectorised)
 
 
 def assert_same(one, other):
@@ -51,7 +51,7 @@ def assert_same(one, other):
         np.testing.assert_array_equal(mine.decisions.parent, theirs.decisions.parent)
     for a, b in zip(one.form.payoffs, other.form.payoffs, strict=True):
         np.testing.assert_array_equal(a, b)
-    assert one.edge is None and other.edge is None
+    assert one.frontier is None and other.frontier is None
 
 
 def paths(tree):
@@ -62,7 +62,7 @@ def paths(tree):
         key = None
         if player >= 0:
             key = tree.infosets[player].keys[tree.histories.infoset[h]]
-        edge = tree.edge is not None and bool(tree.edge[h])
+        edge = tree.frontier is not None and bool(tree.frontier[h])
         path = tuple(tree.histories.actions_to(h))
         found[path] = player, float(tree.histories.utility[h]), edge, key
     return found
@@ -72,7 +72,7 @@ def paths(tree):
 @pytest.mark.parametrize("name", GAMES)
 def test_enough_room_gives_the_whole_game(name, vectorised):
     tree = whole(name, vectorised)
-    options = {"observed": True, "vectorised": vectorised, "edge": "rollout"}
+    options = {"observations": True, "vectorised": vectorised, "edge": "rollout"}
     for room in (len(tree.histories), 2 * len(tree.histories)):
         part = tree_lib.compile_game(name, max_histories=room, **options)
         assert_same(part, tree)
@@ -100,7 +100,11 @@ def test_growing_to_the_end_gives_the_whole_game(name, vectorised):
 def test_a_part_is_a_part(room, vectorised):
     """What is there is what the whole game has there; the edge goes on in that."""
     part = compile_partial(
-        LEDUC, observed=True, max_histories=room, edge="rollout", vectorised=vectorised
+        LEDUC,
+        observations=True,
+        max_histories=room,
+        edge="rollout",
+        vectorised=vectorised,
     )
     assert len(part.histories) <= room
     complete = paths(whole(LEDUC))
@@ -111,7 +115,7 @@ def test_a_part_is_a_part(room, vectorised):
             assert abs(utility) <= 7
         else:
             assert complete[path] == (player, utility, False, key)
-    assert part.edge.sum() > 0
+    assert part.frontier.sum() > 0
 
 
 def test_levels_are_whole_and_then_infosets():
@@ -163,7 +167,7 @@ def test_exact_values_at_the_edge_give_the_value_of_the_whole_game(name):
             _carried(tree, part, p, behaviour)
             for p, behaviour in enumerate(solved.average)
         ]
-        assert part.edge.sum() > 5
+        assert part.frontier.sum() > 5
         found = conversions.history_values(part, mine)[0]
         assert found == pytest.approx(expected, abs=1e-12)
 
@@ -232,10 +236,12 @@ def test_rollouts_are_unbiased(name, vectorised):
         vectorised=vectorised,
     )
     rows = {path: h for h, path in enumerate(paths(tree))}
-    at = np.array([rows[path] for path in paths(part)])[part.edge]
+    at = np.array([rows[path] for path in paths(part)])[part.frontier]
     mean, variance = (moment[at] for moment in rollouts(tree))
-    assert part.edge.sum() > 10
-    assert_means_of_rollouts(part.histories.utility[part.edge], mean, variance, number)
+    assert part.frontier.sum() > 10
+    assert_means_of_rollouts(
+        part.histories.utility[part.frontier], mean, variance, number
+    )
 
 
 @PLAYED
@@ -407,7 +413,7 @@ def test_stubs_may_be_worth_something():
     worth = np.arange(895.0)
     deep = int(np.flatnonzero(part.tree.histories.player == 0)[-1])
     focused = grown.focus(part.ids[[deep]], worth=worth).compile()
-    stubs = focused.tree.edge
+    stubs = focused.tree.frontier
     rows = grown.rows(focused.ids)
     assert stubs.sum() > 3
     np.testing.assert_array_equal(
@@ -426,7 +432,7 @@ def test_a_tree_of_several_roots():
     tree = grown.rooted(nodes, np.array([3.0, 1.0]))
     tree.grow()
     small = tree.compile().tree
-    assert small.rooted and not small.edge.any() and not tree.is_whole
+    assert small.rooted and not small.frontier.any() and not tree.is_whole
     assert small.histories.player[0] == CHANCE
     np.testing.assert_array_equal(small.histories.chance[1:3], [0.75, 0.25])
     assert set(small.infosets[0].keys) <= set(part.tree.infosets[0].keys)
@@ -457,7 +463,7 @@ def test_ids_are_one_history_in_all_trees():
     grown = growing.PartialTree(LEDUC, 895)
     grown.grow(100)
     part = grown.compile()
-    frontier = part.ids[part.tree.edge]
+    frontier = part.ids[part.tree.frontier]
     trees = [grown.focus(frontier[:9]), grown.focus(frontier[9:18]), grown]
     trees.append(grown.rooted(grown.nodes(frontier[:2]), np.ones(2)))
     histories, shared = {}, 0
@@ -480,7 +486,7 @@ def test_a_part_that_begins_elsewhere_is_never_the_game():
     tree.grow()
     assert not tree.can_grow and not tree.is_whole
     part = tree.compile().tree
-    assert part.rooted and not part.edge.any()
+    assert part.rooted and not part.frontier.any()
     result = solve(part, "cfr+", 5)
     for act in (result.average_policy, lambda: result.save("never.npz")):
         with pytest.raises(ValueError, match="in part"):
@@ -534,7 +540,7 @@ def test_games_that_are_never_whole(name):
     room = 5000
     part = compile_partial(name, max_histories=room, edge="rollout(n=1)")
     assert 0.9 * room < len(part.histories) <= room
-    assert part.edge.sum() > room / 2
+    assert part.frontier.sum() > room / 2
     solved = solve(part, "cfr+", 50)
     behaviours = [conversions.uniform_behaviour(i.decisions) for i in part.infosets]
     alike = dataclasses.replace(solved, average=tuple(behaviours))

@@ -201,7 +201,7 @@ def test_restart_forgets_the_match():
 
 def test_games_by_name_are_compiled_with_what_players_are_told():
     bot = bots.ResolvingBot("kuhn_poker", 0, ResolvingConfig(SOLVER, iterations=20))
-    assert bot.resolver.tree.histories.observed is not None
+    assert bot.resolver.tree.histories.observations is not None
     state = state_at(
         games.compiled("kuhn"), games.compiled("kuhn").infosets[0].history[0]
     )
@@ -423,7 +423,7 @@ def test_where_the_only_action_is_zero():
     # OpenSpiel's bot takes the only action for none.
     theirs = openspiel_bots.PolicyBot(0, np.random, uniform)
     assert theirs.step(state) == pyspiel.INVALID_ACTION
-    compiled = tree_lib.compile_game(game, observed=True)
+    compiled = tree_lib.compile_game(game, observations=True)
     resolver = bots.ResolvingBot(compiled, 0, ResolvingConfig(SOLVER, iterations=5))
     assert resolver.step_with_policy(state) == ([(0, 1.0)], 0)
 

@@ -45,7 +45,7 @@ def make_oos(name, player, room, *, seed=0):
 
 @functools.cache
 def compiled(name):
-    return tree_lib.compile_game(name, observed=True)
+    return tree_lib.compile_game(name, observations=True)
 
 
 def state_at(tree, history):

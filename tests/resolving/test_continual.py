@@ -151,7 +151,7 @@ def solver_of(variant, iterations):
 def test_same_bits_twice():
     one = continual.resolve(games.compiled("goofspiel4"), 150, "pdcfr+")
     other = continual.resolve(
-        tree_lib.compile_game(games.BY_NAME["goofspiel4"].string, observed=True),
+        tree_lib.compile_game(games.BY_NAME["goofspiel4"].string, observations=True),
         150,
         "pdcfr+",
     )
@@ -293,7 +293,7 @@ def test_the_gadget_is_used():
 @pytest.mark.parametrize("seed", [1, 4])
 def test_random_games(seed):
     compiled = tree_lib.compile_game(
-        random_game(seed, depth=5, transient=0.4), observed=True
+        random_game(seed, depth=5, transient=0.4), observations=True
     )
     result = continual.resolve(compiled, 1000, "pdcfr+")
     found = exploitability.nash_conv(compiled.game, result.average_policy())

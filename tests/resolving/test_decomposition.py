@@ -192,7 +192,7 @@ def test_decomposition_by_brute_force(name, player):
 @pytest.mark.parametrize("turns", ["by depth", "by history"])
 def test_random_decompositions_by_brute_force(turns, seed):
     game = made_games.random_game(seed, turns=turns, transient=0.5, remembered=0.3)
-    compiled = tree_lib.compile_game(game, observed=True)
+    compiled = tree_lib.compile_game(game, observations=True)
     tree = reference.Tree(game)
     for player in PLAYERS:
         try:
@@ -260,7 +260,7 @@ def told_and_forgotten(path):
 
 def test_a_second_try_that_the_opponent_does_not_notice():
     compiled = tree_lib.compile_game(
-        MadeGame(hidden_second_try, "again"), observed=True
+        MadeGame(hidden_second_try, "again"), observations=True
     )
     d = decomposition.decompose(compiled, 0)
     assert d.num_layers == 1 and sorted(d.opens) == [False, True]
@@ -276,12 +276,12 @@ def test_turns_that_the_opponent_cannot_count_are_refused():
 def test_what_is_told_and_forgotten_does_not_split_gates():
     """Layer 2: two roots that player 1 could tell apart there, but not at its move."""
     game = MadeGame(told_and_forgotten, "told")
-    compiled = tree_lib.compile_game(game, observed=True)
+    compiled = tree_lib.compile_game(game, observations=True)
     d = decomposition.decompose(compiled, 0)
     assert d.num_layers == 2
     assert (d.gate_layer == 2).sum() == 1
-    observed = compiled.histories.observed[1:3]
-    assert observed[0] != observed[1]
+    observations = compiled.histories.observations[1:3]
+    assert observations[0] != observations[1]
 
 
 def test_a_player_who_never_acts_has_no_layers():
@@ -290,6 +290,6 @@ def test_a_player_who_never_acts_has_no_layers():
             return Node(1, (0, 1), ("", "move"))
         return Node(TERMINAL, utility=float(path[0]))
 
-    compiled = tree_lib.compile_game(MadeGame(rules, "alone"), observed=True)
+    compiled = tree_lib.compile_game(MadeGame(rules, "alone"), observations=True)
     assert decomposition.decompose(compiled, 0).num_layers == 0
     assert decomposition.decompose(compiled, 1).num_layers == 1

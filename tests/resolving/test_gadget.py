@@ -202,9 +202,9 @@ EXACT = 1e-7
 
 
 @pytest.mark.parametrize("name", ["kuhn", "goofspiel4", "leduc7", "dark_hex", "nim"])
-@pytest.mark.parametrize("observed", [False, True])
-def test_exact_resolving_is_an_equilibrium(name, observed):
-    assert exact_nash_conv(games.compiled(name, observed)) < EXACT
+@pytest.mark.parametrize("observations", [False, True])
+def test_exact_resolving_is_an_equilibrium(name, observations):
+    assert exact_nash_conv(games.compiled(name, observations)) < EXACT
 
 
 RANDOM_KINDS = {
@@ -220,8 +220,8 @@ def test_exact_resolving_of_random_games(kind):
     cuts = {"by decisions": 0, "by turns": 0, "refused": 0}
     for seed in range(12):
         game = made_games.random_game(seed, **RANDOM_KINDS[kind])
-        for observed in (False, True):
-            compiled = tree_lib.compile_game(game, observed=observed)
+        for observations in (False, True):
+            compiled = tree_lib.compile_game(game, observations=observations)
             try:
                 roles = [decomposition.decompose(compiled, p) for p in PLAYERS]
             except ValueError as error:
@@ -262,5 +262,5 @@ def test_without_the_gadget_resolving_fails():
 @pytest.mark.parametrize("rules", [hidden_second_try, told_and_forgotten])
 def test_exact_resolving_of_made_games(rules):
     game = made_games.MadeGame(rules, rules.__name__)
-    compiled = tree_lib.compile_game(game, observed=True)
+    compiled = tree_lib.compile_game(game, observations=True)
     assert exact_nash_conv(compiled) < EXACT

@@ -45,7 +45,7 @@ def uneven(path):
 def compiled(name):
     if name != "uneven":
         return games.compiled(name)
-    return tree_lib.compile_game(MadeGame(uneven, "uneven"), observed=True)
+    return tree_lib.compile_game(MadeGame(uneven, "uneven"), observations=True)
 
 
 @functools.cache

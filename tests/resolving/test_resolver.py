@@ -37,7 +37,7 @@ def compiled(name):
     if name != "by turns":
         return games.compiled(name)
     game = made_games.random_game(3, turns="by history", transient=0.3)
-    return tree_lib.compile_game(game, observed=True)
+    return tree_lib.compile_game(game, observations=True)
 
 
 @functools.cache
@@ -272,12 +272,12 @@ def test_subgames_by_sequences_are_coarser_and_work():
     assert -1e-9 <= loss(name, 0, subgames="sequences", iterations=300) < 1e-8
     fine, rough = (
         resolver_of(name, 0, subgames=kind, iterations=300).decomposition
-        for kind in ("observed", "sequences")
+        for kind in ("observations", "sequences")
     )
     assert rough.own_subgame.max() < fine.own_subgame.max()
     assert rough.num_layers == fine.num_layers
     # The game that it was given is as before.
-    assert compiled(name).histories.observed is not None
+    assert compiled(name).histories.observations is not None
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ def test_subgames_by_sequences_are_coarser_and_work():
         ({"move_ms": float("nan")}, "move_ms=nan"),
         ({"init_ms": -1}, "init_ms=-1 milliseconds must be positive"),
         ({"gadget": "safe"}, "gadget='safe' must be one of cfrd, maxmargin, unsafe"),
-        ({"subgames": "all"}, "subgames='all' must be one of observed, sequences"),
+        ({"subgames": "all"}, "subgames='all' must be one of observations, sequences"),
         ({"values": "last"}, "values='last' must be one of iterates, best_response"),
         ({"solver": "cfr++"}, "no algorithm 'cfr\\+\\+'"),
         ({"solver": "cfr+(speed=2)"}, "unknown parameter 'speed'"),

@@ -32,7 +32,7 @@ def compiled(name):
     if name != "by turns":
         return games.compiled(name)
     game = random_game(3, turns="by history", transient=0.3)
-    return tree_lib.compile_game(game, observed=True)
+    return tree_lib.compile_game(game, observations=True)
 
 
 @functools.cache

@@ -33,7 +33,7 @@ GAMES = {
 
 @functools.cache
 def compiled(name):
-    return tree_lib.compile_game(GAMES[name], observed=True)
+    return tree_lib.compile_game(GAMES[name], observations=True)
 
 
 @functools.cache

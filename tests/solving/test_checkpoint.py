@@ -46,7 +46,7 @@ def test_killed_and_resumed(tmp_path):
     done = metadata["iterations"]
     assert 0 < done < 200_000
     assert metadata["versions"] == storage.versions()
-    compiled = games.compiled("leduc", observed=False)
+    compiled = games.compiled("leduc", observations=False)
     resumed = spiel_cr.solve(compiled, "pcfr+", done + 1000, checkpoint_path=path)
     assert_same(resumed, spiel_cr.solve(compiled, "pcfr+", done + 1000))
     assert resumed.seconds > metadata["seconds"] > 0

@@ -125,6 +125,6 @@ SMALL = tuple(case for case in CASES if case.histories <= 2300)
 
 
 @functools.cache
-def compiled(name: str, observed: bool = True) -> CompiledGame:
+def compiled(name: str, observations: bool = True) -> CompiledGame:
     """The compiled game of a row; compiled once a process."""
-    return tree_lib.compile_game(BY_NAME[name].string, observed=observed)
+    return tree_lib.compile_game(BY_NAME[name].string, observations=observations)
