@@ -1,8 +1,23 @@
-"""Second stage: numbers for what players know, equal where the knowledge is."""
+"""Integer arrays: ranges of many lengths, numbers for equal rows, order of pairs."""
 
 from collections.abc import Sequence
 
 import numpy as np
+
+
+def ranges(starts: np.ndarray | int, counts: np.ndarray) -> np.ndarray:
+    """Consecutive numbers from many starts: `start, start + 1, ...`, `count` of them.
+
+    Args:
+      starts: integers [n], or one for all; 0 numbers the members of each range.
+      counts: integers [n], the length of each range; 0 leaves it out.
+
+    Returns:
+      int64 [sum of counts], range after range.
+    """
+    ends = np.cumsum(counts, dtype=np.int64)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.repeat(starts - (ends - counts), counts) + np.arange(total)
 
 
 def ranks(keys: Sequence[np.ndarray]) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Numbers of equal rows: equal exactly where the rows are, in every integer type."""
+"""Ranges of many lengths, numbers of equal rows, the order of pairs."""
 
 import numpy as np
 import pytest
@@ -30,6 +30,14 @@ def test_ranks_are_those_of_rows(rows):
     tuples = [tuple(np.ravel(row).tolist()) for row in rows]
     assert len(set(zip(tuples, numbers.tolist(), strict=True))) == len(set(tuples))
     assert sorted(set(numbers.tolist())) == list(range(len(set(tuples))))
+
+
+def test_ranges():
+    starts, counts = np.array([5, 0, 7, 2], np.int32), np.array([2, 0, 1, 3])
+    assert arrays.ranges(starts, counts).tolist() == [5, 6, 7, 2, 3, 4]
+    assert arrays.ranges(0, counts.astype(np.int32)).tolist() == [0, 1, 0, 0, 1, 2]
+    nothing = arrays.ranges(starts[:0], counts[:0])
+    assert nothing.dtype == np.int64 and nothing.tolist() == []
 
 
 @pytest.mark.parametrize("high", [1, 2**10, 2**31 - 1])
