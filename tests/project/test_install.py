@@ -1,0 +1,111 @@
+"""A wheel, installed into a fresh environment, beside files of a user called `eval`."""
+
+import pathlib
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+# What a user may well have in the folder where they work.
+HOSTILE = "raise RuntimeError('the eval of a user was imported')\n"
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> pathlib.Path:
+    """Built from a copy, so that no build folder of this checkout goes into it."""
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    files = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    ).stdout.decode()
+    for name in filter(None, files.split("\0")):
+        if (ROOT / name).is_file():
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            (source / name).write_bytes((ROOT / name).read_bytes())
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
+    build += ["--no-build-isolation", "--wheel-dir", str(folder), str(source)]
+    subprocess.run(build, check=True)
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def environment(wheel, tmp_path_factory) -> pathlib.Path:
+    """An environment that has the wheel, and what it depends on from this one.
+
+    Lines of a .pth file add folders, but not what .pth files there say: the editable
+    install of this checkout stays outside.
+    """
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=False)
+    python = folder / "bin" / "python"
+    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    found = subprocess.run([python, "-c", code], check=True, capture_output=True)
+    packages = pathlib.Path(found.stdout.decode().strip())
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+    subprocess.run([*install, "--target", str(packages), str(wheel)], check=True)
+    paths = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    paths |= {path for path in sys.path if path.endswith("site-packages")}
+    (packages / "dependencies.pth").write_text("\n".join(sorted(paths)) + "\n")
+    return folder
+
+
+@pytest.fixture
+def workplace(tmp_path) -> pathlib.Path:
+    """A user's folder with an `eval.py` and an `eval/` of their own."""
+    (tmp_path / "eval.py").write_text(HOSTILE)
+    (tmp_path / "eval").mkdir()
+    (tmp_path / "eval" / "__init__.py").write_text(HOSTILE)
+    return tmp_path
+
+
+def test_only_two_names_are_installed(wheel):
+    names = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+    assert {n for n in names if ".dist-info" not in n} == {"spiel_cr", "game_defs"}
+    inside = zipfile.ZipFile(wheel).namelist()
+    assert "spiel_cr/eval/cli/main.py" in inside
+    assert "game_defs/py.typed" in inside and "spiel_cr/py.typed" in inside
+    assert any(name.startswith("game_defs/maps/") for name in inside)
+
+
+def test_the_command_line_ignores_a_users_eval(environment, workplace):
+    code = "from spiel_cr.eval.cli import main; main.main()"
+    words = ["info", "--game", "python_rock_paper_scissors(num_actions=5)"]
+    found = subprocess.run(
+        [environment / "bin" / "python", "-c", code, *words],
+        cwd=workplace,
+        capture_output=True,
+        text=True,
+    )
+    assert found.returncode == 0, found.stderr
+    assert "histories" in found.stdout
+
+
+def test_scripts_beside_a_users_eval_work(environment, workplace):
+    """Both ways round: theirs is still what `import eval` gives them."""
+    (workplace / "eval.py").write_text("MINE = True\n")
+    (workplace / "eval" / "__init__.py").unlink()
+    (workplace / "eval").rmdir()
+    script = workplace / "script.py"
+    script.write_text(
+        "import eval\n"
+        "import spiel_cr\n"
+        "import spiel_cr.eval.judging\n"
+        "assert eval.MINE\n"
+        "assert 'environment' in spiel_cr.__file__, spiel_cr.__file__\n"
+        "assert 'environment' in spiel_cr.eval.__file__, spiel_cr.eval.__file__\n"
+        "print(spiel_cr.solve('kuhn_poker', 'cfr+', 10).iterations)\n"
+    )
+    found = subprocess.run(
+        [environment / "bin" / "python", script], capture_output=True, text=True
+    )
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.split() == ["10"]
