@@ -39,8 +39,8 @@ class Problem(NamedTuple):
       samples: the histories.
       points: float [D, B], evenly spread points of which each iteration uses a
         randomly shifted copy; None where draws are independent.
-      iteration_weight: float scalar, weight of each iteration's regrets and averages on top of
-        what the algorithm gives it.
+      iteration_weight: float scalar, weight of each iteration's regrets and averages on
+        top of what the algorithm gives it.
       sharings: the players' buckets, None where infosets are alone.
     """
 
@@ -264,10 +264,9 @@ def make_targeted_solver(
       target: the first target; None: the whole game.
 
     Returns:
-      The solver, and `aim(target, iteration_weight=1.0)`, where `target` is as above and
-      `iteration_weight` weighs the iterations to come relative to those that were not
-      emphasised (the paper increases the weight after each move of the target, others
-      do not).
+      The solver, and `aim(target, iteration_weight=1.0)`, where `target` is as above
+      and `iteration_weight` weighs the iterations to come relative to those before (the
+      paper increases the weight after each move of the target, others do not).
     """
     if target is None:
         target = np.ones(len(tree.histories), bool)

@@ -8,29 +8,20 @@ import pytest
 from open_spiel.python.algorithms import cfr as openspiel_cfr
 from open_spiel.python.algorithms import discounted_cfr
 
-from spiel_cr.cfr import cfr, config
+from spiel_cr.cfr import cfr
 from spiel_cr.compilation import compiler as tree_lib
-from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.policies.best_responses import nash_conv
 from spiel_cr.sequence_form import layout
 from spiel_cr.solving.whole_game import solve
 from tests.support import games, reference
 from tests.support.made_games import random_game
+from tests.support.strategies import solver_of
 
 # Doubles in another order of summation. Strategies are quotients of regrets, which
 # magnifies rounding somewhat; over 20 iterations 1e-9 is far above it and far below
 # the effect of any difference between algorithms.
 TOLERANCE = 1e-9
 PLAYERS = (0, 1)
-
-
-def solver_of(form, name, **options):
-    return cfr.make_solver(form, config=config.parse_algorithm(name), **options)
-
-
-def average_behaviour(solver, player):
-    decisions = solver.form.decisions[player]
-    return policy_lib.behaviour_from_reach(decisions, solver.average(player))
 
 
 def assert_same_policy(compiled, behaviours, table):
@@ -90,7 +81,7 @@ def test_every_iterate_is_openspiels(name, peer):
         other.evaluate_and_update_policy()
         current = [solver.current_behaviour(p) for p in PLAYERS]
         assert_same_policy(compiled, current, other.current_policy())
-        average = [average_behaviour(solver, p) for p in PLAYERS]
+        average = [solver.average_behaviour(p) for p in PLAYERS]
         assert_same_policy(compiled, average, other.average_policy())
     assert solver.iterations == ITERATIONS
 
@@ -114,7 +105,7 @@ RECURSIVE_ROWS += [("princess4", "pdcfr+")]
 
 def assert_same_as_recursion(compiled, tree, solver, other):
     for p, infosets in enumerate(compiled.infosets):
-        average = average_behaviour(solver, p)
+        average = solver.average_behaviour(p)
         current = solver.current_behaviour(p)
         first = infosets.decisions.first_sequence
         for i, key in enumerate(infosets.keys):
@@ -219,7 +210,7 @@ def test_exploration_keeps_every_action_alive():
         for p in PLAYERS:
             # Two actions: each at least half of 0.1.
             assert solver.current_behaviour(p).min() >= 0.05 - 1e-12
-            assert average_behaviour(solver, p).min() >= 0.05 - 1e-12
+            assert solver.average_behaviour(p).min() >= 0.05 - 1e-12
     plain = solver_of(compiled.form, "cfr+")
     plain.run(200)
     assert plain.current_behaviour(0).min() == 0
@@ -234,7 +225,7 @@ def test_float32_stays_close():
         solver.run(100)
         assert solver.state.weight.dtype == dtype
         reach = (solver.average(0), solver.average(1))
-        behaviours = tuple(average_behaviour(solver, p) for p in PLAYERS)
+        behaviours = tuple(solver.average_behaviour(p) for p in PLAYERS)
         # Rows sum to one although the arithmetic was single.
         for p in PLAYERS:
             infosets = form.decisions[p]

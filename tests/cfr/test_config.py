@@ -13,9 +13,9 @@ from spiel_cr.policies import best_responses
 from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.solving.whole_game import solve
-from tests.cfr.test_cfr import average_behaviour, solver_of
 from tests.support import games
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node
+from tests.support.strategies import solver_of
 
 PLAYERS = (0, 1)
 slow = pytest.mark.slow
@@ -30,7 +30,7 @@ def nash_convs(name, variant):
     for more in (100, 900):
         solver.run(more)
         table = policy_lib.tabular_policy(
-            compiled, [average_behaviour(solver, p) for p in PLAYERS]
+            compiled, [solver.average_behaviour(p) for p in PLAYERS]
         )
         result.append(exploitability.nash_conv(compiled.game, table))
     return result

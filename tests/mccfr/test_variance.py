@@ -14,9 +14,8 @@ import spiel_cr
 from spiel_cr.cfr import cfr
 from spiel_cr.mccfr import variance
 from spiel_cr.policies import conversions as policy_lib
-from tests.policies.test_conversions import random_behaviours
-from tests.resolving.test_subgame_games import as_policy
 from tests.support import games, reference
+from tests.support.strategies import random_behaviours
 
 PLAYERS = (0, 1)
 EPSILON = 0.6
@@ -31,11 +30,17 @@ def late_strategy(name, iterations=200):
     return tuple(solver.average_behaviour(p) for p in PLAYERS)
 
 
+def _policy(tree, compiled, behaviours):
+    """The strategies by the reference's infosets."""
+    table = policy_lib.tabular_policy(compiled, behaviours)
+    return reference.from_openspiel(tree, table)
+
+
 def reference_values(name, behaviours):
     """Counterfactual values of actions by (player, infoset key, action)."""
     compiled = games.compiled(name)
     tree = reference.Tree(compiled.game)
-    policy = as_policy(compiled, behaviours)
+    policy = _policy(tree, compiled, behaviours)
     result = {}
     for (player, key), members in tree.infosets.items():
         for action in tree.actions((player, key)):
@@ -71,7 +76,7 @@ class Enumerated:
     def __init__(self, name, behaviours, player, epsilon):
         self.compiled = games.compiled(name)
         self.tree = reference.Tree(self.compiled.game)
-        self.policy = as_policy(self.compiled, behaviours)
+        self.policy = _policy(self.tree, self.compiled, behaviours)
         self.player, self.epsilon = player, epsilon
         self.exact, self.value = reference_values(name, behaviours)
         # Lists of (probability, what the trajectory gives).

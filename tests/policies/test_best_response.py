@@ -17,9 +17,9 @@ from spiel_cr.policies import best_responses
 from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.policies.best_responses import best_response_value, nash_conv, reach_of
 from spiel_cr.solving.whole_game import solve
-from tests.policies.test_conversions import random_behaviours
 from tests.support import games, lp_reference, reference
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node, random_game
+from tests.support.strategies import random_behaviours
 
 # Both sides sum thousands of doubles of size 10 at most.
 TOLERANCE = 1e-9

@@ -8,24 +8,10 @@ from spiel_cr.compilation import compiler as tree_lib
 from spiel_cr.policies import conversions as policy_lib
 from tests.support import games, reference
 from tests.support.made_games import TERMINAL, MadeGame, Node
+from tests.support.strategies import random_behaviours
 
 every_small_game = pytest.mark.parametrize("case", games.SMALL, ids=lambda c: c.name)
 PLAYERS = (0, 1)
-
-
-def random_behaviours(compiled, seed, *, zeros=False):
-    """For each player random action probabilities; with `zeros`, some are 0."""
-    rng = np.random.default_rng(seed)
-    behaviours = []
-    for infosets in compiled.infosets:
-        behaviour = [np.ones(1)]
-        for count in infosets.decisions.num_actions:
-            weights = rng.exponential(size=count)
-            if zeros:
-                weights[rng.permutation(count)[: rng.integers(count)]] = 0.0
-            behaviour.append(weights / weights.sum())
-        behaviours.append(np.concatenate(behaviour))
-    return tuple(behaviours)
 
 
 @every_small_game

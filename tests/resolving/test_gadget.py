@@ -13,7 +13,6 @@ from open_spiel.python.algorithms import exploitability
 from spiel_cr.compilation import compiler as tree_lib
 from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.resolving import decomposition, gadget
-from tests.policies.test_conversions import random_behaviours
 from tests.resolving.test_decomposition import (
     PLAYERS,
     TOLERANCE,
@@ -23,6 +22,7 @@ from tests.resolving.test_decomposition import (
     told_and_forgotten,
 )
 from tests.support import games, made_games, reference
+from tests.support.strategies import random_behaviours
 
 
 def random_forest(name, player, layer, seed=5):

@@ -12,10 +12,10 @@ from spiel_cr.compilation import compiler as tree_lib
 from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.resolving import decomposition, gadget, leaf_values, resolver
 from spiel_cr.resolving.resolver import ResolvingConfig
-from tests.policies.test_conversions import random_behaviours
 from tests.resolving.test_resolver import everywhere
 from tests.support import games, reference
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node
+from tests.support.strategies import random_behaviours
 
 PLAYERS = (0, 1)
 # Sums of hundreds of doubles of size 1.

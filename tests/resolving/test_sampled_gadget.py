@@ -17,9 +17,9 @@ from spiel_cr.mccfr import mccfr
 from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.resolving import decomposition, resolver, sampled_gadget, subgame_games
 from spiel_cr.resolving.resolver import ResolvingConfig
-from tests.policies.test_conversions import random_behaviours
 from tests.support import games, reference
 from tests.support.made_games import random_game
+from tests.support.strategies import random_behaviours
 
 PLAYERS = (0, 1)
 # Sums of hundreds of doubles of size 10.

@@ -15,8 +15,8 @@ from spiel_cr.compilation import compiler as tree_lib
 from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.resolving import decomposition, gadget, subgame_games
 from spiel_cr.sequence_form import layout
-from tests.policies.test_conversions import random_behaviours
 from tests.support import games, reference
+from tests.support.strategies import random_behaviours
 
 PLAYERS = (0, 1)
 # Sums of hundreds of doubles of size 10.

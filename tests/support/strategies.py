@@ -1,0 +1,25 @@
+"""Strategies for tests: random ones, and solvers by the algorithm's name."""
+
+import numpy as np
+
+from spiel_cr.cfr import cfr, config
+
+
+def random_behaviours(compiled, seed, *, zeros=False):
+    """For each player random action probabilities; with `zeros`, some are 0."""
+    rng = np.random.default_rng(seed)
+    behaviours = []
+    for infosets in compiled.infosets:
+        behaviour = [np.ones(1)]
+        for count in infosets.decisions.num_actions:
+            weights = rng.exponential(size=count)
+            if zeros:
+                weights[rng.permutation(count)[: rng.integers(count)]] = 0.0
+            behaviour.append(weights / weights.sum())
+        behaviours.append(np.concatenate(behaviour))
+    return tuple(behaviours)
+
+
+def solver_of(form, name, **options):
+    """A full-width solver by the algorithm's string; `options` of `cfr.make_solver`."""
+    return cfr.make_solver(form, config=config.parse_algorithm(name), **options)
