@@ -16,8 +16,8 @@ import jax
 import pytest
 from absl import flags
 
-from spiel_cr.cfr import cfr
 from spiel_cr.common import memory
+from spiel_cr.compilation import numbering
 from tests.support import games
 
 # OpenSpiel's test helpers read absl flags, which only an absl program parses.
@@ -58,10 +58,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=rank)
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Collecting is for names: nothing is compiled before a test asks for it."""
-    if games.compiled.cache_info().misses or cfr.programs():
-        raise pytest.UsageError("a test file compiles a game or a program at import")
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session):
+    """Collecting is for names: no game is compiled before a test asks for it."""
+    number = numbering.number
+    numbering.number = _refuse
+    try:
+        return (yield)
+    finally:
+        numbering.number = number
+
+
+def _refuse(*arguments: object) -> None:
+    raise pytest.UsageError("a test file compiles a game while it is collected")
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -24,7 +24,14 @@ from tests.support.strategies import random_behaviours
 PLAYERS = (0, 1)
 # Sums of hundreds of doubles of size 10.
 TOLERANCE = 1e-11
-SEATS = [*[(n, p) for n in ("kuhn", "leduc7") for p in PLAYERS], ("by turns", 1)]
+LAYERS = {
+    ("kuhn", 0): 2,
+    ("kuhn", 1): 1,
+    ("leduc7", 0): 4,
+    ("leduc7", 1): 2,
+    ("by turns", 1): 3,
+}
+SEATS = list(LAYERS)
 
 
 @functools.cache
@@ -42,10 +49,15 @@ def cut(name, player):
 
 ROWS = [
     (name, player, number)
-    for name, player in SEATS
-    for number in range(2, cut(name, player).num_layers + 1)
+    for (name, player), layers in LAYERS.items()
+    for number in range(2, layers + 1)
 ]
 every_layer = pytest.mark.parametrize(("name", "player", "number"), ROWS)
+
+
+@pytest.mark.parametrize(("name", "player"), LAYERS)
+def test_layers_are_as_many_as_listed(name, player):
+    assert cut(name, player).num_layers == LAYERS[name, player]
 
 
 @functools.cache
