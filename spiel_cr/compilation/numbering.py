@@ -6,11 +6,13 @@ numbers for what players know. Here perfect recall is checked, infosets and sequ
 get their numbers, and all that follows from the tree alone is filled in.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import pyspiel
 
+from spiel_cr.common.errors import ImperfectRecallError
 from spiel_cr.compilation import infostate_strings
 from spiel_cr.sequence_form import layout
 
@@ -100,7 +102,12 @@ def smallest_dtype(high: int) -> np.dtype:
     return np.min_scalar_type(-max(high, 0) - 1)
 
 
-def number(walked: Walked, game: pyspiel.Game) -> Numbered:
+def number(
+    walked: Walked,
+    game: pyspiel.Game,
+    *,
+    key_at: Callable[[int, int], str] | None = None,
+) -> Numbered:
     """Numbers infosets and sequences; checks that the game has perfect recall.
 
     Infosets are sorted by the number of own decisions before them, then by the first of
@@ -109,11 +116,17 @@ def number(walked: Walked, game: pyspiel.Game) -> Numbered:
     Args:
       walked: all histories.
       game: for messages.
+      key_at: likewise, the information-state string at a history of a player; None: by
+        replaying the history.
 
     Raises:
-      ValueError: a player forgets something, or the histories of an infoset have
-        different legal actions.
+      ImperfectRecallError: a player forgets something.
+      ValueError: the histories of an infoset have different legal actions.
     """
+
+    def replayed(history: int, player: int) -> str:
+        return infostate_strings.string_at(game, walked.actions_to(history), player)
+
     begin = _first_children(walked)
     preorder = _preorder(walked, begin)
     infoset = np.full(len(walked.parent), -1, np.int32)
@@ -129,7 +142,7 @@ def number(walked: Walked, game: pyspiel.Game) -> Numbered:
         players.append(mine)
     numbers = players[0], players[1]
     sequence = _sequences(walked, begin, numbers, infoset, game)
-    _check_recall(walked, numbers, infoset, sequence, game)
+    _check_recall(walked, numbers, infoset, sequence, game, key_at or replayed)
     observations = None
     if walked.observations is not None:
         observations = np.full(len(infoset), -1, np.int32)
@@ -252,6 +265,7 @@ def _check_recall(
     infoset: np.ndarray,
     sequence: np.ndarray,
     game: pyspiel.Game,
+    key_at: Callable[[int, int], str],
 ) -> None:
     """Fills in the parents of infosets; every history of one must have the same."""
     for p, mine in enumerate(players):
@@ -259,12 +273,11 @@ def _check_recall(
         members = np.flatnonzero(walked.player == p)
         same = mine.decisions.parent[infoset[members]] == sequence[p, members]
         if not same.all():
-            odd = walked.actions_to(int(members[~same][0]))
-            raise ValueError(
+            key = key_at(int(members[~same][0]), p)
+            raise ImperfectRecallError(
                 f"{game}: player {p} has imperfect recall: the information state "
-                f"{infostate_strings.string_at(game, odd, p)!r} is reached after "
-                f"different own infosets or actions; spiel_cr needs "
-                f"information-state strings that remember them"
+                f"{key!r} is reached after different own infosets or actions; spiel_cr "
+                f"needs information-state strings that remember them"
             )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from spiel_cr.common.errors import HiddenTurnsError
 from spiel_cr.compilation.numbering import CHANCE, TERMINAL
 from spiel_cr.compilation.tree import CompiledGame, Histories
 
@@ -74,7 +75,7 @@ def decompose(tree: CompiledGame, player: int) -> Decomposition:
     opponent's opens a layer.
 
     Raises:
-      ValueError: the opponent cannot even tell the player's turns apart.
+      HiddenTurnsError: the opponent cannot even tell the player's turns apart.
     """
     acts = tree.histories.player == player
     previous = _last_decider(tree.histories)
@@ -82,7 +83,7 @@ def decompose(tree: CompiledGame, player: int) -> Decomposition:
         layer, anchor = _layers(tree.histories, opening)
         if _layers_are_known(tree, layer, opening):
             return _decompose(tree, player, opening, layer, anchor)
-    raise ValueError(
+    raise HiddenTurnsError(
         f"{tree.game}: player {1 - player} cannot tell how many turns player {player} "
         f"has had, so the game has no layers to resolve; use solve instead"
     )
