@@ -134,8 +134,8 @@ class OOSBot(PolicyPlayer):
           init_ms: milliseconds before the first match; None: as long as a move.
           target: "infoset": what the player knows, or "subgame": whatever the opponent
             cannot tell from it, and so on.
-          iteration_weight: weight of each batch in a match, relative to those before the
-            first match.
+          iteration_weight: weight of each batch in a match, relative to those before
+            the first match.
           seed: of sampling and of the actions that it draws.
 
         Raises:

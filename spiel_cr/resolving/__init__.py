@@ -1,8 +1,8 @@
 """Continual resolving: gadget games of all subgames, or of the one a match is in."""
 
+from spiel_cr.policies.leaf_values import LeafValue
 from spiel_cr.resolving.config import ResolvingConfig
 from spiel_cr.resolving.continual import OpponentValues, resolve
-from spiel_cr.resolving.leaf_values import LeafValue
 from spiel_cr.resolving.resolver import Resolver
 
 __all__ = ["LeafValue", "OpponentValues", "Resolver", "ResolvingConfig", "resolve"]

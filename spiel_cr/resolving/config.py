@@ -6,9 +6,9 @@ from typing import Literal, get_args
 
 from spiel_cr.cfr import config as algorithm_lib
 from spiel_cr.common.checks import check_iterations
-from spiel_cr.resolving import leaf_values as leaf_lib
-from spiel_cr.resolving import subgame_games
+from spiel_cr.policies.leaf_values import LeafValue, parse_leaf
 
+Gadget = Literal["cfrd", "maxmargin", "unsafe"]
 Values = Literal["iterates", "best_response", "average"]
 Subgames = Literal["observations", "sequences"]
 
@@ -33,8 +33,8 @@ class ResolvingConfig:
         "best_response" to the average strategy (sampled solvers' default), or, to show
         why not, of its own "average" strategy.
       depth: look so many moves ahead of the subgame's roots (in the first layer: of
-        the start of the game), see `leaf.py`; None: to the end of the game.
-      leaf: what the game is worth where the lookahead ends, see `leaf.parse_leaf`.
+        the start of the game), see `look_ahead`; None: to the end of the game.
+      leaf: what the game is worth where the lookahead ends, see `parse_leaf`.
       target: aim sampled solvers at the player's current infoset, with the share
         `delta` of their trajectories.
     """
@@ -43,21 +43,20 @@ class ResolvingConfig:
     iterations: int | None = None
     move_ms: float | None = None
     init_ms: float | None = None
-    gadget: subgame_games.Gadget = "cfrd"
+    gadget: Gadget = "cfrd"
     subgames: Subgames = "observations"
     values: Values | None = None
     depth: int | None = None
-    leaf: str | leaf_lib.LeafValue = "uniform"
+    leaf: str | LeafValue = "uniform"
     target: bool = False
 
     def __post_init__(self) -> None:
         self._check_solver()
-        if isinstance(self.leaf, str):
-            leaf_lib.parse_leaf(self.leaf)
+        parse_leaf(self.leaf)
         if self.depth is not None:
             check_iterations(self.depth, name="depth")
         choices = {
-            "gadget": subgame_games.Gadget,
+            "gadget": Gadget,
             "subgames": Subgames,
             "values": Values,
         }

@@ -15,13 +15,27 @@ Subgames of one layer share nothing, so a solver treats each as if it were alone
 
 import dataclasses
 import functools
+from typing import NamedTuple
 
 import numpy as np
 
 from spiel_cr.policies import conversions
 from spiel_cr.resolving import decomposition as subgame
-from spiel_cr.resolving import leaf_values
 from spiel_cr.sequence_form import layout
+
+
+class Lookahead(NamedTuple):
+    """Where a layer's subgames end.
+
+    Attributes:
+      histories: int64 [L], terminals within reach and histories at which it is cut off.
+      values: float64 [L], player 0's utility there.
+      inside: for each player bool [I], the infosets that are not cut off.
+    """
+
+    histories: np.ndarray
+    values: np.ndarray
+    inside: tuple[np.ndarray, np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +71,7 @@ def build_forest(
     layer: int,
     own_reach: np.ndarray,
     gate_values: np.ndarray,
-    lookahead: leaf_values.Lookahead | None = None,
+    lookahead: Lookahead | None = None,
 ) -> Forest:
     """The gadget game of a layer; the whole game without gadget for layer 1.
 
@@ -132,7 +146,7 @@ def _renumber(decisions: layout.Decisions, kept: np.ndarray) -> np.ndarray:
 
 
 def _inside(
-    d: subgame.Decomposition, lookahead: leaf_values.Lookahead | None, player: int
+    d: subgame.Decomposition, lookahead: Lookahead | None, player: int
 ) -> np.ndarray:
     """bool [I], a player's infosets that are not cut off."""
     if lookahead is None:

@@ -18,9 +18,11 @@ from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.mccfr import mccfr
 from spiel_cr.policies import best_responses
 from spiel_cr.policies import conversions as policy_lib
-from spiel_cr.resolving import clock, leaf_values, sampled_gadget, subgame_games
+from spiel_cr.policies.leaf_values import parse_leaf
+from spiel_cr.resolving import clock, gadget, sampled_gadget, subgame_games
 from spiel_cr.resolving import decomposition as subgame
 from spiel_cr.resolving.config import ResolvingConfig
+from spiel_cr.resolving.lookahead import look_ahead
 
 # Moves under a clock run shortly.
 _SHORT_RUN = 1
@@ -173,15 +175,11 @@ class Resolver:
         first = decisions.first_sequence[infoset]
         return match.behaviour[first : first + decisions.num_actions[infoset]].copy()
 
-    def _look_ahead(self, number: int) -> leaf_values.Lookahead | None:
-        if self.config.depth is None:
+    def _look_ahead(self, number: int) -> gadget.Lookahead | None:
+        depth, value = self.config.depth, parse_leaf(self.config.leaf)
+        if depth is None:
             return None
-        value = self.config.leaf
-        if isinstance(value, str):
-            value = leaf_values.parse_leaf(value)
-        return leaf_values.look_ahead(
-            self.decomposition, number, self.config.depth, value
-        )
+        return look_ahead(self.decomposition, number, depth, value)
 
     def _blank(self) -> Match:
         uniform = policy_lib.uniform_behaviour(

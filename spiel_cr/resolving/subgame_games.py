@@ -19,15 +19,14 @@ What stands between the roots and the subgame is the gadget:
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 import numpy as np
 
 from spiel_cr.resolving import decomposition as subgame
-from spiel_cr.resolving import gadget, leaf_values
+from spiel_cr.resolving import gadget
+from spiel_cr.resolving.config import Gadget
 from spiel_cr.sequence_form import layout, packing
-
-Gadget = Literal["cfrd", "maxmargin", "unsafe"]
 
 
 class Piece(NamedTuple):
@@ -141,7 +140,7 @@ def cut_layer(
     decomposition: subgame.Decomposition,
     number: int,
     gadget_kind: Gadget = "cfrd",
-    lookahead: leaf_values.Lookahead | None = None,
+    lookahead: gadget.Lookahead | None = None,
 ) -> Layer:
     """Cuts a layer into its subgames.
 

@@ -383,8 +383,8 @@ def test_a_restart_keeps_the_tables():
 
 
 @pytest.mark.parametrize("iteration_weight", [1.0, 4.0])
-def test_emphasis_weighs_later_batches(iteration_weight):
-    """Averages after n batches and k emphasised ones: n + k · iteration_weight of weight."""
+def test_iteration_weight_weighs_later_batches(iteration_weight):
+    """The average after n batches and k of weight w: of total weight n + k w."""
     bot = bots.OOSBot(
         games.compiled("kuhn"),
         0,

@@ -119,6 +119,27 @@ def from_openspiel(tree: Tree, policy: policy_lib.Policy) -> Policy:
     return result
 
 
+def from_behaviours(game, behaviours) -> Policy:
+    """The policy of each player's action probabilities in a compiled game."""
+    policy = {}
+    for player, infosets in enumerate(game.infosets):
+        first = infosets.decisions.first_sequence
+        for i, key in enumerate(infosets.keys):
+            places = range(first[i], first[i] + infosets.decisions.num_actions[i])
+            policy[player, key] = {
+                int(infosets.actions[s - 1]): float(behaviours[player][s])
+                for s in places
+            }
+    return policy
+
+
+def node_numbers(tree: Tree, game) -> list[int]:
+    """Index in `tree.nodes` of each history of the same game, compiled."""
+    index = {node.path: i for i, node in enumerate(tree.nodes)}
+    histories = game.histories
+    return [index[tuple(histories.actions_to(h))] for h in range(len(histories))]
+
+
 def value_at(tree: Tree, policy: Policy, index: int = 0) -> float:
     """Player 0's expected utility from a history on."""
     node = tree.nodes[index]

@@ -10,7 +10,9 @@ import pytest
 
 from spiel_cr.compilation import compiler as tree_lib
 from spiel_cr.policies import conversions as policy_lib
-from spiel_cr.resolving import decomposition, gadget, leaf_values, resolver
+from spiel_cr.policies.leaf_values import PolicyValue
+from spiel_cr.resolving import decomposition, gadget, resolver
+from spiel_cr.resolving.lookahead import look_ahead
 from spiel_cr.resolving.resolver import ResolvingConfig
 from tests.resolving.test_resolver import everywhere
 from tests.support import games, reference
@@ -123,24 +125,10 @@ class Walk:
         )
 
 
-def as_policy(tree, behaviours):
-    policy = {}
-    for p, infosets in enumerate(tree.infosets):
-        first = infosets.decisions.first_sequence
-        for i, key in enumerate(infosets.keys):
-            at = range(first[i], first[i] + infosets.decisions.num_actions[i])
-            policy[p, key] = {
-                int(infosets.actions[s - 1]): float(behaviours[p][s]) for s in at
-            }
-    return policy
-
-
 @functools.cache
 def node_numbers(name):
     """Index in `reference.py`'s tree of each history."""
-    index = {node.path: i for i, node in enumerate(brute(name).nodes)}
-    histories = compiled(name).histories
-    return [index[tuple(histories.actions_to(h))] for h in range(len(histories))]
+    return reference.node_numbers(brute(name), compiled(name))
 
 
 def by_history(name, seed=5):
@@ -164,7 +152,7 @@ def test_cut_where_the_walk_stops(name, player, number, depth):
     """Depth reached, and the player's next turn in a new subgame is there or past."""
     d, tree, numbers = cut(name, player), compiled(name), node_numbers(name)
     table = Table(by_history(name))
-    found = leaf_values.look_ahead(d, number, depth, table)
+    found = look_ahead(d, number, depth, table)
     walk = Walk(name, player, number, depth)
     (asked,) = table.asked
     assert {numbers[h] for h in asked} == walk.leaves
@@ -198,14 +186,14 @@ def test_a_forest_is_worth_the_game_that_is_cut_off(name, player, number, depth)
     values = by_history(name)
     worth = {numbers[h]: values[h] for h in range(len(values))}
     behaviours = random_behaviours(tree, 7)
-    policy = as_policy(tree, behaviours)
+    policy = reference.from_behaviours(tree, behaviours)
     reach = policy_lib.reach_from_behaviour(
         tree.infosets[player].decisions, behaviours[player]
     )
     rng = np.random.default_rng(8)
     gate_values = rng.normal(size=len(d.gate_layer))
     choice = rng.uniform(0.1, 0.9, size=len(d.gate_layer))
-    lookahead = leaf_values.look_ahead(d, number, depth, Table(values))
+    lookahead = look_ahead(d, number, depth, Table(values))
     forest = gadget.build_forest(d, number, reach, gate_values, lookahead)
     sides = [np.empty(0)] * 2
     for p in PLAYERS:
@@ -249,106 +237,20 @@ def test_a_lookahead_to_the_end_changes_nothing(name, player):
     ones = np.ones(d.tree.infosets[player].decisions.num_sequences)
     gates = np.ones(len(d.gate_layer))
     for number in range(1, d.num_layers + 1):
-        far = leaf_values.look_ahead(d, number, 100, leaf_values.PolicyValue())
+        far = look_ahead(d, number, 100, PolicyValue())
         limited = gadget.build_forest(d, number, ones, gates, far).form.payoffs
         free = gadget.build_forest(d, number, ones, gates).form.payoffs
         for a, b in zip(limited, free, strict=True):
             np.testing.assert_allclose(a, b, atol=TOLERANCE)
 
 
-@pytest.mark.parametrize("name", ["kuhn", "uneven"])
-@pytest.mark.parametrize("uniform", [True, False])
-def test_exact_values_of_a_policy(name, uniform):
-    tree = compiled(name)
-    behaviours = random_behaviours(tree, 2)
-    policy = brute(name).uniform() if uniform else as_policy(tree, behaviours)
-    value = leaf_values.PolicyValue(None if uniform else behaviours)
-    found = value(tree, np.arange(len(tree.histories)))
-    numbers = node_numbers(name)
-    expected = [reference.value_at(brute(name), policy, i) for i in numbers]
-    np.testing.assert_allclose(found, expected, atol=TOLERANCE)
-
-
-def biased(path):
-    """Chance of one in ten for 1, then an idle decision."""
-    if not path:
-        return Node(CHANCE, (0, 1), ("", ""), chance=(0.9, 0.1))
-    if len(path) == 1:
-        return Node(0, (0, 1), ("x", "x"))
-    return Node(TERMINAL, utility=float(path[0]))
-
-
-def test_rollouts_follow_chance_as_it_is():
-    """1500 rollouts of a 0-1 variable: five standard errors (false alarm: 6e-7)."""
-    tree = tree_lib.compile_game(MadeGame(biased, "biased"))
-    value = leaf_values.RolloutValue(1500, seed=4)
-    (found,) = value(tree, np.array([0]))
-    assert abs(found - 0.1) < 5 * np.sqrt(0.1 * 0.9 / 1500)
-    # Below the chance node nothing is left to chance.
-    np.testing.assert_array_equal(value(tree, np.array([1, 2])), [0.0, 1.0])
-
-
-def test_rollouts_play_all_actions_alike():
-    """Kuhn poker, utilities at most 2: five standard errors of 1500 rollouts.
-
-    By Hoeffding a single false alarm has a chance below 1e-5.
-    """
-    tree = compiled("kuhn")
-    values = policy_lib.history_values(tree)
-    cut_at = leaf_values.look_ahead(cut("kuhn", 0), 1, 1, Table(values)).histories
-    at = cut_at[tree.histories.player[cut_at] != TERMINAL]
-    found = leaf_values.RolloutValue(1500)(tree, at)
-    expected = [
-        reference.value_at(brute("kuhn"), brute("kuhn").uniform(), i)
-        for i in np.array(node_numbers("kuhn"))[at]
-    ]
-    assert len(at) == 6
-    np.testing.assert_allclose(found, expected, atol=5 * 2 / np.sqrt(1500))
-
-
-def test_rollouts_do_not_depend_on_who_else_is_asked():
-    tree = compiled("leduc7")
-    at = np.flatnonzero(tree.histories.player == 0)[::7]
-    value = leaf_values.RolloutValue(3, seed=1)
-    together = value(tree, at)
-    np.testing.assert_array_equal(together, value(tree, at))
-    alone = [value(tree, at[k : k + 1])[0] for k in range(len(at))]
-    np.testing.assert_array_equal(together, alone)
-    assert (together != leaf_values.RolloutValue(3, seed=2)(tree, at)).any()
-
-
-def test_leaf_values_from_strings():
-    assert isinstance(leaf_values.parse_leaf("uniform"), leaf_values.PolicyValue)
-    tree, at = compiled("kuhn"), np.arange(5)
-    for text, n, seed in (("rollouts", 10, 0), ("rollouts(n=3,seed=2)", 3, 2)):
-        expected = leaf_values.RolloutValue(n, seed=seed)(tree, at)
-        np.testing.assert_array_equal(leaf_values.parse_leaf(text)(tree, at), expected)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("network", "leaf='network' must be one of uniform, policy"),
-        ("uniform(n=3)", "must be one of uniform"),
-        ("rollouts(m=3)", "must be one of uniform"),
-        ("rollouts(n=2.5)", "n=2.5 must be a whole number"),
-        ("rollouts(n=0)", "rollouts=0 must be at least 1"),
-    ],
-)
-def test_bad_strings(text, message):
-    with pytest.raises(ValueError, match=message):
-        leaf_values.parse_leaf(text)
-    with pytest.raises(ValueError, match=message):
-        ResolvingConfig(iterations=5, depth=1, leaf=text)
-
-
 def test_bad_depths_and_values_are_refused():
     d = cut("kuhn", 0)
     with pytest.raises(ValueError, match="depth=0"):
-        leaf_values.look_ahead(d, 1, 0, leaf_values.PolicyValue())
+        look_ahead(d, 1, 0, PolicyValue())
     for bad in (lambda t, h: np.full(len(h), np.nan), lambda t, h: np.zeros(1)):
         with pytest.raises(ValueError, match="leaf value gave an array of shape"):
-            leaf_values.look_ahead(d, 1, 1, bad)
+            look_ahead(d, 1, 1, bad)
 
 
 def test_a_depth_limited_player_uses_the_leaf_value():

@@ -1,0 +1,237 @@
+"""What histories are worth at which a lookahead or a partial tree ends.
+
+A `LeafValue` gives a number for each history, whatever the players' ranges. It takes
+histories in any of the three forms in which a game can be held: as numbers of a
+compiled game, as the array of states of a vectorised game, or as OpenSpiel's states.
+"""
+
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+
+from spiel_cr.common.checks import check_iterations, check_seed
+from spiel_cr.common.parameters import parse
+from spiel_cr.compilation.numbering import CHANCE, TERMINAL
+from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.compilation.vectorised import VectorisedGame
+from spiel_cr.policies.conversions import behaviour_from_policy, history_values
+from spiel_cr.policies.result import load_policy
+
+Strategies: TypeAlias = tuple[np.ndarray, np.ndarray] | openspiel_policy.Policy | str
+AnyGame: TypeAlias = CompiledGame | VectorisedGame | pyspiel.Game
+
+LEAVES = ("rollouts(n=10,seed=0)", "uniform", "policy(path=FILE)")
+
+
+class LeafValue(Protocol):
+    """What histories are worth; write your own to plug in a network, say."""
+
+    def __call__(self, game: AnyGame, histories: np.ndarray, /) -> np.ndarray:
+        """Values histories at which the game is cut off.
+
+        Args:
+          game: says in which form the histories are given: the compiled game, the
+            vectorised game, or OpenSpiel's game.
+          histories: none of them terminal. Of a compiled game their numbers, int64 [L]
+            (`game.histories.actions_to(h)` leads to one); of a vectorised game its
+            array of states, [L, ...]; of OpenSpiel's game an object array [L] of its
+            states, which must not be changed.
+
+        Returns:
+          float64 [L], player 0's expected utility, in the game's units.
+        """
+
+
+def leaf_utilities(
+    value: LeafValue, game: AnyGame, histories: np.ndarray
+) -> np.ndarray:
+    """float64 [L], what a leaf value says of some histories, see `LeafValue`.
+
+    Raises:
+      ValueError: what it says has another shape, or is no finite numbers.
+    """
+    values = np.asarray(value(game, histories), np.float64)
+    if values.shape != (len(histories),) or not np.isfinite(values).all():
+        raise ValueError(
+            f"the leaf value gave an array of shape {values.shape} for "
+            f"{len(histories)} histories, or something that is no finite number"
+        )
+    return values
+
+
+class PolicyValue:
+    """Exact values when both players follow given strategies from there on.
+
+    Only for compiled games, which alone hold all that can follow.
+    """
+
+    def __init__(self, strategies: Strategies | None = None) -> None:
+        """Takes strategies.
+
+        Args:
+          strategies: each player's action probabilities, float64 [S], an OpenSpiel
+            policy, or the path of a file that `SolveResult.save` wrote; None: uniform.
+        """
+        self._strategies = strategies
+        self._known: tuple[CompiledGame, np.ndarray] | None = None
+
+    def __call__(self, game: AnyGame, histories: np.ndarray, /) -> np.ndarray:
+        if not isinstance(game, CompiledGame):
+            raise ValueError(
+                "exact values of a policy need a compiled game; use RolloutValue, "
+                "leaf=rollouts(n=N)"
+            )
+        if self._known is None or self._known[0] is not game:
+            strategies = self._strategies
+            if isinstance(strategies, str):
+                strategies = load_policy(strategies, game)
+            if isinstance(strategies, openspiel_policy.Policy):
+                strategies = behaviour_from_policy(game, strategies)
+            self._known = game, history_values(game, strategies)
+        return self._known[1][histories]
+
+
+class RolloutValue:
+    """The mean of random rollouts: all legal actions alike, chance as it is.
+
+    In a compiled game a history's rollouts are drawn once: asking again gives the same
+    value. Rollouts of states are drawn anew each time, from one stream of numbers that
+    begins with the seed.
+    """
+
+    def __init__(self, n: int = 10, seed: int = 0) -> None:
+        """Prepares.
+
+        Args:
+          n: rollouts of each history, at least 1.
+          seed: of the rollouts.
+        """
+        self._n = check_iterations(n, name="n")
+        self._seed = check_seed(seed)
+        self._random = np.random.default_rng(seed)
+        self._states: _StateRollouts | None = None
+
+    def __call__(self, game: AnyGame, histories: np.ndarray, /) -> np.ndarray:
+        if isinstance(game, CompiledGame):
+            return self._compiled(game, histories)
+        if isinstance(game, pyspiel.Game):
+            if self._states is None or self._states.game is not game:
+                self._states = _StateRollouts(game, self._n, self._seed, self._random)
+            return np.array([self._states.mean(state) for state in histories])
+        total = np.zeros(len(histories))
+        for _ in range(self._n):
+            total += _play_vectorised(game, histories, self._random)
+        return total / self._n
+
+    def _compiled(self, game: CompiledGame, histories: np.ndarray) -> np.ndarray:
+        arrays = game.histories
+        children = np.bincount(arrays.parent[1:], minlength=len(arrays))
+        first = np.searchsorted(arrays.parent, np.arange(len(arrays)))
+        total = np.zeros(len(histories))
+        for number in range(self._n):
+            random = np.random.default_rng([self._seed, number])
+            reached = histories.copy()
+            live = np.flatnonzero(children[reached])
+            while len(live):
+                # Every history has its own draw, whoever else is asked for.
+                draw = random.random(len(arrays))[histories[live]]
+                at, count = reached[live], children[reached[live]]
+                outcome = np.minimum((draw * count).astype(np.int64), count - 1)
+                for k in np.flatnonzero(arrays.player[at] == CHANCE):
+                    chances = arrays.chance[first[at[k]] : first[at[k]] + count[k]]
+                    ends = np.cumsum(chances)
+                    drawn = np.searchsorted(ends, draw[k] * ends[-1], "right")
+                    outcome[k] = min(drawn, len(ends) - 1)
+                reached[live] = first[at] + outcome
+                live = live[children[reached[live]] > 0]
+            total += arrays.utility[reached]
+        return total / self._n
+
+
+def _play_vectorised(
+    game: VectorisedGame, states: np.ndarray, random: np.random.Generator
+) -> np.ndarray:
+    """float64 [L], player 0's utility of one rollout of each state."""
+    utility = np.zeros(len(states))
+    live = np.arange(len(states))
+    while len(live):
+        player = game.current_player(states)
+        over = player == TERMINAL
+        if over.any():
+            utility[live[over]] = game.returns(states[over])
+            states, live, player = states[~over], live[~over], player[~over]
+            if not len(live):
+                break
+        odds = game.legal_actions_mask(states).astype(np.float64)
+        draws = player == CHANCE
+        if draws.any():
+            odds[draws] *= game.chance_probabilities(states[draws])
+        ends = np.cumsum(odds, axis=1)
+        draw = random.random(len(live)) * ends[:, -1]
+        states = game.child(states, (ends <= draw[:, None]).sum(axis=1))
+    return utility
+
+
+class _StateRollouts:
+    """Random rollouts of single OpenSpiel states."""
+
+    def __init__(
+        self, game: pyspiel.Game, n: int, seed: int, random: np.random.Generator
+    ) -> None:
+        self.game = game
+        self._n, self._random = n, random
+        self._search: pyspiel.MCTSBot | None = None
+        if "python_" not in str(game) and type(game) is pyspiel.Game:
+            # OpenSpiel's evaluator cannot be called from Python by itself: a search of
+            # one simulation is one call. It crashes on games written in Python.
+            evaluator = pyspiel.RandomRolloutEvaluator(n, seed)
+            self._search = pyspiel.MCTSBot(
+                game, evaluator, 1.0, 1, 1, False, seed, False
+            )
+
+    def mean(self, state: pyspiel.State) -> float:
+        """Player 0's mean utility."""
+        player = state.current_player()
+        if player >= 0 and self._search is not None:
+            total = self._search.mcts_search(state).total_reward
+            return float(-total if player else total)
+        return sum(self._play(state.clone()) for _ in range(self._n)) / self._n
+
+    def _play(self, state: pyspiel.State) -> float:
+        while not state.is_terminal():
+            if state.is_chance_node():
+                moves, odds = zip(*state.chance_outcomes(), strict=True)
+                ends = np.cumsum(odds)
+                drawn = np.searchsorted(ends, self._random.random() * ends[-1], "right")
+                state.apply_action(moves[min(int(drawn), len(moves) - 1)])
+            else:
+                legal = state.legal_actions()
+                state.apply_action(legal[int(self._random.integers(len(legal)))])
+        return float(state.player_return(0))
+
+
+def parse_leaf(leaf: str | LeafValue, *, compiled: bool = True) -> LeafValue:
+    """Reads a leaf value.
+
+    Args:
+      leaf: "rollouts(n=10,seed=0)", means of random rollouts; "uniform" or
+        "policy(path=leduc.npz)", exact values of uniform play or of a saved policy; or
+        a leaf value itself, which is returned.
+      compiled: the game is compiled whole; otherwise exact values are refused.
+
+    Raises:
+      ValueError: none of these, or a bad parameter.
+    """
+    if callable(leaf):
+        return leaf
+    found = parse(leaf, "leaf")
+    if found.name == "rollouts":
+        return RolloutValue(**found.convert({"n": int, "seed": int}))
+    if compiled and found.name == "uniform":
+        return PolicyValue(**found.convert({}))
+    if compiled and found.name == "policy" and found.given:
+        return PolicyValue(found.convert({"path": str})["path"])
+    choices = ", ".join(LEAVES if compiled else LEAVES[:1])
+    raise ValueError(f"leaf={leaf!r} must be one of {choices}, or a LeafValue")

@@ -1,0 +1,182 @@
+"""What histories are worth: exact values, rollouts in every form of a game, strings."""
+
+import functools
+
+import numpy as np
+import pyspiel
+import pytest
+
+from spiel_cr.compilation import compiler
+from spiel_cr.policies.leaf_values import (
+    PolicyValue,
+    RolloutValue,
+    leaf_utilities,
+    parse_leaf,
+)
+from spiel_cr.resolving.config import ResolvingConfig
+from tests.support import games, reference
+from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node, random_game
+from tests.support.strategies import random_behaviours
+from tests.support.tabled import Tabled
+
+FORMS = ("compiled", "vectorised", "states", "C++ states")
+
+
+@functools.cache
+def walked(name):
+    """The game by `reference.py`, and the node of each history."""
+    brute = reference.Tree(games.compiled(name).game)
+    return brute, reference.node_numbers(brute, games.compiled(name))
+
+
+@pytest.mark.parametrize("name", ["kuhn", "leduc7"])
+@pytest.mark.parametrize("uniform", [True, False])
+def test_exact_values_of_a_policy(name, uniform):
+    tree = games.compiled(name)
+    brute, numbers = walked(name)
+    behaviours = random_behaviours(tree, 2)
+    policy = brute.uniform()
+    if not uniform:
+        policy = reference.from_behaviours(tree, behaviours)
+    value = PolicyValue(None if uniform else behaviours)
+    at = np.arange(len(tree.histories))[::17]
+    expected = [reference.value_at(brute, policy, numbers[h]) for h in at]
+    # Sums of hundreds of doubles of size 10.
+    np.testing.assert_allclose(value(tree, at), expected, atol=1e-11)
+
+
+def test_exact_values_need_a_compiled_game():
+    game = games.compiled("kuhn").game
+    states = np.array([game.new_initial_state()], object)
+    with pytest.raises(ValueError, match="need a compiled game; use RolloutValue"):
+        PolicyValue()(game, states)
+
+
+def biased(path):
+    """Chance of one in ten for 1, then an idle decision."""
+    if not path:
+        return Node(CHANCE, (0, 1), ("", ""), chance=(0.9, 0.1))
+    if len(path) == 1:
+        return Node(0, (0, 1), ("x", "x"))
+    return Node(TERMINAL, utility=float(path[0]))
+
+
+def in_form(form, game, paths):
+    """A game in one of its forms, and the histories that action paths lead to."""
+    if form == "compiled":
+        tree = compiler.compile_game(game)
+        histories = range(len(tree.histories))
+        number = {tuple(tree.histories.actions_to(h)): h for h in histories}
+        return tree, np.array([number[path] for path in paths])
+    if form == "vectorised":
+        brute = reference.Tree(game)
+        number = {node.path: i for i, node in enumerate(brute.nodes)}
+        return Tabled(brute), np.array([number[path] for path in paths])
+    states = np.empty(len(paths), object)
+    for k, path in enumerate(paths):
+        states[k] = game.new_initial_state()
+        for action in path:
+            states[k].apply_action(action)
+    return game, states
+
+
+@pytest.mark.parametrize("form", FORMS[:3])
+def test_rollouts_follow_chance_as_it_is(form):
+    """1500 rollouts of a 0-1 variable: five standard errors (false alarm: 6e-7)."""
+    held = in_form(form, MadeGame(biased, "biased"), [(), (0,), (1,)])
+    found = RolloutValue(1500, seed=4)(*held)
+    assert abs(found[0] - 0.1) < 5 * np.sqrt(0.1 * 0.9 / 1500)
+    # Below the chance node nothing is left to chance.
+    np.testing.assert_array_equal(found[1:], [0.0, 1.0])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_rollouts_play_all_actions_alike(form):
+    """Utilities at most 2 (Kuhn) or 10: five standard errors of 1500 rollouts.
+
+    By Hoeffding a single false alarm has a chance below 1e-5.
+    """
+    cpp = form == "C++ states"
+    game = pyspiel.load_game("kuhn_poker") if cpp else random_game(3)
+    brute = reference.Tree(game)
+    inner = [i for i, node in enumerate(brute.nodes) if node.player >= 0][:12]
+    held = in_form(form, game, [brute.nodes[i].path for i in inner])
+    found = RolloutValue(1500)(*held)
+    expected = [reference.value_at(brute, brute.uniform(), i) for i in inner]
+    largest = max(abs(node.utility) for node in brute.nodes)
+    np.testing.assert_allclose(found, expected, atol=5 * largest / np.sqrt(1500))
+    assert np.std(expected) > 0
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_rollouts_depend_on_the_seed_only(form):
+    cpp = form == "C++ states"
+    game = pyspiel.load_game("leduc_poker") if cpp else random_game(3)
+    path = (0, 1) if cpp else ()
+    held = in_form(form, game, [path] * 20)
+    found = RolloutValue(3, seed=1)(*held)
+    np.testing.assert_array_equal(found, RolloutValue(3, seed=1)(*held))
+    assert (found != RolloutValue(3, seed=2)(*held)).any()
+
+
+def test_rollouts_of_a_compiled_game_do_not_depend_on_who_else_is_asked():
+    tree = games.compiled("leduc7")
+    at = np.flatnonzero(tree.histories.player == 0)[::7]
+    value = RolloutValue(3, seed=1)
+    together = value(tree, at)
+    np.testing.assert_array_equal(together, value(tree, at))
+    alone = [value(tree, at[k : k + 1])[0] for k in range(len(at))]
+    np.testing.assert_array_equal(together, alone)
+
+
+def test_rollouts_leave_states_as_they_are():
+    game, states = in_form("states", MadeGame(biased, "biased"), [(), (0,)])
+    before = [state.history() for state in states]
+    RolloutValue(2)(game, states)
+    assert [state.history() for state in states] == before
+
+
+def test_leaf_values_from_strings():
+    tree, at = games.compiled("kuhn"), np.arange(5)
+    np.testing.assert_array_equal(
+        parse_leaf("uniform")(tree, at), PolicyValue()(tree, at)
+    )
+    for text, n, seed in (("rollouts", 10, 0), ("rollouts(n=3,seed=2)", 3, 2)):
+        expected = RolloutValue(n, seed=seed)(tree, at)
+        np.testing.assert_array_equal(parse_leaf(text)(tree, at), expected)
+    mine = RolloutValue()
+    assert parse_leaf(mine) is mine
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("network", "leaf='network' must be one of rollouts.*uniform, policy"),
+        ("policy", "leaf='policy' must be one of rollouts"),
+        ("policy(file=x)", "unknown parameter 'file'; policy takes path"),
+        ("uniform(n=3)", "unknown parameter 'n'; uniform takes none"),
+        ("rollouts(m=3)", "unknown parameter 'm'; rollouts takes n, seed"),
+        ("rollouts(n=2.5)", "n=2.5 must be a whole number"),
+        ("rollouts(n=0)", "n=0 must be a whole number from 1"),
+        ("rollouts(n=2", "leaf='rollouts\\(n=2' cannot be read"),
+    ],
+)
+def test_bad_strings(text, message):
+    with pytest.raises(ValueError, match=message):
+        parse_leaf(text)
+    with pytest.raises(ValueError, match=message):
+        ResolvingConfig(iterations=5, depth=1, leaf=text)
+
+
+@pytest.mark.parametrize("text", ["uniform", "policy(path=x.npz)"])
+def test_exact_values_are_refused_where_the_game_is_not_compiled(text):
+    with pytest.raises(ValueError, match="must be one of rollouts.*, or a LeafValue"):
+        parse_leaf(text, compiled=False)
+
+
+@pytest.mark.parametrize(
+    "bad", [lambda t, h: np.full(len(h), np.nan), lambda t, h: np.zeros(1)]
+)
+def test_bad_values_are_refused(bad):
+    with pytest.raises(ValueError, match="leaf value gave an array of shape"):
+        leaf_utilities(bad, games.compiled("kuhn"), np.arange(5))
