@@ -187,10 +187,7 @@ class _SlowSearch(_Search):
             members = self._members[player][self._lookup[player][key]]
             weights = histories.chance[members]
             chosen = random.choice(members, p=weights / weights.sum())
-            other = self._tree.game.new_initial_state()
-            for action in histories.actions_to(int(chosen)):
-                other.apply_action(action)
-            return other
+            return self._tree.state_at(chosen)
 
         bot.set_resampler(resample)
         return bot.get_policy

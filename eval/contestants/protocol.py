@@ -116,10 +116,4 @@ class NumpyDraws:
 
 def states(tree: CompiledGame, player: int) -> Sequence[pyspiel.State]:
     """The first state of each of a player's infosets."""
-    found = []
-    for history in tree.infosets[player].history:
-        state = tree.game.new_initial_state()
-        for action in tree.histories.actions_to(int(history)):
-            state.apply_action(action)
-        found.append(state)
-    return found
+    return [tree.state_at(history) for history in tree.infosets[player].history]

@@ -111,9 +111,7 @@ def action_names(tree: CompiledGame, player: int) -> list[str]:
     infosets, names = tree.infosets[player], []
     first, counts = infosets.decisions.first_sequence, infosets.decisions.num_actions
     for number, history in enumerate(infosets.history):
-        state = tree.game.new_initial_state()
-        for action in tree.histories.actions_to(int(history)):
-            state.apply_action(action)
+        state = tree.state_at(history)
         begin = first[number] - 1
         for action in infosets.actions[begin : begin + counts[number]]:
             names.append(state.action_to_string(player, int(action)))

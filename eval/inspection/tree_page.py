@@ -127,11 +127,8 @@ def _chance_names(tree: CompiledGame) -> dict[int, str]:
     for history in after.tolist():
         parent = int(histories.parent[history])
         if parent not in states:
-            state = tree.game.new_initial_state()
-            for action in histories.actions_to(parent):
-                state.apply_action(action)
             # Children of one history stand together.
-            states = {parent: state}
+            states = {parent: tree.state_at(parent)}
         state = states[parent]
         action = int(histories.action[history])
         names[history] = state.action_to_string(state.current_player(), action)

@@ -145,9 +145,7 @@ def _known(tree: CompiledGame, other: int, history: int, names: list[str]) -> st
     """What the opponent knows at a root: what it is told, else what it did last."""
     histories = tree.histories
     if histories.observations is not None:
-        state = tree.game.new_initial_state()
-        for action in histories.actions_to(history):
-            state.apply_action(action)
+        state = tree.state_at(history)
         return state.information_state_string(other) or "(empty)"
     sequence = int(histories.sequence[other][history])
     if not sequence:

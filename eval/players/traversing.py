@@ -119,7 +119,7 @@ def traverse(
     levels = infosets.decisions.levels()
     order = np.argsort(levels, kind="stable")
     for infoset in tqdm(order, desc=f"seat {player}", disable=not progress):
-        state = _state_of(compiled, int(infosets.history[infoset]))
+        state = compiled.state_at(infosets.history[infoset])
         started = time.perf_counter()
         answer = ask(bot, state)
         times.append(time.perf_counter() - started)
@@ -301,10 +301,3 @@ class Journal:
         if whole != text:
             self._path.write_text(whole, encoding="utf-8")
         self._rows = rows
-
-
-def _state_of(compiled: CompiledGame, history: int) -> pyspiel.State:
-    state = compiled.game.new_initial_state()
-    for action in compiled.histories.actions_to(history):
-        state.apply_action(action)
-    return state

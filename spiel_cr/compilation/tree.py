@@ -139,6 +139,13 @@ class CompiledGame:
         """Moves, chance included, of the longest history."""
         return len(self.histories.level_start) - 2
 
+    def state_at(self, history: int) -> pyspiel.State:
+        """A new state of the game at a history; not of a `rooted` partial tree."""
+        state = self.game.new_initial_state()
+        for action in self.histories.actions_to(int(history)):
+            state.apply_action(action)
+        return state
+
     @property
     def nbytes(self) -> int:
         """Bytes that the game takes, strings of infosets included once there are any.

@@ -64,10 +64,7 @@ def tabular_policy(
     states = {}
     for infosets in tree.infosets:
         for key, history in zip(infosets.keys, infosets.history, strict=True):
-            state = tree.game.new_initial_state()
-            for action in tree.histories.actions_to(int(history)):
-                state.apply_action(action)
-            states[key] = state
+            states[key] = tree.state_at(history)
     policy = policy_lib.TabularPolicy(tree.game, states=states)
     policy.action_probability_array[:] = 0.0
     for infosets, probabilities in zip(tree.infosets, behaviour, strict=True):
@@ -96,10 +93,7 @@ def behaviour_from_policy(
         behaviour = np.ones(infosets.decisions.num_sequences)
         first = infosets.decisions.first_sequence
         for i, history in enumerate(infosets.history):
-            state = tree.game.new_initial_state()
-            for action in tree.histories.actions_to(int(history)):
-                state.apply_action(action)
-            probabilities = policy.action_probabilities(state)
+            probabilities = policy.action_probabilities(tree.state_at(history))
             for a in range(int(infosets.decisions.num_actions[i])):
                 action = int(infosets.actions[first[i] + a - 1])
                 behaviour[first[i] + a] = probabilities.get(action, 0.0)

@@ -109,12 +109,10 @@ def inputs(tree: CompiledGame, player: int) -> Inputs:
     infosets = tree.infosets[player]
     if not len(infosets):
         raise ValueError(f"{tree.game}: player {player} never decides anything")
-    features = []
-    for history in infosets.history:
-        state = tree.game.new_initial_state()
-        for action in tree.histories.actions_to(int(history)):
-            state.apply_action(action)
-        features.append(state.information_state_tensor(player))
+    features = [
+        tree.state_at(history).information_state_tensor(player)
+        for history in infosets.history
+    ]
     decisions = infosets.decisions
     count = decisions.num_actions[:, None]
     place = np.arange(int(count.max()))
