@@ -27,13 +27,13 @@ from spiel_cr.cfr import solver as driver
 from spiel_cr.partial import opponent_knowledge, particle_belief
 from spiel_cr.partial.capacity import Capacities
 from spiel_cr.partial.config import PartialConfig
-from spiel_cr.partial.cost import Cost
 from spiel_cr.partial.match import PartialMatch
 from spiel_cr.partial.opponent_knowledge import Possible
 from spiel_cr.partial.solved_tree import SolvedTree
 from spiel_cr.partial.tree import PartialTree
 from spiel_cr.policies.observations import Stage, observations
 from spiel_cr.resolving import clock, gadget
+from spiel_cr.resolving.clock import Cost
 from spiel_cr.resolving.config import ResolvingConfig
 from spiel_cr.sequence_form import layout
 

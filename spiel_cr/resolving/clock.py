@@ -1,14 +1,20 @@
-"""Fourth stage: thinking against the clock, and the record of it."""
+"""Play against the clock: when solves end, what they cost, and the record of it."""
 
 import contextlib
 import dataclasses
 import time
 from collections.abc import Iterator
 
-from spiel_cr.cfr import solver as driver
+import numpy as np
+
+from spiel_cr.cfr.solver import Solver
 
 # Of a move's time, this share is never planned for: machines are not exact.
 _RESERVE = 0.15
+# Measurements that `Cost` remembers.
+_REMEMBERED = 24
+# A plan holds for such a share of what was measured before.
+_CAUTION = 0.8
 
 
 @dataclasses.dataclass
@@ -85,7 +91,7 @@ class Clock:
 
     @contextlib.contextmanager
     def solve(
-        self, solver: driver.Solver, deadline: float | None, most: int | None = None
+        self, solver: Solver, deadline: float | None, most: int | None = None
     ) -> Iterator[None]:
         """Iterates; the block under it is the rest of the solve.
 
@@ -111,3 +117,32 @@ class Clock:
     def restart_statistics(self) -> None:
         """Forgets what was recorded while warming up, but not what solves take."""
         self.statistics = Statistics()
+
+
+class Cost:
+    """Seconds for work on n histories, a + b n, fitted to what was measured."""
+
+    def __init__(self) -> None:
+        """Nothing was measured."""
+        # The first one stays: it is of a large part.
+        self._known: list[tuple[int, float]] = []
+
+    def add(self, histories: int, seconds: float) -> None:
+        """Takes a measurement in."""
+        self._known.append((histories, seconds))
+        del self._known[1:-_REMEMBERED]
+
+    @property
+    def line(self) -> tuple[float, float]:
+        """a and b, in seconds; zeros as long as nothing is known."""
+        if not self._known:
+            return 0.0, 0.0
+        n, seconds = np.array(self._known).T
+        slope = float(seconds.sum() / n.sum())
+        spread = float(((n - n.mean()) ** 2).sum())
+        if spread > 0:
+            fitted = ((n - n.mean()) * (seconds - seconds.mean())).sum() / spread
+            # No line through few points must promise that more costs less.
+            slope = float(np.clip(fitted, slope / 4, slope))
+        rest = seconds - slope * n
+        return max(0.0, float(np.quantile(rest, _CAUTION))), slope

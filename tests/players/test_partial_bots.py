@@ -16,7 +16,6 @@ from spiel_cr.partial import tree as growing
 from spiel_cr.partial.capacity import Capacities
 from spiel_cr.partial.compiler import compile_partial
 from spiel_cr.partial.config import PartialConfig
-from spiel_cr.partial.cost import Cost
 from spiel_cr.players import bot_strings, bots, partial_bots
 from spiel_cr.resolving.config import ResolvingConfig
 from spiel_cr.sequence_form.layout import PaddedShape
@@ -421,19 +420,6 @@ def test_rooms_take_what_fits():
     assert rooms.find(mixed) is None
     rooms.close()
     assert rooms.find(mixed) is not None
-
-
-def test_costs_are_lines():
-    cost = Cost()
-    assert cost.line == (0, 0)
-    for count in (1000, 100, 200, 500, 900):
-        cost.add(count, 0.1 + 1e-4 * count)
-    fixed, each = cost.line
-    assert fixed == pytest.approx(0.1) and each == pytest.approx(1e-4)
-    for _ in range(100):
-        cost.add(10, 0.2)
-    # The first measurement stays, so that a history cannot seem free.
-    assert cost.line[1] > 0
 
 
 # Strings and refusals.

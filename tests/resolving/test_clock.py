@@ -222,3 +222,16 @@ def test_time_before_the_first_move(move_ms, iterations, init_ms, milliseconds):
         assert deadline is None
     else:
         assert 0 <= deadline - begun - milliseconds / 1000 < 1
+
+
+def test_costs_are_lines():
+    cost = clock.Cost()
+    assert cost.line == (0, 0)
+    for count in (1000, 100, 200, 500, 900):
+        cost.add(count, 0.1 + 1e-4 * count)
+    fixed, each = cost.line
+    assert fixed == pytest.approx(0.1) and each == pytest.approx(1e-4)
+    for _ in range(100):
+        cost.add(10, 0.2)
+    # The first measurement stays, so that a history cannot seem free.
+    assert cost.line[1] > 0
