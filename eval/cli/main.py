@@ -18,7 +18,8 @@ import spiel_cr
 from spiel_cr.common import memory, storage
 from spiel_cr.compilation.compiler import as_compiled
 
-from ..contestants import baselines
+from ..comparison.measure import Run, measure_run
+from ..contestants import registry
 from ..judging import python_judge
 from ..reporting import plots
 from . import best_response, evaluate, matches
@@ -277,7 +278,7 @@ def _resolve(arguments: argparse.Namespace) -> dict[str, object]:
     )
     report = _report(game, result, arguments)
     if compare:
-        report["baselines"] = _compare(result, report, arguments.seed)
+        report["baselines"] = _compare(game, result, report, arguments.seed)
     return report
 
 
@@ -326,28 +327,31 @@ def _report(
 
 
 def _compare(
-    result: spiel_cr.SolveResult, report: dict[str, object], seed: int
+    game: str, result: spiel_cr.SolveResult, report: dict[str, object], seed: int
 ) -> list[dict[str, object]]:
     """Runs what OpenSpiel bundles on the same game; prints a table.
 
     Sampling gets all the time that resolving took, compiling included.
     """
-    game = result.tree.game
     total = result.seconds + result.compile_seconds + result.build_seconds
-    peers = [
-        baselines.bundled_cfr_plus(game, result.iterations),
-        baselines.outcome_sampling(game, total, seed),
-        baselines.uniform(game),
-    ]
-    rows: list[dict[str, object]] = [
-        {
-            "name": peer.name,
-            "iterations": peer.iterations,
-            "seconds": peer.seconds,
-            "nash_conv": python_judge.judge(game, peer.policy).nash_conv,
-        }
-        for peer in peers
-    ]
+    rows: list[dict[str, object]] = []
+    for run in (
+        Run(game, "openspiel-cfr+", 0, None, result.iterations),
+        Run(game, "openspiel-os-mccfr", seed, total, None),
+        Run(game, "uniform", 0, None, 1),
+    ):
+        record = measure_run(run)
+        title = registry.find(run.algorithm).title
+        if record["nash_conv"] is None:
+            raise ValueError(f"{title}: {record['error'] or record['missing']}")
+        rows.append(
+            {
+                "name": title,
+                "iterations": record["iterations"] or 0,
+                "seconds": record["seconds"],
+                "nash_conv": record["nash_conv"],
+            }
+        )
     name = f"spiel_cr resolve ({result.algorithm})"
     ours = {
         "name": name,

@@ -21,7 +21,7 @@ from ..contestants import registry
 from ..reporting import report
 from . import run_folder
 from . import workers as pool
-from .measure import Cell, CellKey
+from .measure import Run, RunKey
 
 
 class Comparison(NamedTuple):
@@ -120,10 +120,10 @@ def compare(
 
 def plan(
     games: Sequence[str], algorithms: Sequence[str], budget: Budget, seeds: int
-) -> list[Cell]:
+) -> list[Run]:
     """All cells, seed by seed, so that a run which was stopped has met all alike."""
     return [
-        Cell(game, name, seed, *budget)
+        Run(game, name, seed, *budget)
         for game in run_folder.distinct_games(games).values()
         for seed in range(seeds)
         for name in dict.fromkeys(algorithms)
@@ -198,7 +198,7 @@ def _settings(
     }
 
 
-def _finished(folder: run_folder.RunFolder, key: CellKey, retry: bool) -> bool:
+def _finished(folder: run_folder.RunFolder, key: RunKey, retry: bool) -> bool:
     record = folder.records.get(key)
     # What was missing may have been installed since.
     if record is None or record.get("missing"):
@@ -207,7 +207,7 @@ def _finished(folder: run_folder.RunFolder, key: CellKey, retry: bool) -> bool:
 
 
 def _keep(folder: run_folder.RunFolder, record: dict[str, Any]) -> None:
-    key = CellKey(*(record[name] for name in CellKey._fields))
+    key = RunKey(*(record[name] for name in RunKey._fields))
     known = folder.records.get(key)
     if known and known.get("missing") and known["missing"] == record.get("missing"):
         return
@@ -215,7 +215,7 @@ def _keep(folder: run_folder.RunFolder, record: dict[str, Any]) -> None:
 
 
 def _shown(
-    records: Iterable[dict[str, Any]], left: Sequence[Cell], total: int, progress: bool
+    records: Iterable[dict[str, Any]], left: Sequence[Run], total: int, progress: bool
 ) -> Iterator[dict[str, Any]]:
     """With a bar that also counts those on disk, and tells the time left."""
     with tqdm(

@@ -24,7 +24,7 @@ _AIM = 0.9
 _MOST_ITERATIONS = 2**31 - 1
 
 
-class CellKey(NamedTuple):
+class RunKey(NamedTuple):
     """What tells cells of a comparison apart."""
 
     game: str
@@ -32,8 +32,8 @@ class CellKey(NamedTuple):
     seed: int
 
 
-class Cell(NamedTuple):
-    """A cell to run: `CellKey`, `Budget`, and how many bytes the game may take."""
+class Run(NamedTuple):
+    """A cell to run: `RunKey`, `Budget`, and how many bytes the game may take."""
 
     game: str
     algorithm: str
@@ -43,8 +43,8 @@ class Cell(NamedTuple):
     memory_limit: int | None = None
 
     @property
-    def key(self) -> CellKey:
-        return CellKey(self.game, self.algorithm, self.seed)
+    def key(self) -> RunKey:
+        return RunKey(self.game, self.algorithm, self.seed)
 
     @property
     def budget(self) -> Budget:
@@ -71,7 +71,7 @@ _arenas: dict[str, tuple[GameInstance, ExactJudge]] = {}
 _refused: dict[tuple[str, int | None], str] = {}
 
 
-def run_cell(cell: Cell) -> dict[str, Any]:
+def measure_run(cell: Run) -> dict[str, Any]:
     """Runs a cell; returns its line of `results.jsonl`, whatever happens.
 
     A cell that fails has an `error`; one that cannot run here has `missing`, the
@@ -107,7 +107,7 @@ def run_cell(cell: Cell) -> dict[str, Any]:
     return record
 
 
-def _measure(entry: Entry, cell: Cell) -> dict[str, Any]:
+def _measure(entry: Entry, cell: Run) -> dict[str, Any]:
     instance, judge = _enter(cell.game, cell.memory_limit)
     started = time.perf_counter()
     adapter = entry.make(instance, cell.seed)

@@ -18,7 +18,7 @@ from spiel_cr.common import storage
 from spiel_cr.compilation import loading
 
 from ..contestants import registry
-from .measure import CellKey
+from .measure import RunKey
 
 RESULTS = "results.jsonl"
 SETTINGS = "settings.json"
@@ -27,7 +27,7 @@ _LOCK = ".lock"
 _Record = dict[str, Any]
 
 
-def read_records(path: pathlib.Path) -> dict[CellKey, _Record]:
+def read_records(path: pathlib.Path) -> dict[RunKey, _Record]:
     """The newest line of each cell.
 
     Raises:
@@ -41,7 +41,7 @@ def read_records(path: pathlib.Path) -> dict[CellKey, _Record]:
     for number, line in enumerate(whole.splitlines(), 1):
         try:
             record = json.loads(line)
-            key = CellKey(*(record[name] for name in CellKey._fields))
+            key = RunKey(*(record[name] for name in RunKey._fields))
             record["nash_conv"], record["error"]
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(
@@ -107,7 +107,7 @@ class RunFolder:
 
     def add(self, record: _Record) -> None:
         """Writes a line; it is on the disk when this returns."""
-        key = CellKey(*(record[name] for name in CellKey._fields))
+        key = RunKey(*(record[name] for name in RunKey._fields))
         self.records[key] = record
         with (self.path / RESULTS).open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")

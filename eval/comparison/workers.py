@@ -21,7 +21,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple
 
-from .measure import Cell, run_cell
+from .measure import Run, measure_run
 
 _Record = dict[str, Any]
 
@@ -29,13 +29,13 @@ _Record = dict[str, Any]
 _FAREWELL_SECONDS = 5.0
 
 
-def run_here(cells: Sequence[Cell]) -> Iterator[_Record]:
+def run_here(cells: Sequence[Run]) -> Iterator[_Record]:
     """One after the other, in this process."""
     for cell in cells:
-        yield run_cell(cell)
+        yield measure_run(cell)
 
 
-def failed(cell: Cell, error: str) -> _Record:
+def failed(cell: Run, error: str) -> _Record:
     """The record of a cell that could not make its own."""
     numbers = dict.fromkeys(("seconds", "iterations", "nash_conv", "game_value"))
     return {**cell.key._asdict(), **numbers, "error": error}
@@ -47,7 +47,7 @@ class _Worker(NamedTuple):
 
 
 def run_in_processes(
-    cells: Sequence[Cell], workers: int, patience: float | None
+    cells: Sequence[Run], workers: int, patience: float | None
 ) -> Iterator[_Record]:
     """Several at a time, each in a process of its own; in the order they finish.
 
@@ -57,7 +57,7 @@ def run_in_processes(
       patience: seconds of wall-clock time after which a cell is given up; None: none.
     """
     left = list(reversed(cells))
-    busy: dict[Connection, tuple[_Worker, Cell, float]] = {}
+    busy: dict[Connection, tuple[_Worker, Run, float]] = {}
     idle: list[_Worker] = []
     try:
         while left or busy:
@@ -122,10 +122,10 @@ def _work(pipe: Connection) -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     while True:
         try:
-            cell = Cell(*json.loads(pipe.recv_bytes()))
+            cell = Run(*json.loads(pipe.recv_bytes()))
         except (EOFError, OSError):
             return
-        pipe.send_bytes(json.dumps(run_cell(cell)).encode())
+        pipe.send_bytes(json.dumps(measure_run(cell)).encode())
 
 
 def _end_with_parent() -> None:
@@ -144,7 +144,7 @@ def check_ray() -> None:
         )
 
 
-def run_on_ray(cells: Sequence[Cell]) -> Iterator[_Record]:
+def run_on_ray(cells: Sequence[Run]) -> Iterator[_Record]:
     """As tasks of one CPU each; joins the cluster that RAY_ADDRESS names, if any."""
     check_ray()
     ray: Any = importlib.import_module("ray")
@@ -169,4 +169,4 @@ def run_on_ray(cells: Sequence[Cell]) -> Iterator[_Record]:
 
 
 def _on_ray(text: str) -> str:
-    return json.dumps(run_cell(Cell(*json.loads(text))))
+    return json.dumps(measure_run(Run(*json.loads(text))))

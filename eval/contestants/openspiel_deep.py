@@ -1,4 +1,4 @@
-"""Comparing: deep learning that OpenSpiel bundles in JAX; needs the extra `baselines`.
+"""Deep learning that OpenSpiel bundles in JAX; needs the extra `baselines`.
 
 Networks and buffers are small, for games that have an exact NashConv at all. Programs
 are compiled before the clock runs, as for all others: a solver works for a while, and
@@ -6,21 +6,26 @@ is then set back to how it began. Programs are each solver's own: another will n
 """
 
 import importlib
-import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-
-from spiel_cr.policies import conversions as policy_lib
+import pyspiel
 
 from ..common.game_instance import GameInstance, MissingError, Strategy
-from .protocol import Entry, NumpyDraws, ask, states
+from .protocol import (
+    Entry,
+    NumpyDraws,
+    ask,
+    ask_at,
+    bundled,
+    first_states,
+    seconds_of_compiling,
+)
 
 _LAYERS = (64, 64)
+_NOTE = f"networks {_LAYERS}"
 _RESERVOIR = 100_000
-# So often until nothing more is compiled, and once more to see how long that takes.
-_ROUNDS = 3
 # Transitions in a buffer that agents begin to learn from.
 _ENOUGH = 1000
 # Episodes until both players of NFSP have moved once in each of their modes.
@@ -30,16 +35,6 @@ _MOST_EPISODES = 50
 def _check_tensors(instance: GameInstance) -> None:
     if not instance.game.get_type().provides_information_state_tensor:
         raise MissingError("the game has no information_state_tensor for its networks")
-
-
-def _compiling(work: Callable[[], None]) -> float:
-    """Works a few times; the seconds by which the first times took longer."""
-    times = []
-    for _ in range(_ROUNDS):
-        started = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - started)
-    return sum(max(spent - times[-1], 0.0) for spent in times)
 
 
 def _set_back(used: Any, fresh: Any, *others: str) -> None:
@@ -58,14 +53,14 @@ def _set_back(used: Any, fresh: Any, *others: str) -> None:
 
 def _filled(buffer: Any, counter: str) -> Any:
     """A buffer that takes itself to hold enough to learn from."""
-    fields = buffer._asdict()
-    return type(buffer)(**{**fields, counter: 0 * fields[counter] + _ENOUGH})
+    return buffer._replace(**{counter: 0 * getattr(buffer, counter) + _ENOUGH})
 
 
 class _DeepCFR:
     """Deep CFR (Brown et al. 2019); iterations are traversals, networks included."""
 
-    note = f"networks {_LAYERS}"
+    note = _NOTE
+    iterations: int | None = None
 
     def __init__(self, instance: GameInstance, seed: int) -> None:
         _check_tensors(instance)
@@ -73,6 +68,7 @@ class _DeepCFR:
         self._tree = instance.tree
 
         def make() -> Any:
+            self._draws = NumpyDraws(seed)
             return module.DeepCFRSolver(
                 instance.game,
                 policy_network_layers=_LAYERS,
@@ -87,10 +83,9 @@ class _DeepCFR:
                 seed=seed,
             )
 
-        self._solver, self._draws = make(), NumpyDraws(seed)
-        self.compile_seconds = _compiling(lambda: self.run(1))
+        self._solver = make()
+        self.compile_seconds = seconds_of_compiling(lambda: self.run(1))
         self._begin_again(make())
-        self._draws = NumpyDraws(seed)
 
     def _begin_again(self, fresh: Any) -> None:
         nnx: Any = importlib.import_module("flax.nnx")
@@ -119,7 +114,8 @@ class _DeepCFR:
 class _NFSP:
     """Neural fictitious self-play (Heinrich & Silver 2016); iterations are episodes."""
 
-    note = f"networks {_LAYERS}"
+    note = _NOTE
+    iterations: int | None = None
 
     def __init__(self, instance: GameInstance, seed: int) -> None:
         _check_tensors(instance)
@@ -127,7 +123,7 @@ class _NFSP:
         environments: Any = importlib.import_module("open_spiel.python.rl_environment")
         self._average = module.MODE.AVERAGE_POLICY
         self._modes = tuple(module.MODE)
-        self._tree = instance.tree
+        self._states = first_states(instance.tree)
         self._step_of = environments.TimeStep
         self._kind = environments.StepType.MID
 
@@ -154,7 +150,7 @@ class _NFSP:
             ]
 
         self._agents = begin()
-        self.compile_seconds = _compiling(self._warm_up)
+        self.compile_seconds = seconds_of_compiling(self._warm_up)
         for used, fresh in zip(self._agents, begin(), strict=True):
             _set_back(used._rl_agent, fresh._rl_agent)
             _set_back(used, fresh, "_rl_agent")
@@ -196,37 +192,26 @@ class _NFSP:
             agent.step(time_step)
 
     def strategy(self) -> Strategy:
-        found = []
         with self._draws.installed():
-            for player, infosets in enumerate(self._tree.infosets):
-                agent, row = self._agents[player], 1
-                behaviour = policy_lib.uniform_behaviour(infosets.decisions)
-                with agent.temp_mode_as(self._average):
-                    for state in states(self._tree, player):
-                        legal = state.legal_actions()
-                        probabilities = np.asarray(
-                            agent.step(self._seen(state, player), True).probs
-                        )[legal]
-                        end = row + len(legal)
-                        behaviour[row:end] = probabilities / probabilities.sum()
-                        row = end
-                found.append(behaviour)
-        return found[0], found[1]
+            return ask_at(self._states, self._average_policy)
 
-    def _seen(self, state: Any, player: int) -> Any:
+    def _average_policy(self, state: pyspiel.State, legal: Sequence[int]) -> np.ndarray:
+        player = state.current_player()
         seen = {
             "info_state": [state.information_state_tensor(p) for p in range(2)],
             "legal_actions": [state.legal_actions(p) for p in range(2)],
             "current_player": player,
         }
-        return self._step_of(seen, [0.0, 0.0], [1.0, 1.0], self._kind)
+        time_step = self._step_of(seen, [0.0, 0.0], [1.0, 1.0], self._kind)
+        agent = self._agents[player]
+        with agent.temp_mode_as(self._average):
+            return np.asarray(agent.step(time_step, True).probs)[legal]
 
 
 ENTRIES: tuple[Entry, ...] = (
-    Entry(
-        "openspiel-deep-cfr",
-        "OpenSpiel Deep CFR (JAX)",
-        False,
+    bundled(
+        "deep-cfr",
+        "Deep CFR (JAX)",
         "Policy network. One iteration: 20 external-sampling traversals for each "
         "player, 200 training steps of each advantage network and of the policy's.",
         _DeepCFR,
@@ -234,10 +219,9 @@ ENTRIES: tuple[Entry, ...] = (
         modules=("flax", "optax", "chex"),
         extra="baselines",
     ),
-    Entry(
-        "openspiel-nfsp",
-        "OpenSpiel NFSP (JAX)",
-        False,
+    bundled(
+        "nfsp",
+        "NFSP (JAX)",
         "Average-policy networks; one iteration is one episode of self-play.",
         _NFSP,
         samples=True,

@@ -1,199 +1,137 @@
-"""Comparing: what else OpenSpiel bundles: fictitious play, mirror descent, LP, search.
+"""Search bots and the Q-learner that OpenSpiel bundles.
 
-Fictitious play, magnetic mirror descent and the bundled linear program give policies as
-solvers do. ISMCTS bots have no NashConv of their own: they are asked at every infoset,
-which gives a whole strategy that has one. The Q-learner is no solver either: it learns
-an approximate best response, see `QLearning`.
+ISMCTS bots have no NashConv of their own: they are asked at every infoset, which gives
+a whole strategy that has one. The Q-learner is no solver either: it learns an
+approximate best response, see `_QLearning`.
 """
 
-import importlib
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pyspiel
-from open_spiel.python import policy as openspiel_policy
 from open_spiel.python import rl_environment
-from open_spiel.python.algorithms import ismcts, tabular_qlearner
+from open_spiel.python.algorithms import ismcts, mcts, tabular_qlearner
 
-from spiel_cr.policies import best_responses
-from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.policies import best_responses, conversions
 
 from ..common.game_instance import GameInstance, MissingError, Strategy
-from .openspiel_tabular import Solver
-from .protocol import Entry, NumpyDraws, ask, states
+from .protocol import (
+    Computed,
+    ComputingAdapter,
+    Entry,
+    NumpyDraws,
+    ask_at,
+    bundled,
+    first_states,
+)
 
-# Sequence-form LP of OpenSpiel builds dense matrices of this many entries at most.
-_MOST_ENTRIES = 50_000_000
 # Exploration constant of the searches, as multiple of the largest payoff.
 _UCT = 2.0
+# With fewer simulations an answer may have no visits to tell.
+_LEAST = 8
+
+# From simulations, exploration constant and two seeds to a new bot's `get_policy`.
+_MakeBot = Callable[[int, float, Sequence[int]], Callable[[pyspiel.State], Any]]
 
 
-class _MirrorDescent(Solver):
-    """Magnetic mirror descent (Sokota et al. 2023) without magnet: average policy.
-
-    With alpha = 0 averages tend to an equilibrium for steps up to 1 / max |A|, A being
-    the payoffs in sequence form.
-    """
-
-    def __init__(self, instance: GameInstance) -> None:
-        module = importlib.import_module("open_spiel.python.algorithms.mmd_dilated")
-        first = module.MMDDilatedEnt(instance.fast, alpha=0.0, stepsize=1.0)
-        first.stepsize = 1.0 / float(np.abs(first.payoff_mat).max())
-        super().__init__(instance, first, "update_sequences")
-
-    def policy(self) -> openspiel_policy.Policy:
-        return self._solver.get_avg_policies()
-
-
-def _fictitious_play(instance: GameInstance, seed: int) -> Solver:
-    module = importlib.import_module("open_spiel.python.algorithms.fictitious_play")
-    return Solver(instance, module.XFPSolver(instance.fast), "iteration")
-
-
-class _LinearProgram:
-    compile_seconds = 0.0
-    note = ""
-
-    def __init__(self, instance: GameInstance) -> None:
-        name = "open_spiel.python.algorithms.sequence_form_lp"
-        self._module = importlib.import_module(name)
-        rows, columns = (i.decisions.num_sequences for i in instance.tree.infosets)
-        if rows * columns > _MOST_ENTRIES:
-            raise MissingError(
-                f"its matrices are dense, {rows:,} x {columns:,} entries here"
-            )
-        self._arena = instance
-        self._policies: list[Any] = []
-
-    def run(self, iterations: int) -> None:
-        self._policies = list(self._module.solve_zero_sum_game(self._arena.fast)[2:])
-
-    def strategy(self) -> Strategy:
-        first, second = (ask(self._arena.tree, policy) for policy in self._policies)
-        return first[0], second[1]
-
-
-class _Search:
+def _search(instance: GameInstance, seed: int, make_bot: _MakeBot) -> ComputingAdapter:
     """An information-set Monte Carlo tree search, asked anew at every infoset.
 
     Iterations are simulations for each answer; probabilities are visit counts.
     """
+    states = first_states(instance.tree)
+    seeds = np.random.SeedSequence(seed)
+    uct = _UCT * float(np.abs(instance.tree.histories.utility).max())
 
-    compile_seconds = 0.0
+    def compute(iterations: int) -> Computed:
+        get_policy = make_bot(iterations, uct, seeds.generate_state(2).tolist())
 
-    def __init__(self, instance: GameInstance, seed: int) -> None:
-        self._tree = instance.tree
-        self._states = [states(instance.tree, player) for player in range(2)]
-        self._answers: list[np.ndarray] = []
-        self._seeds = np.random.SeedSequence(seed)
-        count = sum(map(len, self._states))
-        self.note = f"asked at {count:,} infosets"
-        histories = instance.tree.histories
-        self._uct = _UCT * float(np.abs(histories.utility).max())
+        def answer(state: pyspiel.State, legal: Sequence[int]) -> list[float]:
+            given = dict(get_policy(state))
+            return [given.get(action, 0.0) for action in legal]
 
-    def answers(self, simulations: int) -> Callable[[pyspiel.State], Any]:
-        """A newly made bot's `get_policy`."""
-        raise NotImplementedError
+        return Computed(ask_at(states, answer))
 
-    def run(self, iterations: int) -> None:
-        answer_at = self.answers(iterations)
-        self._answers = []
-        for player, infosets in enumerate(self._tree.infosets):
-            first = infosets.decisions.first_sequence
-            behaviour = policy_lib.uniform_behaviour(infosets.decisions)
-            for infoset, state in enumerate(self._states[player]):
-                legal = state.legal_actions()
-                if len(legal) == 1:
-                    continue
-                given = dict(answer_at(state))
-                begin = first[infoset]
-                row = [given.get(action, 0.0) for action in legal]
-                behaviour[begin : begin + len(legal)] = np.array(row) / sum(row)
-            self._answers.append(behaviour)
-
-    def strategy(self) -> Strategy:
-        return self._answers[0], self._answers[1]
+    return ComputingAdapter(
+        compute, f"asked at {len(states[0]) + len(states[1]):,} infosets"
+    )
 
 
-class _FastSearch(_Search):
+def _cpp_search(instance: GameInstance, seed: int) -> ComputingAdapter:
     """`pyspiel.ISMCTSBot`."""
+    state = instance.game.new_initial_state()
+    while state.is_chance_node():
+        state.apply_action(state.legal_actions()[0])
+    try:
+        state.resample_from_infostate(state.current_player(), lambda: 0.5)
+    except (pyspiel.SpielError, RuntimeError, TypeError) as error:
+        raise MissingError(
+            "the C++ bot asks the game for other states of an infoset "
+            "(ResampleFromInfostate), which this game does not offer"
+        ) from error
 
-    def __init__(self, instance: GameInstance, seed: int) -> None:
-        super().__init__(instance, seed)
-        state = self._states[0][0]
-        try:
-            state.resample_from_infostate(state.current_player(), lambda: 0.5)
-        except (pyspiel.SpielError, RuntimeError, TypeError) as error:
-            raise MissingError(
-                "the C++ bot asks the game for other states of an infoset "
-                "(ResampleFromInfostate), which this game does not offer"
-            ) from error
-
-    def answers(self, simulations: int) -> Callable[[pyspiel.State], Any]:
-        entropy = self._seeds.generate_state(2) >> 1
-        # Referred to by the bot, which does not keep it alive.
-        self._evaluator = pyspiel.RandomRolloutEvaluator(1, int(entropy[0]))
+    def make_bot(simulations: int, uct: float, seeds: Sequence[int]) -> Any:
+        first, second = (int(seed) >> 1 for seed in seeds)
+        evaluator = pyspiel.RandomRolloutEvaluator(1, first)
         bot = pyspiel.ISMCTSBot(
-            int(entropy[1]),
-            self._evaluator,
-            self._uct,
+            second,
+            evaluator,
+            uct,
             simulations,
             -1,
             pyspiel.ISMCTSFinalPolicyType.NORMALIZED_VISIT_COUNT,
         )
+        return functools.partial(_answer_anew, bot, evaluator)
 
-        def answer(state: pyspiel.State) -> Any:
-            bot.restart()
-            return bot.get_policy(state)
-
-        return answer
+    return _search(instance, seed, make_bot)
 
 
-class _SlowSearch(_Search):
+def _answer_anew(
+    bot: pyspiel.Bot, evaluator: pyspiel.Evaluator, state: pyspiel.State
+) -> Any:
+    """The bot refers to its evaluator but does not keep it alive: this call does."""
+    bot.restart()
+    return bot.get_policy(state)
+
+
+def _python_search(instance: GameInstance, seed: int) -> ComputingAdapter:
     """Python's `ISMCTSBot`; other states of an infoset come from the compiled game."""
+    histories = instance.tree.histories
+    # For each player the histories of each infoset, by its string.
+    members: list[dict[str, np.ndarray]] = []
+    for player, infosets in enumerate(instance.tree.infosets):
+        mine = np.flatnonzero(histories.player == player)
+        order = mine[np.argsort(histories.infoset[mine], kind="stable")]
+        ends = np.cumsum(np.bincount(histories.infoset[mine]))
+        groups = np.split(order, ends[:-1])
+        members.append(dict(zip(infosets.keys, groups, strict=True)))
 
-    def __init__(self, instance: GameInstance, seed: int) -> None:
-        super().__init__(instance, seed)
-        histories = instance.tree.histories
-        self._members: list[list[np.ndarray]] = []
-        self._lookup = [
-            {key: number for number, key in enumerate(infosets.keys)}
-            for infosets in instance.tree.infosets
-        ]
-        for player, infosets in enumerate(instance.tree.infosets):
-            mine = np.flatnonzero(histories.player == player)
-            order = mine[np.argsort(histories.infoset[mine], kind="stable")]
-            ends = np.cumsum(np.bincount(histories.infoset[mine]))
-            assert len(ends) == len(infosets)
-            self._members.append(np.split(order, ends[:-1]))
-
-    def answers(self, simulations: int) -> Callable[[pyspiel.State], Any]:
-        first, second = self._seeds.generate_state(2)
-        module: Any = importlib.import_module("open_spiel.python.algorithms.mcts")
-        random = np.random.RandomState(first)
+    def make_bot(simulations: int, uct: float, seeds: Sequence[int]) -> Any:
+        random = np.random.RandomState(seeds[0])
         bot = ismcts.ISMCTSBot(
-            self._tree.game,
-            module.RandomRolloutEvaluator(1, np.random.RandomState(second)),
-            self._uct,
+            instance.game,
+            mcts.RandomRolloutEvaluator(1, np.random.RandomState(seeds[1])),
+            uct,
             simulations,
             random_state=random,
             final_policy_type=ismcts.ISMCTSFinalPolicyType.NORMALIZED_VISITED_COUNT,
         )
-        histories = self._tree.histories
 
         def resample(state: pyspiel.State, player: int) -> pyspiel.State:
-            key = state.information_state_string(player)
-            members = self._members[player][self._lookup[player][key]]
-            weights = histories.chance[members]
-            chosen = random.choice(members, p=weights / weights.sum())
-            return self._tree.state_at(chosen)
+            same = members[player][state.information_state_string(player)]
+            weights = histories.chance[same]
+            chosen = random.choice(same, p=weights / weights.sum())
+            return instance.tree.state_at(chosen)
 
         bot.set_resampler(resample)
         return bot.get_policy
 
+    return _search(instance, seed, make_bot)
 
-class QLearning:
+
+class _QLearning:
     """OpenSpiel's tabular Q-learner as an approximate best response to uniform play.
 
     A Q-learner needs a fixed opponent, so it is no solver. Here one learner a seat
@@ -204,9 +142,11 @@ class QLearning:
 
     compile_seconds = 0.0
     note = ""
+    iterations: int | None = None
 
     def __init__(self, instance: GameInstance, seed: int) -> None:
         self._tree = instance.tree
+        self._states = first_states(instance.tree)
         self._draws = NumpyDraws(seed)
         self._random = np.random.default_rng(seed)
         actions = instance.game.num_distinct_actions()
@@ -219,39 +159,32 @@ class QLearning:
                     self._episode(player)
 
     def strategy(self) -> Strategy:
-        found = []
-        for player, infosets in enumerate(self._tree.infosets):
-            first = infosets.decisions.first_sequence
-            behaviour = policy_lib.uniform_behaviour(infosets.decisions)
-            values = self._learners[player]._q_values
-            for infoset, key in enumerate(infosets.keys):
-                begin = int(first[infoset])
-                end = begin + int(infosets.decisions.num_actions[infoset])
-                actions = infosets.actions[begin - 1 : end - 1]
-                row = np.array([values[_seen(key)][int(a)] for a in actions])
-                best = row == row.max()
-                behaviour[begin:end] = best / best.sum()
-            found.append(behaviour)
-        self.note = self._share(found)
-        return found[0], found[1]
-
-    def _share(self, found: list[np.ndarray]) -> str:
-        form = self._tree.form
-        uniform = [policy_lib.uniform_behaviour(d) for d in form.decisions]
-        shares = []
-        for player in range(2):
-            other = policy_lib.reach_from_behaviour(
-                form.decisions[1 - player], uniform[1 - player]
-            )
-            base, got, best = (
-                float(best_responses.infoset_values(form, player, other, own)[-1])
-                for own in (uniform[player], found[player], None)
-            )
-            shares.append((got - base) / (best - base) if best > base else 1.0)
-        return (
-            f"greedy responses to uniform play, which get {shares[0]:.0%} and "
-            f"{shares[1]:.0%} of the exact best responses' gain over it"
+        greedy = ask_at(self._states, self._greedy)
+        first, second = (self._share(player, greedy) for player in range(2))
+        self.note = (
+            f"greedy responses to uniform play, which get {first:.0%} and "
+            f"{second:.0%} of the exact best responses' gain over it"
         )
+        return greedy
+
+    def _greedy(self, state: pyspiel.State, legal: Sequence[int]) -> np.ndarray:
+        player = state.current_player()
+        values = self._learners[player]._q_values[_key(state, player)]
+        row = np.array([values[action] for action in legal])
+        return row == row.max()
+
+    def _share(self, player: int, greedy: Strategy) -> float:
+        """Of the exact best response's gain over uniform play, the part that is got."""
+        form = self._tree.form
+        uniform = [conversions.uniform_behaviour(d) for d in form.decisions]
+        other = conversions.reach_from_behaviour(
+            form.decisions[1 - player], uniform[1 - player]
+        )
+        base, got, best = (
+            float(best_responses.infoset_values(form, player, other, own)[-1])
+            for own in (uniform[player], greedy[player], None)
+        )
+        return (got - base) / (best - base) if best > base else 1.0
 
     def _episode(self, player: int) -> None:
         state = self._tree.game.new_initial_state()
@@ -263,23 +196,22 @@ class QLearning:
             elif state.current_player() != player:
                 state.apply_action(int(self._random.choice(state.legal_actions())))
             else:
-                key = _seen(state.information_state_string(player))
+                key = _key(state, player)
                 step = _time_step(player, key, state.legal_actions(), None)
                 state.apply_action(int(learner.step(step).action))
         reward = float(state.player_return(player))
         learner.step(_time_step(player, "end", [], reward))
 
 
-def _seen(key: str) -> str:
+def _key(state: pyspiel.State, player: int) -> str:
     """What the learner is told; it takes an empty string for no state."""
-    return f"at {key}"
+    return f"at {state.information_state_string(player)}"
 
 
 def _time_step(
-    player: int, key: str, legal: list[int], reward: float | None
+    player: int, key: str, legal: Sequence[int], reward: float | None
 ) -> rl_environment.TimeStep:
     last = reward is not None
-    kind = rl_environment.StepType.LAST if last else rl_environment.StepType.MID
     return rl_environment.TimeStep(
         observations={
             "info_state": {player: key},
@@ -287,72 +219,42 @@ def _time_step(
         },
         rewards={player: reward or 0.0},
         discounts={player: 1.0},
-        step_type=kind,
+        step_type=rl_environment.StepType.LAST if last else rl_environment.StepType.MID,
     )
 
 
-# With fewer simulations an answer may have no visits to tell.
-_LEAST = 8
 _SEARCH_HOW = (
     "A search bot has no policy of its own: it is asked at every infoset, anew, and "
-    "answers with its visit counts. Iterations are simulations an answer, at "
+    "answers with its visit counts. Iterations are simulations per answer, at "
     f"least {_LEAST}, whatever the budget; each point of the curve is a run from the "
     "beginning."
 )
 
 ENTRIES: tuple[Entry, ...] = (
-    Entry(
-        "openspiel-xfp",
-        "OpenSpiel XFP, fictitious play (Python)",
-        False,
-        "Average policy; each iteration computes two exact best responses.",
-        _fictitious_play,
-    ),
-    Entry(
-        "openspiel-mmd",
-        "OpenSpiel MMD (Python)",
-        False,
-        "Average policy of mirror descent with dilated entropy, alpha 0 and step "
-        "1 / max |payoff|, for which averages tend to an equilibrium.",
-        lambda instance, seed: _MirrorDescent(instance),
-    ),
-    Entry(
-        "openspiel-lp",
-        "OpenSpiel sequence-form LP (Python)",
-        False,
-        "Exact equilibrium by dense linear programs (ECOS, through cvxpy).",
-        lambda instance, seed: _LinearProgram(instance),
-        way="once",
-        modules=("cvxpy", "ecos"),
-        extra="baselines",
-    ),
-    Entry(
-        "openspiel-ismcts",
-        "OpenSpiel ISMCTS bot (C++)",
-        False,
+    bundled(
+        "ismcts",
+        "ISMCTS bot (C++)",
         _SEARCH_HOW,
-        _FastSearch,
+        _cpp_search,
         way="restarts",
         samples=True,
         least=_LEAST,
     ),
-    Entry(
-        "openspiel-ismcts-python",
-        "OpenSpiel ISMCTS bot (Python)",
-        False,
+    bundled(
+        "ismcts-python",
+        "ISMCTS bot (Python)",
         f"{_SEARCH_HOW} States of an infoset are drawn by chance's probabilities.",
-        _SlowSearch,
+        _python_search,
         way="restarts",
         samples=True,
         least=_LEAST,
     ),
-    Entry(
-        "openspiel-q-learning",
-        "OpenSpiel Q-learning responses (Python)",
-        False,
+    bundled(
+        "q-learning",
+        "Q-learning responses (Python)",
         "No solver: greedy strategies of two tabular Q-learners, each an approximate "
         "best response to uniform play. One iteration is one episode for each.",
-        QLearning,
+        _QLearning,
         samples=True,
     ),
 )

@@ -1,8 +1,14 @@
-"""Comparing: what an algorithm must offer to be compared, and the game it meets."""
+"""What an algorithm must offer to be compared, and what its adapter is made of.
+
+An adapter takes a `GameInstance` and a seed, works, and tells its strategy. Most are
+one call: `SteppingAdapter` wraps a solver that iterates, `ComputingAdapter` wraps a
+function that works from the beginning each time.
+"""
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import pyspiel
@@ -10,24 +16,31 @@ from open_spiel.python import policy as openspiel_policy
 
 import game_defs  # noqa: F401  registers the project's games
 from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.policies import conversions
 
 from ..common.game_instance import GameInstance, Strategy
 
 Way = Literal["iterates", "restarts", "once"]
+Policy: TypeAlias = pyspiel.Policy | openspiel_policy.Policy
+
+# The last round of `seconds_of_compiling` compiles nothing more.
+_ROUNDS = 3
 
 
 class SolverAdapter(Protocol):
-    """One algorithm on one game, made fresh for each cell.
+    """One algorithm on one game, made fresh for each run.
 
     Attributes:
       compile_seconds: of making it and running it, what went into compiling JAX
         programs (where that can be told apart).
       note: what a reader of the result should know besides; may be empty.
+      iterations: of an entry that works "once", how many that took; None where there
+        is no such thing.
     """
 
     compile_seconds: float
     note: str
+    iterations: int | None
 
     def run(self, iterations: int) -> float | None:
         """Does its work.
@@ -53,7 +66,7 @@ class Entry(NamedTuple):
       title: for tables.
       ours: of this project; otherwise bundled with OpenSpiel.
       how: one sentence on how its numbers come about.
-      make: from instance and seed to a adapter. May raise `MissingError`.
+      make: from game instance and seed to an adapter. May raise `MissingError`.
       way: "iterates": every further iteration improves the same strategy; "restarts":
         a budget has to be known beforehand, so that each point of its curve is a run
         of its own; "once": it takes the time that it takes.
@@ -77,20 +90,20 @@ class Entry(NamedTuple):
     files: tuple[str, ...] = ()
 
 
-def ask(
-    tree: CompiledGame, policy: pyspiel.Policy | openspiel_policy.Policy
-) -> Strategy:
-    """A policy's answers at every infoset; uniform where it has none.
+def bundled(
+    name: str,
+    title: str,
+    how: str,
+    make: Callable[[GameInstance, int], SolverAdapter],
+    **options: Any,
+) -> Entry:
+    """The entry of an algorithm that OpenSpiel bundles.
 
-    OpenSpiel's solvers give no probabilities, or 0/0, where they never were.
+    Args:
+      name, title: without OpenSpiel's name before them.
+      how, make, **options: see `Entry`.
     """
-    strategy = policy_lib.behaviour_from_policy(tree, policy)
-    for infosets, behaviour in zip(tree.infosets, strategy, strict=True):
-        owner = infosets.decisions.owner[1:]
-        total = np.bincount(owner, behaviour[1:], minlength=len(infosets))
-        silent = 1 + np.flatnonzero(~(total[owner] > 0))
-        behaviour[silent] = policy_lib.uniform_behaviour(infosets.decisions)[silent]
-    return strategy
+    return Entry(f"openspiel-{name}", f"OpenSpiel {title}", False, how, make, **options)
 
 
 class NumpyDraws:
@@ -114,6 +127,129 @@ class NumpyDraws:
             np.random.set_state(others)
 
 
-def states(tree: CompiledGame, player: int) -> Sequence[pyspiel.State]:
-    """The first state of each of a player's infosets."""
-    return [tree.state_at(history) for history in tree.infosets[player].history]
+class SteppingAdapter:
+    """A solver of OpenSpiel: a method does one iteration, another gives a policy."""
+
+    compile_seconds = 0.0
+    note = ""
+    iterations: int | None = None
+
+    def __init__(
+        self,
+        instance: GameInstance,
+        seed: int,
+        step: Callable[[], Any],
+        policy: Callable[[], Policy],
+    ) -> None:
+        """Takes a solver's methods.
+
+        Args:
+          instance: the game; its tree is needed by `strategy` only.
+          seed: of numpy's global generator while it works.
+          step: does one iteration.
+          policy: what is judged, such as the solver's average policy.
+        """
+        self.policy = policy
+        self._instance = instance
+        self._step = step
+        self._draws = NumpyDraws(seed)
+
+    def run(self, iterations: int) -> None:
+        with self._draws.installed():
+            for _ in range(iterations):
+                self._step()
+
+    def strategy(self) -> Strategy:
+        return ask(self._instance.tree, self.policy())
+
+
+class Computed(NamedTuple):
+    """What work from the beginning gave.
+
+    Attributes:
+      strategy: for both players.
+      seconds: that count; None: those of the clock outside.
+      compile_seconds, iterations, note: see `SolverAdapter`.
+    """
+
+    strategy: Strategy
+    seconds: float | None = None
+    compile_seconds: float = 0.0
+    iterations: int | None = None
+    note: str = ""
+
+
+class ComputingAdapter:
+    """Work that begins anew at each `run`, by a function of the iterations."""
+
+    def __init__(self, compute: Callable[[int], Computed], note: str = "") -> None:
+        self.compile_seconds = 0.0
+        self.note = note
+        self.iterations: int | None = None
+        self._compute = compute
+
+    def run(self, iterations: int) -> float | None:
+        self._computed = self._compute(iterations)
+        self.compile_seconds += self._computed.compile_seconds
+        self.note = self._computed.note or self.note
+        self.iterations = self._computed.iterations
+        return self._computed.seconds
+
+    def strategy(self) -> Strategy:
+        return self._computed.strategy
+
+
+def ask(tree: CompiledGame, policy: Policy) -> Strategy:
+    """A policy's answers at every infoset; uniform where it has none.
+
+    OpenSpiel's solvers give no probabilities, or 0/0, where they never were.
+    """
+    strategy = conversions.behaviour_from_policy(tree, policy)
+    for infosets, behaviour in zip(tree.infosets, strategy, strict=True):
+        owner = infosets.decisions.owner[1:]
+        total = np.bincount(owner, behaviour[1:], minlength=len(infosets))
+        silent = 1 + np.flatnonzero(~(total[owner] > 0))
+        behaviour[silent] = conversions.uniform_behaviour(infosets.decisions)[silent]
+    return strategy
+
+
+# For each player the first state of each infoset.
+States = tuple[list[pyspiel.State], list[pyspiel.State]]
+# From a state and its legal actions to their weights.
+Answer = Callable[[pyspiel.State, Sequence[int]], Sequence[float] | np.ndarray]
+
+
+def first_states(tree: CompiledGame) -> States:
+    """Where `ask_at` asks."""
+    first, second = (
+        [tree.state_at(history) for history in infosets.history]
+        for infosets in tree.infosets
+    )
+    return first, second
+
+
+def ask_at(states: States, answer: Answer) -> Strategy:
+    """A strategy from weights of the legal actions; one action alone is not asked."""
+    first, second = (
+        np.concatenate([np.ones(1), *(_probabilities(state, answer) for state in own)])
+        for own in states
+    )
+    return first, second
+
+
+def _probabilities(state: pyspiel.State, answer: Answer) -> np.ndarray:
+    legal = state.legal_actions()
+    if len(legal) == 1:
+        return np.ones(1)
+    weights = np.asarray(answer(state, legal), np.float64)
+    return weights / weights.sum()
+
+
+def seconds_of_compiling(work: Callable[[], None]) -> float:
+    """Works a few times; the seconds by which the first times took longer."""
+    times = []
+    for _ in range(_ROUNDS):
+        started = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - started)
+    return sum(max(spent - times[-1], 0.0) for spent in times)

@@ -1,12 +1,17 @@
-"""Comparing: all algorithms by name, and the groups that users can ask for."""
+"""All algorithms by name, and the groups that users can ask for."""
 
 import difflib
 import importlib.util
 
-from . import spiel_cr_entries
-from .baselines import BUNDLED
+from . import openspiel_deep, openspiel_search, openspiel_tabular, spiel_cr_entries
 from .protocol import Entry
 
+# What OpenSpiel bundles, by name.
+BUNDLED: dict[str, Entry] = {
+    entry.name: entry
+    for module in (openspiel_tabular, openspiel_search, openspiel_deep)
+    for entry in module.ENTRIES
+}
 GROUPS: dict[str, tuple[str, ...]] = {
     "ours": spiel_cr_entries.DEFAULT,
     "bundled": tuple(BUNDLED),
@@ -42,13 +47,13 @@ def expand(text: str) -> list[str]:
       ValueError: an unknown or empty name.
     """
     names: list[str] = []
-    for part in (piece.strip() for piece in text.split(";")):
-        if not part:
+    for name in (given.strip() for given in text.split(";")):
+        if not name:
             raise ValueError(
                 f"algorithms={text!r}: a name is missing before or after a semicolon; "
                 f"write 'A;B'"
             )
-        names += GROUPS.get(part, (part,))
+        names += GROUPS.get(name, (name,))
     names = list(dict.fromkeys(names))
     for name in names:
         find(name)
@@ -57,23 +62,16 @@ def expand(text: str) -> list[str]:
 
 def why_missing(entry: Entry) -> str | None:
     """Why it cannot run in this environment; None: it can."""
-    absent = [module for module in entry.modules if not _installed(module)]
+    absent = [m for m in entry.modules if importlib.util.find_spec(m) is None]
     if not absent:
         return None
-    what = f"needs {', '.join(absent)}, not installed"
-    if entry.extra:
-        return f"{what}: pip install -e '.[{entry.extra}]'"
-    return f"{what}: pip install {' '.join(absent)}"
+    remedy = f"-e '.[{entry.extra}]'" if entry.extra else " ".join(absent)
+    return f"needs {', '.join(absent)}, not installed: pip install {remedy}"
 
 
 def describe() -> str:
     """Lines for help texts."""
-    lines = [f"  {name}: {entry.title[10:]}" for name, entry in BUNDLED.items()]
-    return "\n".join(lines)
-
-
-def _installed(module: str) -> bool:
-    try:
-        return importlib.util.find_spec(module) is not None
-    except (ModuleNotFoundError, ValueError):
-        return False
+    return "\n".join(
+        f"  {name}: {entry.title.removeprefix('OpenSpiel ')}"
+        for name, entry in BUNDLED.items()
+    )

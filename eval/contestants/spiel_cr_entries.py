@@ -1,22 +1,27 @@
-"""Comparing: this project's algorithms as adapters."""
+"""This project's algorithms as adapters."""
 
+from collections.abc import Callable
 from typing import Any
-
-import numpy as np
-import pyspiel
 
 import spiel_cr
 from spiel_cr.cfr import cfr
-from spiel_cr.cfr import config as algorithm_lib
+from spiel_cr.cfr.config import (
+    PRESETS,
+    SAMPLED_PRESETS,
+    CFRConfig,
+    MCCFRConfig,
+    parse_algorithm,
+    parse_any,
+)
 from spiel_cr.common.checks import check_iterations
+from spiel_cr.common.parameters import parse
 from spiel_cr.mccfr import mccfr
 from spiel_cr.players import bot_strings
-from spiel_cr.policies import conversions as policy_lib
-from spiel_cr.solving import lp
+from spiel_cr.policies.conversions import uniform_behaviour
 
 from ..common.game_instance import GameInstance, Strategy
 from ..players import traversing
-from .protocol import Entry
+from .protocol import Computed, ComputingAdapter, Entry, SolverAdapter
 
 # A readable selection: every family once, resolving with the two best solvers. Players
 # that resolve by sampling are left out: their programs compile for most of a minute.
@@ -36,6 +41,19 @@ DEFAULT = (
     "oos(iterations=20)",
     "uniform",
 )
+# One iteration, by the scheme of sampling.
+_BATCH_OF = {
+    "outcome": "trajectories for each player",
+    "external": "samples for each player, each with all of its own actions followed",
+    "average": "samples for each player, each with some of its own actions followed, "
+    "by the average strategy",
+}
+_BOT_HOW = (
+    "A player that thinks in a match, asked at every infoset, reached as in a match; "
+    "iterations are those of a solve, seconds those of all answers; its warm-up "
+    "(compiling, the first solve) is in the set-up. The effort is fixed by its "
+    "parameters."
+)
 
 
 def find(text: str) -> Entry | None:
@@ -48,72 +66,42 @@ def find(text: str) -> Entry | None:
       ValueError: ours, but with bad parameters.
     """
     name = text.partition("(")[0].strip()
-    if name in (*algorithm_lib.PRESETS, *algorithm_lib.SAMPLED_PRESETS):
+    if name in (*PRESETS, *SAMPLED_PRESETS):
         return _solver(text)
-    if name == "lp" and text.strip() == "lp":
-        return Entry(
-            "lp",
-            "spiel_cr lp",
-            True,
-            "Exact equilibrium by sparse sequence-form linear programs (HiGHS), one a "
-            "player; iterations are those of the simplex method.",
-            lambda instance, seed: _LP(instance),
-            way="once",
-        )
-    if name == "resolve":
-        return _resolve(text)
-    if name == "uniform" and text.strip() == "uniform":
-        how = "All legal actions alike: the NashConv that everybody starts from."
-        return Entry(
-            "uniform",
-            "uniform",
-            True,
-            how,
-            lambda instance, seed: _Uniform(instance),
-            "once",
-        )
-    if name in bot_strings.BOTS:
-        return _bot(text)
-    return None
+    if name in _TABLES:
+        table, make_entry = _TABLES[name]
+    elif name in bot_strings.BOTS:
+        table, make_entry = bot_strings.BOTS[name].parameters, _BOTS.get(name, _bot)
+    else:
+        return None
+    return make_entry(text, parse(text, "algorithm").convert(table))
 
 
-def _parameters(text: str) -> dict[str, Any]:
-    try:
-        given: dict[str, Any] = dict(pyspiel.game_parameters_from_string(text))
-    except (pyspiel.SpielError, RuntimeError) as error:
-        raise ValueError(
-            f"algorithm={text!r} cannot be read: {error}; write name or "
-            f"name(parameter=value,...)"
-        ) from error
-    given.pop("name", None)
-    return given
-
-
-# By the scheme of sampling.
-_BATCH_OF = {
-    "outcome": "trajectories for each player",
-    "external": "samples for each player, each with all of its own actions followed",
-    "average": "samples for each player, each with some of its own actions followed, "
-    "by the average strategy",
-}
+def _ours(
+    text: str,
+    how: str,
+    make: Callable[[GameInstance, int], SolverAdapter],
+    **options: Any,
+) -> Entry:
+    return Entry(text, f"spiel_cr {text}", True, how, make, **options)
 
 
 def _solver(text: str) -> Entry:
-    config = algorithm_lib.parse_any(text)
-    samples = isinstance(config, algorithm_lib.MCCFRConfig)
-    how = "Average strategy; one iteration updates both players over the whole game."
-    if isinstance(config, algorithm_lib.MCCFRConfig):
+    config = parse_any(text)
+    if isinstance(config, CFRConfig):
+        how = (
+            "Average strategy; one iteration updates both players over the whole game."
+        )
+    else:
         how = (
             f"Average strategy in float32; one iteration is a batch of {config.batch} "
             f"{_BATCH_OF[config.scheme]}."
         )
-    return Entry(
+    return _ours(
         text,
-        f"spiel_cr {text}",
-        True,
         how,
         lambda instance, seed: _Solver(instance, config, seed),
-        samples=samples,
+        samples=isinstance(config, MCCFRConfig),
     )
 
 
@@ -121,14 +109,12 @@ class _Solver:
     """A member of the CFR family, full-width or sampled."""
 
     note = ""
+    iterations: int | None = None
 
     def __init__(
-        self,
-        instance: GameInstance,
-        config: algorithm_lib.CFRConfig | algorithm_lib.MCCFRConfig,
-        seed: int,
+        self, instance: GameInstance, config: CFRConfig | MCCFRConfig, seed: int
     ) -> None:
-        if isinstance(config, algorithm_lib.MCCFRConfig):
+        if isinstance(config, MCCFRConfig):
             self._solver = mccfr.make_solver(instance.tree, config=config, seed=seed)
         else:
             self._solver = cfr.make_solver(instance.tree.form, config=config)
@@ -141,229 +127,162 @@ class _Solver:
         return self._solver.average_behaviour(0), self._solver.average_behaviour(1)
 
 
-class _Uniform:
-    compile_seconds = 0.0
-    note = ""
-
-    def __init__(self, instance: GameInstance) -> None:
-        self._tree = instance.tree
-
-    def run(self, iterations: int) -> float:
-        return 0.0
-
-    def strategy(self) -> Strategy:
-        first, second = (
-            policy_lib.uniform_behaviour(infosets.decisions)
-            for infosets in self._tree.infosets
-        )
-        return first, second
+def _lp(text: str, given: dict[str, Any]) -> Entry:
+    return _ours(
+        text,
+        "Exact equilibrium by sparse sequence-form linear programs (HiGHS), one a "
+        "player; iterations are those of the simplex method.",
+        lambda instance, seed: ComputingAdapter(
+            lambda _: _solved_once(spiel_cr.solve(instance.tree, "lp"))
+        ),
+        way="once",
+    )
 
 
-class _LP:
-    compile_seconds = 0.0
-    note = ""
-    iterations = 0
+def _uniform(text: str, given: dict[str, Any]) -> Entry:
+    def make(instance: GameInstance, seed: int) -> ComputingAdapter:
+        first, second = (uniform_behaviour(i.decisions) for i in instance.tree.infosets)
+        return ComputingAdapter(lambda _: Computed((first, second), 0.0))
 
-    def __init__(self, instance: GameInstance) -> None:
-        self._tree = instance.tree
-        self._found: list[np.ndarray] = []
-
-    def run(self, iterations: int) -> None:
-        simplex = 0
-        for player in range(2):
-            reach, _, count = lp.realisation_plan(self._tree.form, player)
-            decisions = self._tree.infosets[player].decisions
-            self._found.append(policy_lib.behaviour_from_reach(decisions, reach))
-            simplex += count
-        self.iterations = simplex
-
-    def strategy(self) -> Strategy:
-        return self._found[0], self._found[1]
+    how = "All legal actions alike: the NashConv that everybody starts from."
+    return Entry(text, text, True, how, make, way="once")
 
 
-def _resolve(text: str) -> Entry:
-    given = _parameters(text)
-    unknown = sorted(set(given) - {"solver", "iterations"})
-    if unknown:
-        raise ValueError(
-            f"algorithm={text!r}: unknown parameter {unknown[0]!r}; resolve takes "
-            f"solver and iterations"
-        )
-    solver = given.get("solver", "cfr+")
-    if isinstance(solver, dict):
-        solver = pyspiel.game_parameters_to_string(solver)
-    config = algorithm_lib.parse_algorithm(str(solver))
+def _resolve(text: str, given: dict[str, Any]) -> Entry:
+    config = parse_algorithm(given.get("solver", "cfr+"))
     fixed = given.get("iterations")
-    if fixed is not None:
-        check_iterations(fixed)
     how = (
         "Continual resolving of every infoset, a forest of gadget games a layer and "
         "role; iterations are those of each solve, seconds those of all solves and of "
         "building their games. "
     )
-    how += (
-        "The effort is fixed by its parameters."
-        if fixed
-        else "Each point of the curve is a run from the beginning; compiling is "
-        "that of all these runs together, which share programs."
-    )
-    return Entry(
-        text,
-        f"spiel_cr {text}",
-        True,
-        how,
-        lambda instance, seed: _Resolve(instance, config, fixed),
-        way="once" if fixed else "restarts",
-    )
-
-
-class _Resolve:
-    note = ""
-
-    def __init__(
-        self, instance: GameInstance, config: algorithm_lib.CFRConfig, fixed: int | None
-    ) -> None:
-        self._tree = instance.tree
-        self._config = config
-        self._fixed = fixed
-        self.iterations = fixed
-        self.compile_seconds = 0.0
-        self._result: spiel_cr.SolveResult | None = None
-
-    def run(self, iterations: int) -> float:
-        self._result = spiel_cr.resolve(
-            self._tree, self._fixed or iterations, self._config
+    if fixed is None:
+        how += (
+            "Each point of the curve is a run from the beginning; compiling is "
+            "that of all these runs together, which share programs."
         )
-        self.compile_seconds += self._result.compile_seconds
-        self.note = f"{self._result.solves} solves"
-        return self._result.seconds + self._result.build_seconds
+    else:
+        check_iterations(fixed)
+        how += "The effort is fixed by its parameters."
 
-    def strategy(self) -> Strategy:
-        assert self._result is not None
-        return self._result.average
+    def make(instance: GameInstance, seed: int) -> ComputingAdapter:
+        def compute(iterations: int) -> Computed:
+            result = spiel_cr.resolve(instance.tree, fixed or iterations, config)
+            return _solved_once(result)._replace(note=f"{result.solves} solves")
 
+        return ComputingAdapter(compute)
 
-_BOT_HOW = (
-    "A player that thinks in a match, asked at every infoset, reached as in a match; "
-    "iterations are those of a solve, seconds those of all answers; its warm-up "
-    "(compiling, the first solve) is in the set-up. The effort is fixed by its "
-    "parameters."
-)
+    return _ours(text, how, make, way="once" if fixed else "restarts")
 
 
-_SOLVED_HOW = (
-    "A player that plays what a solver found beforehand; seconds are those of its "
-    "solves, one a seat. The effort is fixed by its parameters."
-)
-
-
-def _bot(text: str) -> Entry:
-    name = text.partition("(")[0].strip()
-    kind = bot_strings.BOTS[name]
-    given = _parameters(text)
-    unknown = sorted(set(given) - set(kind.parameters))
-    if unknown:
-        raise ValueError(
-            f"algorithm={text!r}: unknown parameter {unknown[0]!r}; {name} takes "
-            f"{', '.join(kind.parameters) or 'none'}"
-        )
-    if name == "policy":
-        return Entry(
-            text,
-            f"spiel_cr {text}",
-            True,
-            "A policy from a file, which took its time elsewhere: no seconds count.",
-            lambda instance, seed: _Bot(instance, text, seed, None),
-            way="once",
-            files=(str(given["path"]),) if "path" in given else (),
-        )
-    solver = str(given.get("solver", ""))
-    if isinstance(given.get("solver"), dict):
-        solver = pyspiel.game_parameters_to_string(given["solver"])
-    samples = name == "oos"
-    if solver not in ("", "lp"):
-        config = algorithm_lib.parse_any(solver)
-        samples = isinstance(config, algorithm_lib.MCCFRConfig)
-    if name == "solved":
-        given["solver"] = solver or "cfr+"
-        return Entry(
-            text,
-            f"spiel_cr {text}",
-            True,
-            _SOLVED_HOW,
-            lambda instance, seed: _Solved(instance, given, seed),
-            way="once",
-            samples=samples,
-        )
-    return Entry(
-        text,
-        f"spiel_cr {text}",
-        True,
-        _BOT_HOW,
-        lambda instance, seed: _Bot(instance, text, seed, given.get("iterations")),
-        way="once",
-        samples=samples,
+def _solved_once(result: spiel_cr.SolveResult) -> Computed:
+    return Computed(
+        result.average,
+        result.seconds + result.build_seconds,
+        result.compile_seconds,
+        result.iterations,
     )
 
 
-class _Solved:
+def _solved(text: str, given: dict[str, Any]) -> Entry:
     """A player that plays what a solver found: the solves are the work."""
+    settings = {"solver": "cfr+", **given}
+    solver = settings.pop("solver")
 
-    compile_seconds = 0.0
-    note = "one solve a seat"
-
-    def __init__(
-        self, instance: GameInstance, given: dict[str, Any], seed: int
-    ) -> None:
-        self._tree = instance.tree
-        self._given = dict(given)
-        self._solver = self._given.pop("solver")
-        self._seed = seed
-        self.iterations: int | None = None
-        self._found: list[np.ndarray] = []
-
-    def run(self, iterations: int) -> float:
-        seconds = 0.0
-        for seat in range(2):
+    def make(instance: GameInstance, seed: int) -> ComputingAdapter:
+        def compute(iterations: int) -> Computed:
             # Seeds as those of the bots.
-            result = spiel_cr.solve(
-                self._tree, self._solver, seed=2 * self._seed + seat, **self._given
+            first, second = (
+                _solved_once(
+                    spiel_cr.solve(
+                        instance.tree, solver, seed=2 * seed + seat, **settings
+                    )
+                )
+                for seat in range(2)
             )
-            self._found.append(result.average[seat])
-            self.iterations = result.iterations
-            self.compile_seconds += result.compile_seconds
-            seconds += result.seconds + result.build_seconds
-        return seconds
+            return Computed(
+                (first.strategy[0], second.strategy[1]),
+                (first.seconds or 0.0) + (second.seconds or 0.0),
+                first.compile_seconds + second.compile_seconds,
+                second.iterations,
+            )
 
-    def strategy(self) -> Strategy:
-        return self._found[0], self._found[1]
+        return ComputingAdapter(compute, "one solve a seat")
+
+    return _ours(
+        text,
+        "A player that plays what a solver found beforehand; seconds are those of its "
+        "solves, one a seat. The effort is fixed by its parameters.",
+        make,
+        way="once",
+        samples=_samples(solver),
+    )
 
 
-class _Bot:
-    """A player, asked everywhere."""
+def _saved(text: str, given: dict[str, Any]) -> Entry:
+    return _ours(
+        text,
+        "A policy from a file, which took its time elsewhere: no seconds count.",
+        lambda instance, seed: _asked(instance, text, seed, seconds=0.0),
+        way="once",
+        files=(given["path"],) if "path" in given else (),
+    )
 
-    compile_seconds = 0.0
-    note = ""
 
-    def __init__(
-        self, instance: GameInstance, text: str, seed: int, iterations: int | None
-    ) -> None:
-        self._tree = instance.tree
-        self.iterations = iterations
-        self._saved = text.partition("(")[0].strip() == "policy"
-        self._bots = [
-            spiel_cr.load_bot(text, instance.tree, seat, seed=2 * seed + seat)
-            for seat in range(2)
-        ]
-        self._seats: list[traversing.SeatStrategy] = []
+def _bot(text: str, given: dict[str, Any]) -> Entry:
+    name = text.partition("(")[0].strip()
+    return _ours(
+        text,
+        _BOT_HOW,
+        lambda instance, seed: _asked(
+            instance, text, seed, iterations=given.get("iterations")
+        ),
+        way="once",
+        samples=name == "oos" or _samples(given.get("solver", "lp")),
+    )
 
-    def run(self, iterations: int) -> float:
-        self._seats = [traversing.traverse(self._tree, bot) for bot in self._bots]
-        work = self._seats[0].work.plus(self._seats[1].work)
-        self.note = f"{work.moves} answers, the longest {work.max_ms:.1f} ms"
+
+def _samples(solver: str) -> bool:
+    return solver != "lp" and isinstance(parse_any(solver), MCCFRConfig)
+
+
+def _asked(
+    instance: GameInstance,
+    text: str,
+    seed: int,
+    *,
+    iterations: int | None = None,
+    seconds: float | None = None,
+) -> ComputingAdapter:
+    """A player, asked everywhere; `seconds` that count, None: those of its answers."""
+    bots = [
+        spiel_cr.load_bot(text, instance.tree, seat, seed=2 * seed + seat)
+        for seat in range(2)
+    ]
+
+    def compute(_: int) -> Computed:
+        first, second = (traversing.traverse(instance.tree, bot) for bot in bots)
+        work = first.work.plus(second.work)
+        note = f"{work.moves} answers, the longest {work.max_ms:.1f} ms"
         if work.late_moves:
-            self.note += f", {work.late_moves} late"
-        return 0.0 if self._saved else work.seconds
+            note += f", {work.late_moves} late"
+        return Computed(
+            (first.behaviour, second.behaviour),
+            work.seconds if seconds is None else seconds,
+            iterations=iterations,
+            note=note,
+        )
 
-    def strategy(self) -> Strategy:
-        return self._seats[0].behaviour, self._seats[1].behaviour
+    return ComputingAdapter(compute)
+
+
+_MakeEntry = Callable[[str, dict[str, Any]], Entry]
+
+# By name: parameters with their types, and what makes the entry of these.
+_TABLES: dict[str, tuple[dict[str, Any], _MakeEntry]] = {
+    "lp": ({}, _lp),
+    "uniform": ({}, _uniform),
+    "resolve": ({"solver": str, "iterations": int}, _resolve),
+}
+# Bots that are not asked as others are.
+_BOTS: dict[str, _MakeEntry] = {"policy": _saved, "solved": _solved}

@@ -8,14 +8,16 @@ import tomllib
 
 import jax
 import numpy as np
+import pyspiel
 import pytest
+from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import exploitability
 from spiel_cr.eval.cli import compare as cli_compare
 from spiel_cr.eval.cli import main
 from spiel_cr.eval.common.budget import Budget
 from spiel_cr.eval.common.game_instance import enter
 from spiel_cr.eval.comparison import comparisons, measure
-from spiel_cr.eval.contestants import baselines, openspiel_deep, registry
+from spiel_cr.eval.contestants import openspiel_deep, registry
 from spiel_cr.eval.judging import python_judge
 
 from spiel_cr import solve
@@ -24,7 +26,7 @@ from tests.support import games
 
 KUHN = "kuhn_poker"
 # Deep networks take half a minute; they are run by hand and where the extra is there.
-QUICK = [name for name, entry in baselines.BUNDLED.items() if not entry.modules]
+QUICK = [name for name, entry in registry.BUNDLED.items() if not entry.modules]
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +42,7 @@ def test_what_entries_need_is_in_the_extra_that_they_name():
         extra: {re.split(r"[<>=\[ ]", line)[0] for line in lines}
         for extra, lines in extras.items()
     }
-    needy = [entry for entry in baselines.BUNDLED.values() if entry.modules]
+    needy = [entry for entry in registry.BUNDLED.values() if entry.modules]
     assert len(needy) == 4
     for entry in needy:
         for module in entry.modules:
@@ -51,11 +53,11 @@ def test_what_entries_need_is_in_the_extra_that_they_name():
         spec = importlib.util.find_spec(f"open_spiel.python.jax.{name}")
         text = pathlib.Path(spec.origin).read_text()
         found = set(re.findall(r"^import (chex|flax|optax|etils|orbax)", text, re.M))
-        assert found <= set(baselines.BUNDLED[f"openspiel-{user}"].modules)
+        assert found <= set(registry.BUNDLED[f"openspiel-{user}"].modules)
 
 
-def run_cell(algorithm, iterations, seed=0, game=KUHN):
-    record = measure.run_cell(measure.Cell(game, algorithm, seed, None, iterations))
+def measure_run(algorithm, iterations, seed=0, game=KUHN):
+    record = measure.measure_run(measure.Run(game, algorithm, seed, None, iterations))
     assert record["error"] is None, record
     return record
 
@@ -104,7 +106,7 @@ def test_judges_that_disagree_are_an_error(kuhn, monkeypatch):
 def test_every_bundled_adapter(name):
     """Runs, and does better than uniform where it is a solver."""
     entry = registry.find(name)
-    record = run_cell(name, 40)
+    record = measure_run(name, 40)
     assert record["iterations"] == 40
     assert len(record["curve"]) >= (3 if entry.way == "iterates" else 2)
     assert record["curve"][-1][2] == record["nash_conv"]
@@ -120,7 +122,7 @@ def test_same_algorithms_are_the_same_in_every_language():
         ("openspiel-cfr", "openspiel-cfr-python", "cfr"),
         ("openspiel-cfr+", "openspiel-cfr+-python", "cfr+"),
     ):
-        curves = [run_cell(name, 20)["curve"] for name in names]
+        curves = [measure_run(name, 20)["curve"] for name in names]
         counts = [[point[1] for point in curve] for curve in curves]
         assert counts == [[1, 2, 5, 10, 20]] * 3
         values = np.array([[point[2] for point in curve] for curve in curves])
@@ -128,9 +130,22 @@ def test_same_algorithms_are_the_same_in_every_language():
 
 
 def test_an_adapter_gives_what_openspiel_gives(kuhn):
-    peer = baselines.bundled_cfr_plus(kuhn.game, 30)
-    slow = exploitability.nash_conv(kuhn.game, peer.policy)
-    assert run_cell("openspiel-cfr+", 30)["nash_conv"] == pytest.approx(slow, abs=1e-9)
+    solver = pyspiel.CFRPlusSolver(kuhn.game)
+    for _ in range(30):
+        solver.evaluate_and_update_policy()
+    policy = openspiel_policy.tabular_policy_from_callable(
+        kuhn.game, solver.average_policy().action_probabilities
+    )
+    slow = exploitability.nash_conv(kuhn.game, policy)
+    found = measure_run("openspiel-cfr+", 30)["nash_conv"]
+    assert found == pytest.approx(slow, abs=1e-9)
+
+
+def test_adapters_of_a_python_game_are_better_than_uniform():
+    game = "python_ii_goofspiel(num_cards=3)"
+    uniform = measure_run("uniform", 1, game=game)["nash_conv"]
+    for name in ("openspiel-cfr+", "openspiel-os-mccfr"):
+        assert measure_run(name, 500, game=game)["nash_conv"] < uniform
 
 
 @pytest.mark.slow
@@ -138,7 +153,7 @@ def test_the_jax_adapter_starts_afresh_after_compiling():
     """In single precision the same as in C++; warming up leaves no trace."""
     pytest.importorskip("chex")
     curves = [
-        np.array(run_cell(name, 20)["curve"])[:, 2]
+        np.array(measure_run(name, 20)["curve"])[:, 2]
         for name in ("openspiel-cfr+", "openspiel-cfr+-jax")
     ]
     np.testing.assert_allclose(curves[1], curves[0], atol=2e-5)
@@ -150,7 +165,7 @@ def test_deep_adapters(name):
     entry = registry.find(name)
     if registry.why_missing(entry):
         pytest.skip(registry.why_missing(entry))
-    record = run_cell(name, 2)
+    record = measure_run(name, 2)
     assert record["iterations"] == 2 and 0 < record["nash_conv"] < 4
     assert record["judge"] == "OpenSpiel"
     assert record["compile_seconds"] > 0
@@ -202,7 +217,7 @@ def test_deep_adapters_start_afresh_after_compiling(kuhn, monkeypatch, name, run
         pytest.skip(registry.why_missing(entry))
     warm = entry.make(kuhn, 3)
     with monkeypatch.context() as patch:
-        patch.setattr(openspiel_deep, "_compiling", lambda work: 0.0)
+        patch.setattr(openspiel_deep, "seconds_of_compiling", lambda work: 0.0)
         cold = entry.make(kuhn, 3)
     one, two = numbers_of(warm), numbers_of(cold)
     assert len(one) == len(two) > 20
@@ -219,7 +234,7 @@ def test_deep_adapters_start_afresh_after_compiling(kuhn, monkeypatch, name, run
 def test_the_bundled_linear_program():
     pytest.importorskip("cvxpy")
     pytest.importorskip("ecos")
-    record = run_cell("openspiel-lp", 1)
+    record = measure_run("openspiel-lp", 1)
     assert record["nash_conv"] == pytest.approx(0, abs=1e-6)
     assert record["game_value"] == pytest.approx(-1 / 18, abs=1e-6)
 
@@ -230,23 +245,23 @@ def test_the_bundled_linear_program():
 def test_seeds_decide_and_leave_numpys_generator_alone(name):
     np.random.seed(5)
     before = np.random.get_state()[1].copy()
-    first, again, other = (run_cell(name, 30, seed) for seed in (1, 1, 2))
+    first, again, other = (measure_run(name, 30, seed) for seed in (1, 1, 2))
     assert (np.random.get_state()[1] == before).all()
     assert first["nash_conv"] == again["nash_conv"]
     assert first["game_value"] != other["game_value"]
 
 
 def test_q_learners_learn_the_responses_they_are_for():
-    note = run_cell("openspiel-q-learning", 3000)["note"]
+    note = measure_run("openspiel-q-learning", 3000)["note"]
     shares = [int(word.rstrip("%")) for word in note.split() if word.endswith("%")]
     assert len(shares) == 2 and min(shares) >= 50 and max(shares) <= 100
 
 
 def test_search_is_asked_at_every_infoset_of_any_game():
     game = games.BY_NAME["rps5"].string
-    record = run_cell("openspiel-ismcts-python", 8, game=game)
+    record = measure_run("openspiel-ismcts-python", 8, game=game)
     assert record["note"] == "asked at 2 infosets"
-    fast = measure.run_cell(measure.Cell(game, "openspiel-ismcts", 0, None, 8))
+    fast = measure.measure_run(measure.Run(game, "openspiel-ismcts", 0, None, 8))
     assert "ResampleFromInfostate" in fast["missing"]
     assert fast["error"] is None and fast["nash_conv"] is None
 
@@ -260,7 +275,7 @@ def test_search_is_asked_at_every_infoset_of_any_game():
         ("resolve(gadget=cfrd)", "resolve takes"),
         ("resolve(solver=vr-mccfr)", "full-width"),
         ("oos(steps=3)", "unknown parameter 'steps'"),
-        ("lp(x=1)", "there is no algorithm"),
+        ("lp(x=1)", "lp takes none"),
     ],
 )
 def test_wrong_algorithms_are_refused_at_once(text, message):
@@ -280,7 +295,7 @@ def test_words_tell_what_a_sample_follows():
 
 def test_groups():
     every = registry.expand("default")
-    assert set(baselines.BUNDLED) <= set(every)
+    assert set(registry.BUNDLED) <= set(every)
     assert registry.expand("bundled;default;cfr+")[0] == "openspiel-cfr"
     assert len(set(every)) == len(every)
     assert all(registry.find(name).name == name for name in every)

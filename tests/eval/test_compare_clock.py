@@ -4,17 +4,17 @@ import time
 
 import pytest
 from spiel_cr.eval.common.budget import Budget
-from spiel_cr.eval.common.game_instance import GameInstance
 from spiel_cr.eval.comparison import comparisons, measure
-from spiel_cr.eval.contestants import registry, spiel_cr_entries
+from spiel_cr.eval.contestants import registry
 
 import spiel_cr
+from spiel_cr.policies.conversions import uniform_behaviour
 
 KUHN = "kuhn_poker"
 
 
-def run_cell(algorithm, iterations):
-    record = measure.run_cell(measure.Cell(KUHN, algorithm, 0, None, iterations))
+def measure_run(algorithm, iterations):
+    record = measure.measure_run(measure.Run(KUHN, algorithm, 0, None, iterations))
     assert record["error"] is None, record
     return record
 
@@ -119,15 +119,15 @@ def test_all_work_of_ours_counts(name, function, solves, monkeypatch):
     """Building games too, and what is solved before the first answer."""
 
     def timed(tree, *arguments, **options):
-        uniform = spiel_cr_entries._Uniform(GameInstance(KUHN, tree, None, 0.0))
+        uniform = tuple(uniform_behaviour(i.decisions) for i in tree.infosets)
         return spiel_cr.SolveResult(
-            tree, "", 3, uniform.strategy(), None, 2.0, compile_seconds, build_seconds
+            tree, "", 3, uniform, None, 2.0, compile_seconds, build_seconds
         )
 
     compile_seconds, build_seconds = 7.0, 0.5
 
     monkeypatch.setattr(spiel_cr, function, timed)
-    record = run_cell(name, 1)
+    record = measure_run(name, 1)
     assert record["seconds"] == solves * 2.5
     assert record["compile_seconds"] == solves * 7.0
     assert record["iterations"] == 3
@@ -135,8 +135,8 @@ def test_all_work_of_ours_counts(name, function, solves, monkeypatch):
 
 def test_players_that_solve_beforehand_play_the_solution():
     solved, plain = (
-        run_cell("solved(solver=cfr+,iterations=20)", 1),
-        run_cell("cfr+", 20),
+        measure_run("solved(solver=cfr+,iterations=20)", 1),
+        measure_run("cfr+", 20),
     )
     assert solved["nash_conv"] == pytest.approx(plain["nash_conv"], abs=1e-12)
     assert registry.find("solved(solver=es-mccfr)").samples
@@ -146,9 +146,9 @@ def test_players_that_solve_beforehand_play_the_solution():
 def test_policies_from_files_took_no_time_here(tmp_path):
     file = tmp_path / "kuhn.npz"
     spiel_cr.solve(KUHN, "cfr+", 20).save(file)
-    record = run_cell(f"policy(path={file})", 1)
+    record = measure_run(f"policy(path={file})", 1)
     assert record["seconds"] == 0.0
-    assert record["nash_conv"] == run_cell("cfr+", 20)["nash_conv"]
+    assert record["nash_conv"] == measure_run("cfr+", 20)["nash_conv"]
     with pytest.raises(ValueError, match="there is no file .*; write one with"):
         comparisons.compare(
             [KUHN], [f"policy(path={file}x)"], Budget(None, 1), tmp_path / "new"

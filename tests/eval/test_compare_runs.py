@@ -14,7 +14,7 @@ from spiel_cr.eval.cli import main
 from spiel_cr.eval.common import conditions
 from spiel_cr.eval.common.budget import Budget
 from spiel_cr.eval.comparison import comparisons, measure, run_folder, workers
-from spiel_cr.eval.contestants import baselines, registry
+from spiel_cr.eval.contestants import registry
 
 KUHN = "kuhn_poker"
 NO_JAX = "openspiel-cfr;openspiel-cfr+;lp"
@@ -49,7 +49,7 @@ def lines(out):
 
 def test_a_failing_cell_is_recorded_and_the_others_go_on(tmp_path, monkeypatch):
     broken = registry.find("openspiel-cfr")._replace(make=Broken)
-    monkeypatch.setitem(baselines.BUNDLED, "openspiel-cfr", broken)
+    monkeypatch.setitem(registry.BUNDLED, "openspiel-cfr", broken)
     result = go(tmp_path, "openspiel-cfr;openspiel-cfr+")
     first, second = result.records
     assert first["error"] == "RuntimeError: lost its way"
@@ -65,7 +65,7 @@ def test_a_failing_cell_is_recorded_and_the_others_go_on(tmp_path, monkeypatch):
 
 def test_missing_ones_are_named_and_tried_again(tmp_path, monkeypatch):
     absent = registry.find("openspiel-cfr")._replace(modules=("nowhere",), extra="deep")
-    monkeypatch.setitem(baselines.BUNDLED, "openspiel-cfr", absent)
+    monkeypatch.setitem(registry.BUNDLED, "openspiel-cfr", absent)
     for _ in range(2):
         (record,) = go(tmp_path, "openspiel-cfr").records
         assert record["missing"] == (
@@ -91,7 +91,7 @@ def test_finished_cells_are_kept_and_not_run_again(tmp_path, monkeypatch):
     file.write_bytes(content[: content.rstrip().rfind(b"\n") + 40])
     ran = []
     monkeypatch.setattr(
-        workers, "run_cell", lambda c: ran.append(c.key) or measure.run_cell(c)
+        workers, "measure_run", lambda c: ran.append(c.key) or measure.measure_run(c)
     )
     result = go(tmp_path, "openspiel-os-mccfr;openspiel-cfr+", seeds=2)
     assert ran == [(KUHN, "openspiel-cfr+", 0), (KUHN, "openspiel-os-mccfr", 1)]
@@ -123,7 +123,7 @@ def test_a_folder_that_grew_has_the_conditions_of_each_cell(tmp_path, monkeypatc
 def test_nothing_runs_twice_under_two_names(tmp_path, monkeypatch):
     ran = []
     monkeypatch.setattr(
-        workers, "run_cell", lambda c: ran.append(c.key) or measure.run_cell(c)
+        workers, "measure_run", lambda c: ran.append(c.key) or measure.measure_run(c)
     )
     budget = Budget(None, 5)
 
@@ -204,7 +204,7 @@ def test_a_folder_with_an_unknown_algorithm_is_refused_before_the_run(tmp_path):
 
 def test_a_run_without_a_number_fails(tmp_path, monkeypatch, capsys):
     broken = registry.find("openspiel-cfr")._replace(make=Broken)
-    monkeypatch.setitem(baselines.BUNDLED, "openspiel-cfr", broken)
+    monkeypatch.setitem(registry.BUNDLED, "openspiel-cfr", broken)
     words = ["spiel-cr", "compare", "--game", KUHN, "--iterations", "1", "--json"]
     words += ["--workers", "0", "--out", str(tmp_path), "--algorithms"]
     main._run(main._parse([*words, "uniform;openspiel-cfr"]))
@@ -253,8 +253,8 @@ def test_ray_gives_the_same_numbers(tmp_path):
 
 def test_a_crash_costs_its_own_cell_only():
     """The first worker is killed, and the second cell gets another one."""
-    endless = measure.Cell(KUHN, "openspiel-cfr", 0, 1e6, None)
-    quick = measure.Cell(KUHN, "openspiel-cfr", 0, None, 5)
+    endless = measure.Run(KUHN, "openspiel-cfr", 0, 1e6, None)
+    quick = measure.Run(KUHN, "openspiel-cfr", 0, None, 5)
 
     def kill():
         (process,) = multiprocessing.active_children()
@@ -269,7 +269,7 @@ def test_a_crash_costs_its_own_cell_only():
 
 
 def test_patience_has_an_end():
-    endless = measure.Cell(KUHN, "openspiel-cfr", 0, 1e6, None)
+    endless = measure.Run(KUHN, "openspiel-cfr", 0, 1e6, None)
     (late,) = workers.run_in_processes([endless], 1, 0.3)
     assert late["error"] == "given up after 0.3 wall-clock seconds (--patience)"
     assert not multiprocessing.active_children()
@@ -322,7 +322,7 @@ def test_kill_9_loses_nothing_and_repeats_nothing(tmp_path, monkeypatch):
         ran.append(c.algorithm)
         return workers.failed(c, "not really run")
 
-    monkeypatch.setattr(workers, "run_cell", note)
+    monkeypatch.setattr(workers, "measure_run", note)
     main._run(main._parse(["spiel-cr", *words, "--workers", "0"]))
     assert ran == ["openspiel-cfr", "openspiel-cfr+"]
     after = lines(tmp_path)
