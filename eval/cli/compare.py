@@ -33,7 +33,7 @@ and the bots of play, such as 'resolving(solver=cfr+,iterations=100)'.
 OpenSpiel's:
 {registry.describe()}
 
---out is a folder: results.jsonl, a line a cell (an algorithm on a game with a seed),
+--out is a folder: results.jsonl, a line per run (an algorithm on a game with a seed),
 written as soon as it is finished; settings.json; report.html; report.md. The same
 command again runs only what is missing there; more games, algorithms or seeds add to
 it. Results of `spiel-cr tournament --out DIR/NAME` are shown in the report, too.
@@ -96,13 +96,13 @@ def add_commands(commands: Commands) -> None:
         "process (default %(default)s)",
     )
     parser.add_argument(
-        "--ray", action="store_true", help="run cells on Ray (the extra `ray`)"
+        "--ray", action="store_true", help="do runs on Ray (the extra `ray`)"
     )
     parser.add_argument(
         "--patience",
         type=float,
         metavar="SECONDS",
-        help="give a cell up after this wall-clock time, everything included; not with "
+        help="give a run up after this wall-clock time, everything included; not with "
         "--workers 0 or --ray (default: ten minutes and thirty times --seconds)",
     )
     parser.add_argument(
@@ -112,7 +112,7 @@ def add_commands(commands: Commands) -> None:
         help="refuse games that need more in each process (default %(default)s)",
     )
     parser.add_argument(
-        "--retry", action="store_true", help="run cells again that failed"
+        "--retry", action="store_true", help="do runs again that failed"
     )
     show.add_commands(commands)
     study.add_commands(commands)
@@ -139,7 +139,7 @@ def _compare(arguments: argparse.Namespace) -> dict[str, object]:
         )
     except KeyboardInterrupt:
         print(
-            f"finished cells are kept in {out}, with a report on them; the "
+            f"finished runs are kept in {out}, with a report on them; the "
             f"same command runs the rest",
             file=sys.stderr,
         )
@@ -155,7 +155,7 @@ def _compare(arguments: argparse.Namespace) -> dict[str, object]:
         **({"exit_code": 1} if useless else {}),
         "out": str(result.folder),
         "report": str(result.folder / "report.html"),
-        "cells": len(result.records),
+        "runs": len(result.records),
         "games": [_as_json(summary) for summary in summaries],
     }
 

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from spiel_cr.common.checks import check_iterations, check_number
+
 _SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
@@ -16,16 +18,25 @@ class Budget(NamedTuple):
     seconds: float | None
     iterations: int | None
 
-    def looks(self) -> list[float]:
-        """Where NashConv is computed: seconds, or iterations."""
+    def check(self) -> None:
+        """Raises ValueError unless one of the two is there, and positive."""
+        if (self.seconds is None) == (self.iterations is None):
+            raise ValueError("a budget is needed: either seconds or iterations")
+        if self.seconds is not None:
+            check_number(self.seconds, "seconds", "(0, inf)")
+        if self.iterations is not None:
+            check_iterations(self.iterations)
+
+    def points(self) -> list[float]:
+        """Where NashConv is computed: after how many seconds, or iterations."""
         if self.seconds is not None:
             return [share * self.seconds for share in _SHARES]
         assert self.iterations is not None
-        most, looks, step = self.iterations, [], 1
-        while step < most:
-            looks += [float(n * step) for n in (1, 2, 5) if n * step < most]
+        points, step = [], 1
+        while step < self.iterations:
+            points += [float(n * step) for n in (1, 2, 5) if n * step < self.iterations]
             step *= 10
-        return [*looks, float(most)]
+        return [*points, float(self.iterations)]
 
     def text(self) -> str:
         """For people."""

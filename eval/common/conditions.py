@@ -1,11 +1,14 @@
-"""Comparing: the conditions of a run: machine and versions."""
+"""The conditions of a run: machine, versions, source code."""
 
+import datetime
 import functools
 import hashlib
 import os
 import pathlib
 import platform
+from collections.abc import Iterable
 from importlib import metadata
+from typing import Any
 
 import game_defs
 import spiel_cr
@@ -17,17 +20,23 @@ _FOLDERS = (
     pathlib.Path(game_defs.__file__).parent,
     pathlib.Path(__file__).parents[1],
 )
-_OPTIONAL = (
-    "jaxlib",
-    "flax",
-    "optax",
-    "chex",
-    "orbax-checkpoint",
-    "etils",
-    "cvxpy",
-    "ecos",
-    "ray",
-)
+# Packages that decide what can run.
+_OPTIONAL = "jaxlib flax optax chex orbax-checkpoint etils cvxpy ecos ray".split()
+
+
+def facts() -> dict[str, Any]:
+    """What a line of results says of its conditions, versions of requirements apart."""
+    return {
+        "machine": machine(),
+        "source": source(),
+        "optional_versions": optional_versions(),
+        "finished": now(),
+    }
+
+
+def now() -> str:
+    """The time in UTC, to the second."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 @functools.cache
@@ -59,8 +68,13 @@ def source() -> str:
 @functools.cache
 def optional_versions() -> dict[str, str]:
     """Of packages that decide what can run, where they are installed."""
+    return versions_of(_OPTIONAL)
+
+
+def versions_of(packages: Iterable[str]) -> dict[str, str]:
+    """The versions of those packages that are installed."""
     found = {}
-    for package in _OPTIONAL:
+    for package in packages:
         try:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:

@@ -1,27 +1,28 @@
-"""Last stage: algorithms side by side on games, with equal budgets.
+"""Algorithms side by side on games, with equal budgets.
 
-`compare` runs every cell (game, algorithm, seed) that its folder does not have yet, and
+`compare` does every run (game, algorithm, seed) that its folder does not have yet, and
 writes the report. Algorithms that do not sample run with one seed only.
 """
 
 import pathlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tqdm import tqdm
 
 from spiel_cr.common import memory, storage
-from spiel_cr.common.checks import check_iterations
-from spiel_cr.compilation import loading
-from spiel_cr.players import bot_strings
+from spiel_cr.common.checks import check_iterations, check_number, check_whole
+from spiel_cr.compilation.loading import load_game
+from spiel_cr.players.bot_strings import MEMORY_LIMIT
 
 from ..common import conditions
 from ..common.budget import Budget
+from ..common.json_log import JsonLog, Record
 from ..contestants import registry
 from ..reporting import report
-from . import run_folder
 from . import workers as pool
 from .measure import Run, RunKey
+from .run_folder import distinct_games, open_folder
 
 
 class Comparison(NamedTuple):
@@ -29,16 +30,16 @@ class Comparison(NamedTuple):
 
     Attributes:
       folder: with all files.
-      settings: of the run.
-      records: the lines of `results.jsonl`, the newest of each cell, in the order of
+      settings: of the comparison.
+      records: the lines of `results.jsonl`, the newest of each run, in the order of
         the plan.
       asked: those of them that this call was about; a folder may hold more.
     """
 
     folder: pathlib.Path
-    settings: dict[str, Any]
-    records: list[dict[str, Any]]
-    asked: list[dict[str, Any]]
+    settings: Record
+    records: list[Record]
+    asked: list[Record]
 
 
 def compare(
@@ -51,27 +52,27 @@ def compare(
     workers: int = 1,
     ray: bool = False,
     patience: float | None = None,
-    memory_limit: int | str | None = bot_strings.MEMORY_LIMIT,
+    memory_limit: int | str | None = MEMORY_LIMIT,
     retry: bool = False,
     progress: bool = False,
 ) -> Comparison:
-    """Runs what is not in the folder yet, and writes the report.
+    """Does the runs that are not in the folder yet, and writes the report.
 
     Args:
       games: OpenSpiel game strings; a game in other words is the same game.
-      algorithms: names, see `catalogue.find`; each counts once.
-      budget: of each cell; what works "once" takes what it takes.
+      algorithms: names, see `registry.find`; each counts once.
+      budget: of each run; what works "once" takes what it takes.
       out: folder: `settings.json`, `results.jsonl`, `report.html`, `report.md`, and the
         Markdown's pictures.
       seeds: algorithms that sample run with seeds 0 .. seeds - 1.
       workers: processes at a time; 0: in this process.
       ray: as tasks on Ray instead.
-      patience: seconds of wall-clock time after which a cell in a worker process is
+      patience: seconds of wall-clock time after which a run in a worker process is
         given up; None: ten minutes and thirty times the budget's seconds. Without
         workers, and on Ray, nothing is given up.
       memory_limit: bytes, or a size like "3GB", for each process; larger games are
         refused, or named as missing where only walking them shows it. None: no limit.
-      retry: run cells again that failed.
+      retry: do runs again that failed.
       progress: show a bar on stderr.
 
     Raises:
@@ -79,69 +80,70 @@ def compare(
       ValueError: a bad argument, a game that does not fit, or another run's folder.
     """
     limit = None if memory_limit is None else memory.parse_size(memory_limit)
-    _check(games, algorithms, budget, seeds, workers, limit)
+    _check_algorithms(algorithms)
+    budget.check()
+    check_iterations(seeds, name="seeds")
+    check_whole(workers, "workers", 0, 1024)
+    _check_games(games, limit)
     _check_patience(patience, workers, ray)
     if ray:
         pool.check_ray()
-    folder = run_folder.RunFolder(
-        pathlib.Path(out),
-        {
-            **_settings(games, algorithms, budget, seeds, workers, ray),
-            "memory_limit": memory_limit,
-        },
-    )
-    try:
-        cells = plan(folder.games(games), algorithms, budget, seeds)
+    settings = {
+        "games": list(distinct_games(games).values()),
+        "algorithms": list(dict.fromkeys(algorithms)),
+        "budget": budget._asdict(),
+        "seeds": seeds,
+        "workers": "ray" if ray else workers,
+        "versions": conditions.versions(),
+        "optional_versions": conditions.optional_versions(),
+        "memory_limit": memory_limit,
+    }
+    folder = pathlib.Path(out)
+    with open_folder(folder, settings) as log:
+        log.begin()
+        # The folder's words for a game tell its runs apart.
+        known = distinct_games(log.settings["games"])
+        runs = plan(
+            [known[key] for key in distinct_games(games)], algorithms, budget, seeds
+        )
         left = [
-            cell._replace(memory_limit=limit)
-            for cell in cells
-            if not _finished(folder, cell.key, retry)
+            run._replace(memory_limit=limit)
+            for run in runs
+            if not _finished(log.records.get(run.key), retry)
         ]
-        if patience is None:
-            patience = 600.0 + 30.0 * (budget.seconds or 0.0)
         if ray:
             records = pool.run_on_ray(left)
         elif workers:
+            if patience is None:
+                patience = 600.0 + 30.0 * (budget.seconds or 0.0)
             records = pool.run_in_processes(left, workers, patience)
         else:
             records = pool.run_here(left)
         try:
-            for record in _shown(records, left, len(cells), progress):
+            for record in _shown(records, len(left), len(runs), progress):
                 # Folders grow under other conditions: each line has its own.
-                _keep(folder, {**record, "workers": folder.settings["workers"]})
+                _keep(log, {**record, "workers": log.settings["workers"]})
         finally:
             # What there is can be looked at after an interruption, too.
-            report.write(folder.path, folder.settings, _ordered(folder))
-    finally:
-        folder.close()
-    asked = [folder.records[cell.key] for cell in cells]
-    return Comparison(folder.path, folder.settings, _ordered(folder), asked)
+            report.write(folder, log.settings, _ordered(log))
+    asked = [log.records[run.key] for run in runs]
+    return Comparison(folder, log.settings, _ordered(log), asked)
 
 
 def plan(
     games: Sequence[str], algorithms: Sequence[str], budget: Budget, seeds: int
 ) -> list[Run]:
-    """All cells, seed by seed, so that a run which was stopped has met all alike."""
+    """All runs, seed by seed: one that is stopped has then met all algorithms."""
     return [
         Run(game, name, seed, *budget)
-        for game in run_folder.distinct_games(games).values()
+        for game in distinct_games(games).values()
         for seed in range(seeds)
         for name in dict.fromkeys(algorithms)
         if seed == 0 or registry.find(name).samples
     ]
 
 
-def _check(
-    games: Sequence[str],
-    algorithms: Sequence[str],
-    budget: Budget,
-    seeds: int,
-    workers: int,
-    limit: int | None,
-) -> None:
-    """What is wrong must be said before the work, not after it."""
-    if not games:
-        raise ValueError("games=[]: give one game string or more")
+def _check_algorithms(algorithms: Sequence[str]) -> None:
     if not algorithms:
         raise ValueError("algorithms=[]: give one name or more")
     for name in algorithms:
@@ -151,17 +153,13 @@ def _check(
                     f"algorithm={name!r}: there is no file {file}; write one with "
                     f"spiel-cr solve --save {file}"
                 )
-    if (budget.seconds is None) == (budget.iterations is None):
-        raise ValueError("a budget is needed: either seconds or iterations")
-    if budget.seconds is not None and not 0 < budget.seconds < float("inf"):
-        raise ValueError(f"seconds={budget.seconds} must be positive and finite")
-    if budget.iterations is not None:
-        check_iterations(budget.iterations)
-    check_iterations(seeds, name="seeds")
-    if not 0 <= workers <= 1024:
-        raise ValueError(f"workers={workers} must lie in 0 .. 1024")
+
+
+def _check_games(games: Sequence[str], limit: int | None) -> None:
+    if not games:
+        raise ValueError("games=[]: give one game string or more")
     for game in games:
-        loaded = loading.load_game(game)
+        loaded = load_game(game)
         if limit is not None:
             memory.check_limit(loaded, limit)
 
@@ -172,57 +170,35 @@ def _check_patience(patience: float | None, workers: int, ray: bool) -> None:
     if ray or not workers:
         where = "on Ray" if ray else "without worker processes"
         raise ValueError(
-            f"patience={patience:g}: cells {where} cannot be given up; leave it out, "
+            f"patience={patience:g}: runs {where} cannot be given up; leave it out, "
             f"or use --workers 1 or more"
         )
-    if not 0 < patience < float("inf"):
-        raise ValueError(f"patience={patience:g} must be positive and finite")
+    check_number(patience, "patience", "(0, inf)")
 
 
-def _settings(
-    games: Sequence[str],
-    algorithms: Sequence[str],
-    budget: Budget,
-    seeds: int,
-    workers: int,
-    ray: bool,
-) -> dict[str, Any]:
-    return {
-        "games": list(run_folder.distinct_games(games).values()),
-        "algorithms": list(dict.fromkeys(algorithms)),
-        "budget": budget._asdict(),
-        "seeds": seeds,
-        "workers": "ray" if ray else workers,
-        "versions": conditions.versions(),
-        "optional_versions": conditions.optional_versions(),
-    }
-
-
-def _finished(folder: run_folder.RunFolder, key: RunKey, retry: bool) -> bool:
-    record = folder.records.get(key)
+def _finished(record: Record | None, retry: bool) -> bool:
     # What was missing may have been installed since.
     if record is None or record.get("missing"):
         return False
     return not (retry and record["error"])
 
 
-def _keep(folder: run_folder.RunFolder, record: dict[str, Any]) -> None:
-    key = RunKey(*(record[name] for name in RunKey._fields))
-    known = folder.records.get(key)
+def _keep(log: JsonLog, record: Record) -> None:
+    known = log.records.get(tuple(record[name] for name in RunKey._fields))
     if known and known.get("missing") and known["missing"] == record.get("missing"):
         return
-    folder.add(record)
+    log.add(record, sync=True)
 
 
 def _shown(
-    records: Iterable[dict[str, Any]], left: Sequence[Run], total: int, progress: bool
-) -> Iterator[dict[str, Any]]:
+    records: Iterable[Record], left: int, total: int, progress: bool
+) -> Iterator[Record]:
     """With a bar that also counts those on disk, and tells the time left."""
     with tqdm(
         total=total,
-        initial=total - len(left),
+        initial=total - left,
         desc="compare",
-        unit="cell",
+        unit="run",
         disable=not progress,
         smoothing=0.1,
     ) as bar:
@@ -232,13 +208,12 @@ def _shown(
             bar.update()
 
 
-def _ordered(folder: run_folder.RunFolder) -> list[dict[str, Any]]:
-    settings = folder.settings
-    budget = Budget(**settings["budget"])
-    keys = [
-        cell.key
-        for cell in plan(
-            settings["games"], settings["algorithms"], budget, settings["seeds"]
-        )
-    ]
-    return [folder.records[key] for key in keys if key in folder.records]
+def _ordered(log: JsonLog) -> list[Record]:
+    settings = log.settings
+    runs = plan(
+        settings["games"],
+        settings["algorithms"],
+        Budget(**settings["budget"]),
+        settings["seeds"],
+    )
+    return [log.records[run.key] for run in runs if run.key in log.records]

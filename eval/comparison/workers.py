@@ -1,6 +1,6 @@
-"""Comparing: runs cells here, in worker processes, or on a Ray cluster.
+"""Does runs here, in worker processes, or on a Ray cluster.
 
-All three yield the same records. A worker that crashes costs its own cell only, and is
+All three yield the same records. A worker that crashes costs its own run only, and is
 replaced; so is one that takes too long. Workers end when the process that started them
 ends, however that happens.
 """
@@ -21,24 +21,17 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple
 
-from .measure import Run, measure_run
-
-_Record = dict[str, Any]
+from ..common.json_log import Record
+from .measure import Run, failed, measure_run
 
 # An idle worker that is no longer needed ends by itself within this time.
 _FAREWELL_SECONDS = 5.0
 
 
-def run_here(cells: Sequence[Run]) -> Iterator[_Record]:
+def run_here(runs: Sequence[Run]) -> Iterator[Record]:
     """One after the other, in this process."""
-    for cell in cells:
-        yield measure_run(cell)
-
-
-def failed(cell: Run, error: str) -> _Record:
-    """The record of a cell that could not make its own."""
-    numbers = dict.fromkeys(("seconds", "iterations", "nash_conv", "game_value"))
-    return {**cell.key._asdict(), **numbers, "error": error}
+    for run in runs:
+        yield measure_run(run)
 
 
 class _Worker(NamedTuple):
@@ -47,30 +40,30 @@ class _Worker(NamedTuple):
 
 
 def run_in_processes(
-    cells: Sequence[Run], workers: int, patience: float | None
-) -> Iterator[_Record]:
+    runs: Sequence[Run], workers: int, patience: float | None
+) -> Iterator[Record]:
     """Several at a time, each in a process of its own; in the order they finish.
 
     Args:
-      cells: to run, in this order.
+      runs: to do, in this order.
       workers: processes at a time.
-      patience: seconds of wall-clock time after which a cell is given up; None: none.
+      patience: seconds of wall-clock time after which a run is given up; None: none.
     """
-    left = list(reversed(cells))
+    left = list(reversed(runs))
     busy: dict[Connection, tuple[_Worker, Run, float]] = {}
     idle: list[_Worker] = []
     try:
         while left or busy:
             while left and len(busy) < workers:
-                worker, cell = idle.pop() if idle else _start(), left.pop()
+                worker, run = idle.pop() if idle else _start(), left.pop()
                 # Whether it still lives, reading its answer will tell.
                 with contextlib.suppress(OSError):
-                    worker.pipe.send_bytes(json.dumps(cell).encode())
-                busy[worker.pipe] = worker, cell, time.monotonic()
+                    worker.pipe.send_bytes(json.dumps(run).encode())
+                busy[worker.pipe] = worker, run, time.monotonic()
             ready = multiprocessing.connection.wait(list(busy), timeout=0.2)
             for pipe in ready:
                 assert isinstance(pipe, Connection)
-                worker, cell, _ = busy.pop(pipe)
+                worker, run, _ = busy.pop(pipe)
                 try:
                     record = json.loads(pipe.recv_bytes())
                     idle.append(worker)
@@ -78,14 +71,14 @@ def run_in_processes(
                     # A process that is killed resets its end of the pipe.
                     worker.process.join()
                     code = worker.process.exitcode
-                    record = failed(cell, f"its process ended with code {code}")
+                    record = failed(run, f"its process ended with code {code}")
                 yield record
-            for pipe, (worker, cell, begun) in list(busy.items()):
+            for pipe, (worker, run, begun) in list(busy.items()):
                 if patience is not None and time.monotonic() - begun > patience:
                     del busy[pipe]
                     _end(worker)
                     yield failed(
-                        cell,
+                        run,
                         f"given up after {patience:g} wall-clock seconds (--patience)",
                     )
     finally:
@@ -115,17 +108,17 @@ def _end(worker: _Worker) -> None:
 
 
 def _work(pipe: Connection) -> None:
-    """A worker: cells in, records out, until nobody asks any more."""
+    """A worker: runs come in, records go out, until nobody asks any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     # The last line of stdout is the command's own.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     while True:
         try:
-            cell = Run(*json.loads(pipe.recv_bytes()))
+            run = Run(*json.loads(pipe.recv_bytes()))
         except (EOFError, OSError):
             return
-        pipe.send_bytes(json.dumps(measure_run(cell)).encode())
+        pipe.send_bytes(json.dumps(measure_run(run)).encode())
 
 
 def _end_with_parent() -> None:
@@ -144,7 +137,7 @@ def check_ray() -> None:
         )
 
 
-def run_on_ray(cells: Sequence[Run]) -> Iterator[_Record]:
+def run_on_ray(runs: Sequence[Run]) -> Iterator[Record]:
     """As tasks of one CPU each; joins the cluster that RAY_ADDRESS names, if any."""
     check_ray()
     ray: Any = importlib.import_module("ray")
@@ -152,17 +145,17 @@ def run_on_ray(cells: Sequence[Run]) -> Iterator[_Record]:
     if mine:
         ray.init(log_to_driver=False, include_dashboard=False)
     try:
-        # A cell is never run twice, even where a node is lost.
+        # No run is done twice, even where a node is lost.
         task: Any = ray.remote(num_cpus=1, max_retries=0)(_on_ray)
-        pending = {task.remote(json.dumps(cell)): cell for cell in cells}
+        pending = {task.remote(json.dumps(run)): run for run in runs}
         while pending:
             (ready, *_), _ = ray.wait(list(pending), num_returns=1)
-            cell = pending.pop(ready)
+            run = pending.pop(ready)
             try:
                 yield json.loads(ray.get(ready))
             except ray.exceptions.RayError as error:
                 first = str(error).strip().splitlines()[0]
-                yield failed(cell, f"{type(error).__name__}: {first}")
+                yield failed(run, f"{type(error).__name__}: {first}")
     finally:
         if mine:
             ray.shutdown()

@@ -53,7 +53,9 @@ def _set_back(used: Any, fresh: Any, *others: str) -> None:
 
 def _filled(buffer: Any, counter: str) -> Any:
     """A buffer that takes itself to hold enough to learn from."""
-    return buffer._replace(**{counter: 0 * getattr(buffer, counter) + _ENOUGH})
+    # Not by `_replace`, which trusts the length that the buffer gives itself.
+    enough = 0 * getattr(buffer, counter) + _ENOUGH
+    return type(buffer)(**{**buffer._asdict(), counter: enough})
 
 
 class _DeepCFR:

@@ -23,7 +23,7 @@ def write(
     Args:
       folder: of the run; results of tournaments in folders inside it are shown too.
       settings: of the run.
-      records: its cells, in the order of the plan.
+      records: its runs, in the order of the plan.
     """
     summaries = summarise(settings, records)
     matrices = tournaments(folder)

@@ -40,7 +40,7 @@ class Words(NamedTuple):
         lines = []
         if summary.done < summary.expected:
             lines.append(
-                f"Not finished: {summary.done} of {summary.expected} cells are there."
+                f"Not finished: {summary.done} of {summary.expected} runs are there."
             )
         ours, theirs = summary.best(ours=True), summary.best(ours=False)
         both = [row for row in (ours, theirs) if row is not None]
@@ -77,7 +77,7 @@ def words_of(
 
     Args:
       settings: of the run.
-      records: its cells.
+      records: its runs.
       summaries: one a game.
       out: its folder, for the command.
     """
@@ -177,14 +177,14 @@ def _method(
         "least and the greatest as bands and ranges. All others run once. Where every "
         "point is a run from the beginning, seeds are joined at runs of as many "
         "iterations, and at their last ones, whose iterations differ.",
-        f"Cells ran {_where(settings, records)}. Most algorithms use one thread; JAX "
+        f"Runs were done {_where(settings, records)}. Most algorithms use one thread; JAX "
         f"may use more on large games (results.jsonl has the processor seconds of the "
         f"same work, with what was compiled in it).",
     )
 
 
 def _where(settings: dict[str, Any], records: Sequence[dict[str, Any]]) -> str:
-    """How cells ran; a folder that grew may have several ways."""
+    """How runs were done; a folder that grew may have several ways."""
     known = [record["workers"] for record in records if "workers" in record]
     ways = Counter(map(_at_a_time, known or [settings["workers"]]))
     if known and len(known) < len(records):
@@ -216,14 +216,14 @@ def _facts(
     sources = Counter(r["source"] for r in records if r.get("source"))
     if sources:
         facts.append(("source", _listed(sources)))
-    facts.append(("cells", f"{len(records)}"))
+    facts.append(("runs", f"{len(records)}"))
     return tuple(facts)
 
 
 def _optional(
     settings: dict[str, Any], records: Sequence[dict[str, Any]]
 ) -> list[tuple[str, str]]:
-    """Versions of optional packages, all that cells met."""
+    """Versions of optional packages, all that runs met."""
     met = [r["optional_versions"] for r in records if "optional_versions" in r]
     met = met or [settings["optional_versions"]]
     names = dict.fromkeys(name for versions in met for name in versions)
@@ -234,10 +234,10 @@ def _optional(
 
 
 def _listed(values: Counter[str]) -> str:
-    """One value, or each with the number of its cells."""
+    """One value, or each with the number of its runs."""
     if len(values) == 1:
         return next(iter(values))
     return ", ".join(
-        f"{value} ({count} cell{'' if count == 1 else 's'})"
+        f"{value} ({count} run{'' if count == 1 else 's'})"
         for value, count in values.items()
     )

@@ -71,7 +71,7 @@ class GameSummary(NamedTuple):
       rows: lowest NashConv first.
       absent: (title, reason) of what could not run.
       failed: (title, seed, error) of what did not work.
-      expected: how many cells the run has on this game.
+      expected: how many runs the comparison has on this game.
       done: how many of them are there.
     """
 
@@ -101,7 +101,7 @@ def summarise(
 
     Args:
       settings: of the run.
-      records: lines of `results.jsonl`, each cell once.
+      records: lines of `results.jsonl`, each run once.
     """
     summaries = []
     for game in settings["games"]:

@@ -327,7 +327,7 @@ def test_the_command(tmp_path, capsys):
     main._run(main._parse(["spiel-cr", *words]))
     out = capsys.readouterr().out.splitlines()
     found = json.loads(out[-1])
-    assert found["cells"] == 3 and found["report"].endswith("report.html")
+    assert found["runs"] == 3 and found["report"].endswith("report.html")
     (game,) = found["games"]
     best = game["results"][0]
     assert best["algorithm"] == "lp" and best["nash_conv"] < 1e-9

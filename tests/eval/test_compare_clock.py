@@ -22,8 +22,7 @@ def measure_run(algorithm, iterations):
 class Metronome:
     """Takes a second an iteration by a clock of its own."""
 
-    compile_seconds = 0.0
-    note = ""
+    compile_seconds, note, iterations = 0.0, "", None
 
     def __init__(self, tick=1.0):
         self.tick, self.calls = tick, []
@@ -44,7 +43,7 @@ class Looks:
 class Busy:
     """Uses the processor, and says that a second counts."""
 
-    compile_seconds, note = 0.0, ""
+    compile_seconds, note, iterations = 0.0, "", None
 
     def __init__(self):
         self.calls = []
@@ -69,16 +68,16 @@ class SlowLooks:
 def test_processor_time_is_that_of_the_work(way):
     """Without the judge's, and of the last run only where each starts afresh."""
     entry = registry.find("cfr")._replace(way=way)
-    points, _ = measure._follow(entry, Busy(), Budget(None, 5), SlowLooks())
+    points = measure._follow(entry, Busy(), Budget(None, 5), SlowLooks())
     assert [point.iterations for point in points] == [1, 2, 5]
-    assert 0.02 * 5 <= points[-1].cpu_seconds < 0.02 * 7
+    assert 0.02 * 5 <= points[-1].time.cpu_seconds < 0.02 * 7
 
 
 def follow(way, budget, tick=1.0, least=1):
     entry = registry.find("cfr")._replace(way=way, least=least)
     metronome = Metronome(tick)
-    points, seconds = measure._follow(entry, metronome, budget, Looks())
-    return metronome, points, seconds
+    points = measure._follow(entry, metronome, budget, Looks())
+    return metronome, points, points[-1].time.seconds
 
 
 def test_iterations_are_kept_exactly():
@@ -90,7 +89,7 @@ def test_iterations_are_kept_exactly():
 def test_seconds_are_kept():
     metronome, points, seconds = follow("iterates", Budget(10.0, None), tick=1e-3)
     assert seconds == pytest.approx(10.0, rel=1e-3)
-    shares = [round(point.seconds, 1) for point in points]
+    shares = [round(point.time.seconds, 1) for point in points]
     assert shares == [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0]
     # One slow iteration is done all the same, and looked at once.
     metronome, points, seconds = follow("iterates", Budget(10.0, None), tick=60.0)

@@ -11,17 +11,18 @@ import time
 
 import pytest
 from spiel_cr.eval.cli import main
-from spiel_cr.eval.common import conditions
+from spiel_cr.eval.common import conditions, json_log
 from spiel_cr.eval.common.budget import Budget
 from spiel_cr.eval.comparison import comparisons, measure, run_folder, workers
 from spiel_cr.eval.contestants import registry
 
 KUHN = "kuhn_poker"
+RESULTS = "results.jsonl"
 NO_JAX = "openspiel-cfr;openspiel-cfr+;lp"
 
 
 class Broken:
-    compile_seconds, note = 0.0, ""
+    compile_seconds, note, iterations = 0.0, "", None
 
     def __init__(self, instance, seed):
         pass
@@ -42,7 +43,7 @@ def go(out, algorithms=NO_JAX, iterations=10, **options):
 
 def lines(out):
     """What is on the disk; half a line, just being written, is not."""
-    text = (out / run_folder.RESULTS).read_text("utf-8")
+    text = (out / RESULTS).read_text("utf-8")
     whole = text[: text.rfind("\n") + 1]
     return [json.loads(line) for line in whole.splitlines()]
 
@@ -85,8 +86,8 @@ def test_finished_cells_are_kept_and_not_run_again(tmp_path, monkeypatch):
         ("openspiel-os-mccfr", 0),
         ("openspiel-os-mccfr", 1),
     ]
-    # Half a line, as a kill leaves it: its cell was not finished.
-    file = tmp_path / run_folder.RESULTS
+    # Half a line, as a kill leaves it: its run was not finished.
+    file = tmp_path / RESULTS
     content = file.read_bytes()
     file.write_bytes(content[: content.rstrip().rfind(b"\n") + 40])
     ran = []
@@ -115,9 +116,9 @@ def test_a_folder_that_grew_has_the_conditions_of_each_cell(tmp_path, monkeypatc
     text = (tmp_path / "report.md").read_text("utf-8")
     assert "in 2 worker processes at a time (2 of them)" in text
     assert "one after the other in one process (1 of them)" in text
-    assert f"source: {first['source']} (2 cells), f00 (1 cell)" in text
+    assert f"source: {first['source']} (2 runs), f00 (1 run)" in text
     flax = first["optional_versions"].get("flax", "absent")
-    assert f"flax: {flax} (2 cells), 9.8 (1 cell)" in text
+    assert f"flax: {flax} (2 runs), 9.8 (1 run)" in text
 
 
 def test_nothing_runs_twice_under_two_names(tmp_path, monkeypatch):
@@ -135,7 +136,7 @@ def test_nothing_runs_twice_under_two_names(tmp_path, monkeypatch):
     assert result.settings["games"] == [KUHN]
     assert result.settings["algorithms"] == ["openspiel-cfr"]
     assert len(result.records) == 1
-    # The folder's words are those of its cells.
+    # The folder's words are those of its runs.
     result = run(["kuhn_poker()"], ["openspiel-cfr", "uniform"])
     assert ran[1:] == [(KUHN, "uniform", 0)]
     assert result.settings["games"] == [KUHN] and len(result.records) == 2
@@ -182,20 +183,20 @@ def test_another_runs_folder_is_refused(tmp_path):
     go(tmp_path, "openspiel-cfr")
     with pytest.raises(ValueError, match="holds a run with budget"):
         go(tmp_path, "openspiel-cfr", iterations=11)
-    (tmp_path / run_folder.SETTINGS).unlink()
+    (tmp_path / json_log.SETTINGS).unlink()
     with pytest.raises(ValueError, match="no settings.json"):
         go(tmp_path, "openspiel-cfr")
-    (tmp_path / run_folder.SETTINGS).write_text("{")
+    (tmp_path / json_log.SETTINGS).write_text("{")
     with pytest.raises(ValueError, match="damaged"):
         go(tmp_path, "openspiel-cfr")
 
 
 def test_a_folder_with_an_unknown_algorithm_is_refused_before_the_run(tmp_path):
     go(tmp_path, "openspiel-cfr")
-    file = tmp_path / run_folder.SETTINGS
+    file = tmp_path / json_log.SETTINGS
     file.write_text(file.read_text().replace("openspiel-cfr", "openspiel-cfx"))
     with pytest.raises(
-        ValueError, match=r"settings.json names .*openspiel-cfx.*delete"
+        ValueError, match=r"names in settings.json .*openspiel-cfx.*delete"
     ):
         go(tmp_path, "openspiel-cfr+")
     assert len(lines(tmp_path)) == 1
@@ -214,7 +215,7 @@ def test_a_run_without_a_number_fails(tmp_path, monkeypatch, capsys):
         main._run(main._parse([*words, "openspiel-cfr"]))
     assert exit_.value.code == 1
     out, err = capsys.readouterr()
-    assert json.loads(out.splitlines()[-1])["cells"] == 2
+    assert json.loads(out.splitlines()[-1])["runs"] == 2
     assert "nothing gave a number" in err
 
 
@@ -223,11 +224,11 @@ def test_one_run_at_a_time(tmp_path):
     settings = {
         **dict(games=[], algorithms=[], seeds=1, budget={}, versions={}),
     }
-    first = run_folder.RunFolder(tmp_path, settings)
+    first = run_folder.open_folder(tmp_path, settings)
     with pytest.raises(ValueError, match="in use by another run"):
-        run_folder.RunFolder(tmp_path, settings)
+        run_folder.open_folder(tmp_path, settings)
     first.close()
-    run_folder.RunFolder(tmp_path, settings).close()
+    run_folder.open_folder(tmp_path, settings).close()
 
 
 def test_workers_give_the_same_numbers(tmp_path):
@@ -252,7 +253,7 @@ def test_ray_gives_the_same_numbers(tmp_path):
 
 
 def test_a_crash_costs_its_own_cell_only():
-    """The first worker is killed, and the second cell gets another one."""
+    """The first worker is killed, and the second run gets another one."""
     endless = measure.Run(KUHN, "openspiel-cfr", 0, 1e6, None)
     quick = measure.Run(KUHN, "openspiel-cfr", 0, None, 5)
 
@@ -280,7 +281,7 @@ def test_patience_has_an_end():
     [
         ({"workers": 0}, "without worker processes cannot be given up"),
         ({"workers": 2, "ray": True}, "on Ray cannot be given up"),
-        ({"workers": 1, "seconds": 0.0}, "must be positive"),
+        ({"workers": 1, "seconds": 0.0}, "must be finite and above 0"),
     ],
 )
 def test_patience_needs_processes(tmp_path, options, message):
@@ -291,7 +292,7 @@ def test_patience_needs_processes(tmp_path, options, message):
 
 
 def test_kill_9_loses_nothing_and_repeats_nothing(tmp_path, monkeypatch):
-    """Killed in its second cell, of ten minutes; workers end, and the rest is left."""
+    """Killed in its second run, of ten minutes; workers end, and the rest is left."""
     words = [
         "compare",
         "--game",
@@ -300,7 +301,7 @@ def test_kill_9_loses_nothing_and_repeats_nothing(tmp_path, monkeypatch):
         "lp;openspiel-cfr;openspiel-cfr+",
     ]
     words += ["--seconds", "600", "--out", str(tmp_path)]
-    file = tmp_path / run_folder.RESULTS
+    file = tmp_path / RESULTS
     process = start(words)
     deadline = time.monotonic() + 120
     while not (file.exists() and file.read_bytes().count(b"\n") >= 1):
@@ -320,7 +321,7 @@ def test_kill_9_loses_nothing_and_repeats_nothing(tmp_path, monkeypatch):
 
     def note(c):
         ran.append(c.algorithm)
-        return workers.failed(c, "not really run")
+        return measure.failed(c, "not really run")
 
     monkeypatch.setattr(workers, "measure_run", note)
     main._run(main._parse(["spiel-cr", *words, "--workers", "0"]))
@@ -340,7 +341,7 @@ def test_kills_at_any_time(tmp_path):
     words += ["--workers", "2", "--out", str(tmp_path)]
     for game in games:
         words += ["--game", game]
-    before, file = [], tmp_path / run_folder.RESULTS
+    before, file = [], tmp_path / RESULTS
     for kill in range(3):
         process = start(words)
         deadline = time.monotonic() + 120

@@ -265,8 +265,8 @@ def test_where_openspiel_cannot_judge_the_report_says_so(tmp_path):
 def test_unfinished_runs_are_called_so(tmp_path):
     report.write(tmp_path, SETTINGS, records()[:1])
     text = (tmp_path / "report.md").read_text("utf-8")
-    assert "Not finished: 1 of 12 cells are there." in text
-    assert "Not finished: 0 of 12 cells are there." in text
+    assert "Not finished: 1 of 12 runs are there." in text
+    assert "Not finished: 0 of 12 runs are there." in text
 
 
 def points_of(picture, number):
