@@ -36,20 +36,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from game_defs import observation, parameters, zero_sum
-
-__all__ = [
-    "NOBODY",
-    "VectorisedIIGoofspiel",
-    "IIGoofspielGame",
-    "IIGoofspielObserver",
-    "IIGoofspielState",
-    "max_utility",
-    "point_cards",
-    "points",
-    "round_winner",
-    "utility",
-]
+from game_defs import base, parameters
 
 _NAME = "python_ii_goofspiel"
 _ORDERS = ("ascending", "descending")
@@ -59,7 +46,7 @@ _RETURNS = ("win_loss", "point_difference")
 NOBODY = 2
 _WINNER_SIGNS = "01="
 
-_GAME_TYPE = zero_sum.game_type(
+_GAME_TYPE = base.game_type(
     _NAME,
     "Python Imperfect-Information Goofspiel",
     parameter_specification={
@@ -116,34 +103,32 @@ def max_utility(num_cards: int, returns_type: str) -> int:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Rules:
+class _Rules(base.Shared):
     """What a state needs to know of its game."""
 
     num_cards: int
     point_cards: tuple[int, ...]
     returns_type: str
 
-    def __deepcopy__(self, memo: dict) -> "_Rules":
-        """Shared, not copied, by the clones of a state: it never changes."""
-        return self
 
-
-class IIGoofspielGame(pyspiel.Game):
+class IIGoofspielGame(base.Game):
     """II-Goofspiel; the module's docstring has its rules and parameters."""
 
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
-        merged = parameters.merge(_GAME_TYPE, params)
+        allowed: dict[str, parameters.Allowed] = {
+            "num_cards": range(2, 14),
+            "points_order": _ORDERS,
+            "returns_type": _RETURNS,
+        }
+        merged = parameters.merge(_GAME_TYPE, params, allowed)
         num_cards = merged["num_cards"]
-        parameters.check_range(_NAME, "num_cards", num_cards, 2, 13)
-        parameters.check_choice(_NAME, "points_order", merged["points_order"], _ORDERS)
-        parameters.check_choice(_NAME, "returns_type", merged["returns_type"], _RETURNS)
-        highest = max_utility(num_cards, merged["returns_type"])
-        info = zero_sum.game_info(
+        super().__init__(
+            _GAME_TYPE,
+            merged,
             num_distinct_actions=num_cards,
-            max_utility=highest,
-            max_game_length=observation.NUM_PLAYERS * num_cards,
+            max_utility=max_utility(num_cards, merged["returns_type"]),
+            max_game_length=base.NUM_PLAYERS * num_cards,
         )
-        super().__init__(_GAME_TYPE, info, merged)
         self.rules = _Rules(
             num_cards,
             point_cards(num_cards, merged["points_order"]),
@@ -158,19 +143,11 @@ class IIGoofspielGame(pyspiel.Game):
         """Returns the rules on arrays of states."""
         return VectorisedIIGoofspiel(self.rules)
 
-    def make_py_observer(
-        self,
-        iig_obs_type: pyspiel.IIGObservationType | None = None,
-        params: Mapping[str, Any] | None = None,
-    ) -> "IIGoofspielObserver":
-        """Returns an observer; without a type, that of the observation tensor."""
-        return IIGoofspielObserver(
-            observation.type_to_show(_NAME, iig_obs_type, params),
-            self.rules.num_cards,
-        )
+    def _observer(self, shows: pyspiel.IIGObservationType) -> base.Observer:
+        return IIGoofspielObserver(shows, self.rules.num_cards)
 
 
-class IIGoofspielState(pyspiel.State):
+class IIGoofspielState(base.State):
     """A state of II-Goofspiel: all bids so far, and who won the complete rounds.
 
     Attributes:
@@ -190,7 +167,7 @@ class IIGoofspielState(pyspiel.State):
     def current_player(self) -> int:
         """Returns the player to bid, or TERMINAL after the last bid."""
         if self.is_terminal():
-            return pyspiel.PlayerId.TERMINAL
+            return base.TERMINAL
         return len(self.bids) % 2
 
     def _legal_actions(self, player: int) -> list[int]:
@@ -208,85 +185,69 @@ class IIGoofspielState(pyspiel.State):
         """Returns True if all cards are spent."""
         return len(self.bids) == 2 * self.rules.num_cards
 
+    def round_winners(self) -> list[int]:
+        """Returns who won each complete round: 0, 1 or `NOBODY`."""
+        return [_WINNER_SIGNS.index(sign) for sign in self.winners]
+
     def points(self) -> tuple[int, int]:
         """Returns both players' points so far."""
-        winners = [_WINNER_SIGNS.index(sign) for sign in self.winners]
-        return points(winners, self.rules.point_cards)
+        return points(self.round_winners(), self.rules.point_cards)
 
-    def returns(self) -> list[float]:
-        """Returns both players' utilities; 0 before the end."""
-        if not self.is_terminal():
-            return [0.0, 0.0]
-        return zero_sum.returns(utility(*self.points(), self.rules.returns_type))
+    def _utility(self) -> int:
+        return utility(*self.points(), self.rules.returns_type)
 
     def __str__(self) -> str:
         bids0, bids1 = _cards(self.bids[0::2]), _cards(self.bids[1::2])
         return f"p0 bids {bids0} p1 bids {bids1} won {self.winners or '-'}"
 
 
-class IIGoofspielObserver:
+class IIGoofspielObserver(base.Observer):
     """Observer: private are the own bids, public the winners of rounds and the turn.
 
     The pieces, for perfect recall: `bids` [N, N], round by card; `winners` [N, 3],
     round by player 0, player 1, nobody. Otherwise: `hand` [N], the cards still held;
     `points` [2], of both players. Always: `turn` [2 N + 1], the number of bids so far,
-    is public; `player` [2], who observes, comes with the pieces of one player. If those
-    of both players are shown, they have a leading axis of players.
+    is public.
     """
 
-    def __init__(
-        self, iig_obs_type: pyspiel.IIGObservationType, num_cards: int
-    ) -> None:
+    def __init__(self, shows: pyspiel.IIGObservationType, num_cards: int) -> None:
         self._num_cards = num_cards
-        self._recall = iig_obs_type.perfect_recall
-        self._public = iig_obs_type.public_info
-        self._owners = observation.owners_shown(iig_obs_type.private_info)
-        own = (
-            {"bids": (num_cards, num_cards)} if self._recall else {"hand": (num_cards,)}
-        )
-        shapes = observation.private_shapes(iig_obs_type.private_info, own)
-        if self._public:
-            shapes["turn"] = (2 * num_cards + 1,)
-            shapes |= {"winners": (num_cards, 3)} if self._recall else {"points": (2,)}
-        self.tensor, self.dict = observation.allocate(shapes)
+        own: dict[str, base.Shape] = {"hand": (num_cards,)}
+        public: dict[str, base.Shape] = {"turn": (2 * num_cards + 1,)}
+        if shows.perfect_recall:
+            own = {"bids": (num_cards, num_cards)}
+            public["winners"] = (num_cards, 3)
+        else:
+            public["points"] = (2,)
+        super().__init__(shows, own, public)
 
-    def set_from(self, state: IIGoofspielState, player: int) -> None:
-        """Writes what `player` observes at `state` to `tensor` and so to `dict`."""
-        observation.clear(self.tensor, self.dict, player)
-        owners = self._owners[player]
-        for i, owner in enumerate(owners):
-            bids = state.bids[owner::2]
-            if self._recall:
-                rows = self.dict["bids"].reshape(len(owners), self._num_cards, -1)[i]
-                for number, bid in enumerate(bids):
-                    rows[number, bid] = 1
-            else:
-                held = self.dict["hand"].reshape(len(owners), -1)[i]
-                held[_hand(bids, self._num_cards)] = 1
-        if self._public:
-            self.dict["turn"][len(state.bids)] = 1
-            if self._recall:
-                for number, sign in enumerate(state.winners):
-                    self.dict["winners"][number, _WINNER_SIGNS.index(sign)] = 1
-            else:
-                self.dict["points"][:] = state.points()
+    def _set_private(
+        self, pieces: base.Pieces, state: IIGoofspielState, owner: int
+    ) -> None:
+        bids = state.bids[owner::2]
+        if self._recall:
+            base.mark(pieces["bids"], bids)
+        else:
+            pieces["hand"][_hand(bids, self._num_cards)] = 1
 
-    def string_from(self, state: IIGoofspielState, player: int) -> str:
-        """Returns what `player` observes at `state`."""
-        parts = []
-        for owner in self._owners[player]:
-            bids = state.bids[owner::2]
-            if self._recall:
-                parts.append(_bids_text(owner, bids))
-            else:
-                parts.append(f"p{owner} hand {_cards(_hand(bids, self._num_cards))}")
-        if self._public:
-            if self._recall:
-                parts.append(_won_text(len(state.bids), state.winners))
-            else:
-                points0, points1 = state.points()
-                parts.append(f"turn {len(state.bids)} points {points0}-{points1}")
-        return " ".join(parts)
+    def _set_public(self, pieces: base.Pieces, state: IIGoofspielState) -> None:
+        pieces["turn"][len(state.bids)] = 1
+        if self._recall:
+            base.mark(pieces["winners"], state.round_winners())
+        else:
+            pieces["points"][:] = state.points()
+
+    def _private_text(self, state: IIGoofspielState, owner: int) -> str:
+        bids = state.bids[owner::2]
+        if self._recall:
+            return _bids_text(owner, bids)
+        return f"p{owner} hand {_cards(_hand(bids, self._num_cards))}"
+
+    def _public_text(self, state: IIGoofspielState) -> str:
+        if self._recall:
+            return _won_text(len(state.bids), state.winners)
+        points0, points1 = state.points()
+        return f"turn {len(state.bids)} points {points0}-{points1}"
 
 
 class VectorisedIIGoofspiel:
@@ -319,7 +280,7 @@ class VectorisedIIGoofspiel:
         """Returns the players to bid, or TERMINAL; int64 [n]."""
         turn = states[:, 0]
         over = turn == 2 * self._rules.num_cards
-        return np.where(over, int(pyspiel.PlayerId.TERMINAL), turn % 2)
+        return np.where(over, base.TERMINAL, turn % 2)
 
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
         """Returns bool [n, N], the cards that the player to bid still holds."""

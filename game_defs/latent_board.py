@@ -11,26 +11,6 @@ from typing import TypeVar
 
 import numpy as np
 
-__all__ = [
-    "CELLS_OF",
-    "FULL",
-    "HAS_LINE",
-    "HIDDEN",
-    "LATER",
-    "LETTERS",
-    "LINES",
-    "NUM_CELLS",
-    "SIZE",
-    "TURN",
-    "cells_of",
-    "is_over",
-    "known_map",
-    "legal_cells",
-    "play",
-    "public_part",
-    "utility",
-]
-
 NUM_CELLS = 9
 FULL = (1 << NUM_CELLS) - 1
 LINES = (

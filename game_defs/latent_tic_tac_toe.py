@@ -31,78 +31,71 @@ gets no reply to a line of player 0.
 The rules themselves are in `latent_board`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyspiel
 
-from game_defs import (
-    latent_board,
-    latent_vectorised,
-    observation,
-    parameters,
-    zero_sum,
+from game_defs import base, latent_board, parameters
+from game_defs.latent_board import (
+    CELLS_OF,
+    FULL,
+    HIDDEN,
+    LATER,
+    LETTERS,
+    NUM_CELLS,
+    TURN,
 )
-from game_defs.latent_board import CELLS_OF, FULL, HIDDEN, LATER, LETTERS, NUM_CELLS
-
-__all__ = [
-    "LatentTicTacToeGame",
-    "LatentTicTacToeObserver",
-    "LatentTicTacToeState",
-]
 
 _NAME = "python_latent_tic_tac_toe"
 _CONFLICTS = ("discard", "keep")
+_MASKS = np.array(
+    [[c in CELLS_OF[s] for c in range(NUM_CELLS)] for s in range(FULL + 1)]
+)
+_BASE = 1 + NUM_CELLS
 _MAX_MOVES = {"discard": 16, "keep": 10}
 
-_GAME_TYPE = zero_sum.game_type(
+_GAME_TYPE = base.game_type(
     _NAME,
     "Python Latent Tic-Tac-Toe",
     parameter_specification={"conflict": _CONFLICTS[0]},
 )
 
 
-class LatentTicTacToeGame(pyspiel.Game):
+class LatentTicTacToeGame(base.Game):
     """Latent tic-tac-toe; the module's docstring has its rules and its parameter."""
 
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
-        merged = parameters.merge(_GAME_TYPE, params)
-        parameters.check_choice(_NAME, "conflict", merged["conflict"], _CONFLICTS)
+        merged = parameters.merge(_GAME_TYPE, params, {"conflict": _CONFLICTS})
         self.max_moves = _MAX_MOVES[merged["conflict"]]
-        info = zero_sum.game_info(
+        super().__init__(
+            _GAME_TYPE,
+            merged,
             num_distinct_actions=NUM_CELLS,
             max_utility=1.0,
             max_game_length=self.max_moves,
         )
-        super().__init__(_GAME_TYPE, info, merged)
         self.keep = merged["conflict"] == "keep"
 
     def new_initial_state(self) -> "LatentTicTacToeState":
         """Returns the state of the empty board."""
         return LatentTicTacToeState(self)
 
-    def vectorised(self) -> latent_vectorised.VectorisedLatentTicTacToe:
+    def vectorised(self) -> "VectorisedLatentTicTacToe":
         """Returns the rules on arrays of states."""
-        return latent_vectorised.VectorisedLatentTicTacToe(self.keep)
+        return VectorisedLatentTicTacToe(self.keep)
 
-    def make_py_observer(
-        self,
-        iig_obs_type: pyspiel.IIGObservationType | None = None,
-        params: Mapping[str, Any] | None = None,
-    ) -> "LatentTicTacToeObserver":
-        """Returns an observer; without a type, that of the observation tensor."""
-        return LatentTicTacToeObserver(
-            observation.type_to_show(_NAME, iig_obs_type, params),
-            self.max_moves,
-        )
+    def _observer(self, shows: pyspiel.IIGObservationType) -> base.Observer:
+        return LatentTicTacToeObserver(shows, self.max_moves)
 
 
-class LatentTicTacToeState(pyspiel.State):
+class LatentTicTacToeState(base.State):
     """A state of latent tic-tac-toe.
 
     Attributes:
       keep: whether the game's `conflict` is "keep".
-      board: the board as one integer, as the functions of this module take it.
+      board: the board as one integer, as `latent_board` takes it.
       moves: all moves in order, two characters each, as "x4o4x0".
     """
 
@@ -113,6 +106,10 @@ class LatentTicTacToeState(pyspiel.State):
         self.board = 0
         self.moves = ""
         self._player = 0
+
+    def cells(self) -> list[int]:
+        """Returns the cells of all moves, in order."""
+        return [int(cell) for cell in self.moves[1::2]]
 
     def current_player(self) -> int:
         """Returns the player to move, or TERMINAL."""
@@ -126,7 +123,7 @@ class LatentTicTacToeState(pyspiel.State):
         self.moves += f"{LETTERS[player]}{action}"
         self.board = board = latent_board.play(self.board, 1 << action)
         over = latent_board.is_over(board, self.keep)
-        self._player = int(pyspiel.PlayerId.TERMINAL) if over else 1 - player
+        self._player = base.TERMINAL if over else 1 - player
 
     def _action_to_string(self, player: int, action: int) -> str:
         return f"{LETTERS[player]}{action}"
@@ -135,11 +132,8 @@ class LatentTicTacToeState(pyspiel.State):
         """Returns True if the game is over."""
         return self._player < 0
 
-    def returns(self) -> list[float]:
-        """Returns both players' utilities; 0 before the end."""
-        if self._player >= 0:
-            return [0.0, 0.0]
-        return zero_sum.returns(latent_board.utility(self.board, self.keep))
+    def _utility(self) -> int:
+        return latent_board.utility(self.board, self.keep)
 
     def bucket_key(self, player: int) -> int:
         """Returns the own map of the player to move, without the order of the marks.
@@ -155,7 +149,7 @@ class LatentTicTacToeState(pyspiel.State):
         return f"{rows}\n{self.moves}"
 
 
-class LatentTicTacToeObserver:
+class LatentTicTacToeObserver(base.Observer):
     """Observer: public are the turn and all marks but the last, private the own marks.
 
     The pieces of the tensor, with L the most moves of the game, for perfect recall:
@@ -163,62 +157,43 @@ class LatentTicTacToeObserver:
     [L - 1, 9], the moves of both that have been shown. Otherwise: `last_mark` [9],
     private, the player's last move, shown yet or not; `board` [2, 9] and `later`
     [2, 9], the cells shown that each player marked first and later than the other.
-    Always: `turn` [L + 1], the number of moves so far, is public; `player` [2], who
-    observes, comes with the private pieces of one player. If those of both players are
-    shown, they have a leading axis of players.
+    Always: `turn` [L + 1], the number of moves so far, is public.
 
     In strings a mark that is not shown is "?", so "p1:x4o0x?" is the information of
     player 1 when player 0 has made its second move.
     """
 
-    def __init__(
-        self, iig_obs_type: pyspiel.IIGObservationType, max_moves: int
+    def __init__(self, shows: pyspiel.IIGObservationType, max_moves: int) -> None:
+        own: dict[str, base.Shape] = {"last_mark": (NUM_CELLS,)}
+        public: dict[str, base.Shape] = {"turn": (max_moves + 1,)}
+        if shows.perfect_recall:
+            own = {"marks": ((max_moves + 1) // 2, NUM_CELLS)}
+            public["shown"] = (max_moves - 1, NUM_CELLS)
+        else:
+            public["board"] = public["later"] = (base.NUM_PLAYERS, NUM_CELLS)
+        super().__init__(shows, own, public)
+        self._names = ("p0:", "p1:") if "player" in self.dict else ("", "")
+
+    def _set_private(
+        self, pieces: base.Pieces, state: LatentTicTacToeState, owner: int
     ) -> None:
-        self._recall = iig_obs_type.perfect_recall
-        self._public = iig_obs_type.public_info
-        self._owners = observation.owners_shown(iig_obs_type.private_info)
-        own = (
-            {"marks": ((max_moves + 1) // 2, NUM_CELLS)}
-            if self._recall
-            else {"last_mark": (NUM_CELLS,)}
-        )
-        shapes = observation.private_shapes(iig_obs_type.private_info, own)
-        self._names = ("p0:", "p1:") if "player" in shapes else ("", "")
-        if self._public:
-            shapes["turn"] = (max_moves + 1,)
-            if self._recall:
-                shapes["shown"] = (max_moves - 1, NUM_CELLS)
-            else:
-                shapes["board"] = shapes["later"] = (observation.NUM_PLAYERS, NUM_CELLS)
-        self.tensor, self.dict = observation.allocate(shapes)
+        own = state.cells()[owner::2]
+        if self._recall:
+            base.mark(pieces["marks"], own)
+        else:
+            pieces["last_mark"][own[-1:]] = 1
 
-    def set_from(self, state: LatentTicTacToeState, player: int) -> None:
-        """Writes what `player` observes at `state` to `tensor` and so to `dict`."""
-        observation.clear(self.tensor, self.dict, player)
-        moves = [int(cell) for cell in state.moves[1::2]]
-        owners = self._owners[player]
-        for i, owner in enumerate(owners):
-            own = moves[owner::2]
-            if self._recall:
-                rows = self.dict["marks"].reshape(len(owners), -1, NUM_CELLS)[i]
-                for number, cell in enumerate(own):
-                    rows[number, cell] = 1
-            elif own:
-                self.dict["last_mark"].reshape(len(owners), -1)[i, own[-1]] = 1
-        if self._public:
-            self.dict["turn"][len(moves)] = 1
-            if self._recall:
-                for number, cell in enumerate(moves[:-1]):
-                    self.dict["shown"][number, cell] = 1
-            else:
-                self._set_board(latent_board.public_part(state.board))
-
-    def _set_board(self, board: int) -> None:
-        """Writes the pieces `board` and `later`."""
-        for i in range(observation.NUM_PLAYERS):
+    def _set_public(self, pieces: base.Pieces, state: LatentTicTacToeState) -> None:
+        cells = state.cells()
+        pieces["turn"][len(cells)] = 1
+        if self._recall:
+            base.mark(pieces["shown"], cells[:-1])
+            return
+        board = latent_board.public_part(state.board)
+        for i in range(base.NUM_PLAYERS):
             first = board >> NUM_CELLS * i
-            self.dict["board"][i, list(CELLS_OF[first & FULL])] = 1
-            self.dict["later"][i, list(CELLS_OF[first >> LATER & FULL])] = 1
+            pieces["board"][i, list(CELLS_OF[first & FULL])] = 1
+            pieces["later"][i, list(CELLS_OF[first >> LATER & FULL])] = 1
 
     def string_from(self, state: LatentTicTacToeState, player: int) -> str:
         """Returns what `player` observes at `state`."""
@@ -241,6 +216,71 @@ class LatentTicTacToeObserver:
             board = _board_text(latent_board.public_part(state.board))
             parts.append(f"turn {len(moves) // 2} board {board}")
         return " ".join(parts)
+
+
+class VectorisedLatentTicTacToe:
+    """Many states of latent tic-tac-toe; the methods are those of `pyspiel.State`.
+
+    States are int64 [n, 2]: the board, and all moves as the digits of a decimal number,
+    each the cell plus 1. Information is such a number, too, with 0 for a hidden cell.
+    """
+
+    def __init__(self, keep: bool) -> None:
+        """Use `game.vectorised()` instead.
+
+        Args:
+          keep: whether the game's `conflict` is "keep".
+        """
+        self._keep = keep
+
+    def new_initial_states(self) -> np.ndarray:
+        """Returns the empty board."""
+        return np.zeros((1, 2), np.int64)
+
+    def current_player(self, states: np.ndarray) -> np.ndarray:
+        """Returns the players to move, or TERMINAL; int64 [n]."""
+        board = states[:, 0]
+        over = latent_board.is_over(board, self._keep) != 0
+        return np.where(over, base.TERMINAL, board >> TURN)
+
+    def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
+        """Returns bool [n, 9], the cells that look empty."""
+        return _MASKS[latent_board.legal_cells(states[:, 0])]
+
+    def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """Returns the states after a mark on a legal cell each."""
+        after = np.empty_like(states)
+        after[:, 0] = latent_board.play(states[:, 0], np.int64(1) << actions)
+        after[:, 1] = states[:, 1] * _BASE + actions + 1
+        return after
+
+    def returns(self, states: np.ndarray) -> np.ndarray:
+        """Returns player 0's utilities at the end, int64 [n]."""
+        return latent_board.utility(states[:, 0], self._keep)
+
+    def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
+        """Returns int64 [n], the moves with the opponent's last one hidden."""
+        moves = states[:, 1]
+        hidden = states[:, 0] >> TURN == player
+        return np.where(hidden, moves - moves % _BASE, moves)
+
+    def bucket_key(self, states: np.ndarray, player: int) -> np.ndarray:
+        """Returns int64 [n], the keys of `LatentTicTacToeState.bucket_key`."""
+        return latent_board.known_map(states[:, 0], player, self._keep)
+
+    def information_state_strings(
+        self, states: np.ndarray, player: int
+    ) -> Sequence[str]:
+        """Returns the strings of `LatentTicTacToeObserver` for perfect recall."""
+        texts = []
+        hidden = states[:, 0] >> TURN == player
+        for moves, hides in zip(states[:, 1].tolist(), hidden.tolist(), strict=True):
+            cells = [int(digit) - 1 for digit in str(moves)] if moves else []
+            signs = "".join([f"{LETTERS[i % 2]}{cell}" for i, cell in enumerate(cells)])
+            if hides and signs:
+                signs = signs[:-1] + HIDDEN
+            texts.append(f"p{player}:{signs}")
+        return texts
 
 
 def _board_text(board: int) -> str:

@@ -14,31 +14,8 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-import pyspiel
 
-from game_defs.observation import NUM_PLAYERS
-
-__all__ = [
-    "ANTE",
-    "NUM_DEALS",
-    "NUM_SUITS",
-    "RAISES",
-    "Action",
-    "Bets",
-    "BettingTree",
-    "add_card",
-    "bet",
-    "betting_tree",
-    "card_of",
-    "deal",
-    "fold_sign",
-    "legal_actions",
-    "money",
-    "rank_odds",
-    "showdown",
-    "stake",
-    "utility",
-]
+from game_defs.base import CHANCE, NUM_PLAYERS, TERMINAL, Shared
 
 
 class Action(enum.IntEnum):
@@ -54,8 +31,6 @@ NUM_DEALS = 3
 ANTE = 1
 RAISES = (2, 4)  # by round
 
-_CHANCE = int(pyspiel.PlayerId.CHANCE)
-_TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 _LETTERS = "fcr"
 _DEAL = "d"
 # A card is the rank plus 1, or 0 as long as it is not dealt. The cards of player 0 and
@@ -79,7 +54,7 @@ class Bets(NamedTuple):
     """
 
     num_deals: int = 0
-    mover: int = _CHANCE
+    mover: int = CHANCE
     chips: tuple[int, int] = (ANTE, ANTE)
     raises: int = 0
     folded: int = -1
@@ -91,7 +66,7 @@ class Bets(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class BettingTree:
+class BettingTree(Shared):
     """All sequences of deals and bets; row 0 is the start, children follow parents.
 
     There is one object for each choice of parameters, which all states share.
@@ -119,10 +94,6 @@ class BettingTree:
     max_bets: int
     max_utility: int
 
-    def __deepcopy__(self, memo: dict) -> "BettingTree":
-        """Shared, not copied, by the clones of a state: it never changes."""
-        return self
-
     def __reduce__(self) -> tuple[Callable[..., "BettingTree"], tuple[int, int, int]]:
         """Pickled as its parameters, so that serialised states are small."""
         return betting_tree, (*self.stacks, self.max_raises)
@@ -131,7 +102,7 @@ class BettingTree:
 def deal(bets: Bets) -> Bets:
     """Returns the bets after a deal."""
     num_deals = bets.num_deals + 1
-    mover = _CHANCE if num_deals < NUM_PLAYERS else 0
+    mover = CHANCE if num_deals < NUM_PLAYERS else 0
     return bets._replace(
         num_deals=num_deals, mover=mover, raises=0, text=bets.text + _DEAL
     )
@@ -152,7 +123,7 @@ def bet(bets: Bets, action: Action, stacks: tuple[int, int]) -> Bets:
     other_chips = bets.chips[1 - player]
     text = bets.text + _LETTERS[action]
     if action == Action.FOLD:
-        return bets._replace(mover=_TERMINAL, folded=player, text=text)
+        return bets._replace(mover=TERMINAL, folded=player, text=text)
     if action == Action.RAISE:
         raised = _chips_after_raise(bets)
         return bets._replace(
@@ -166,7 +137,7 @@ def bet(bets: Bets, action: Action, stacks: tuple[int, int]) -> Bets:
     bets = bets._replace(chips=(matched, matched), text=text)
     if bets.text.endswith(_DEAL + _LETTERS[Action.CALL]):
         return bets._replace(mover=1 - player)
-    return bets._replace(mover=_CHANCE if bets.num_deals < NUM_DEALS else _TERMINAL)
+    return bets._replace(mover=CHANCE if bets.num_deals < NUM_DEALS else TERMINAL)
 
 
 def _chips_after_raise(bets: Bets) -> int:
@@ -184,17 +155,17 @@ def betting_tree(stack0: int, stack1: int, max_raises: int) -> BettingTree:
     for bets in rows:  # grows while it is read
         row_children = [-1, -1, -1]
         actions: list[Action] = []
-        if bets.mover == _CHANCE:
+        if bets.mover == CHANCE:
             row_children[0] = len(rows)
             rows.append(deal(bets))
-        elif bets.mover != _TERMINAL:
+        elif bets.mover != TERMINAL:
             actions = legal_actions(bets, stacks, max_raises)
             for action in actions:
                 row_children[action] = len(rows)
                 rows.append(bet(bets, action, stacks))
         legal.append(tuple(int(action) for action in actions))
         children.append((row_children[0], row_children[1], row_children[2]))
-    terminal = [bets for bets in rows if bets.mover == _TERMINAL]
+    terminal = [bets for bets in rows if bets.mover == TERMINAL]
     return BettingTree(
         stacks=stacks,
         max_raises=max_raises,

@@ -39,18 +39,11 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from game_defs import leduc_betting, observation, parameters, zero_sum
-
-__all__ = [
-    "VectorisedLeducPoker",
-    "LeducPokerGame",
-    "LeducPokerObserver",
-    "LeducPokerState",
-]
+from game_defs import base, leduc_betting, parameters
 
 _NAME = "python_leduc_poker"
 
-_GAME_TYPE = zero_sum.game_type(
+_GAME_TYPE = base.game_type(
     _NAME,
     "Python Leduc Poker with Stacks",
     parameter_specification={
@@ -63,34 +56,31 @@ _GAME_TYPE = zero_sum.game_type(
 )
 
 
-# The lowest and the highest value of each parameter.
-_RANGES = {
-    "stack0": (1, 1000),
-    "stack1": (1, 1000),
-    "max_raises": (0, 10),
-    "num_ranks": (2, 13),
+_ALLOWED = {
+    "stack0": range(1, 1001),
+    "stack1": range(1, 1001),
+    "max_raises": range(11),
+    "num_ranks": range(2, 14),
 }
 _UNSEEN = "-"
-_TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 
 
-class LeducPokerGame(pyspiel.Game):
+class LeducPokerGame(base.Game):
     """Leduc poker; the module's docstring has its rules and parameters."""
 
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
-        merged = parameters.merge(_GAME_TYPE, params)
-        for name, (low, high) in _RANGES.items():
-            parameters.check_range(_NAME, name, merged[name], low, high)
+        merged = parameters.merge(_GAME_TYPE, params, _ALLOWED)
         tree = leduc_betting.betting_tree(
             merged["stack0"], merged["stack1"], merged["max_raises"]
         )
-        info = zero_sum.game_info(
+        super().__init__(
+            _GAME_TYPE,
+            merged,
             num_distinct_actions=tree.num_actions,
             max_chance_outcomes=merged["num_ranks"],
             max_utility=tree.max_utility,
             max_game_length=tree.max_bets,
         )
-        super().__init__(_GAME_TYPE, info, merged)
         self.tree = tree
         self.num_ranks = merged["num_ranks"]
         self._max_raises = merged["max_raises"]
@@ -107,21 +97,13 @@ class LeducPokerGame(pyspiel.Game):
         """Returns the rules on arrays of states."""
         return VectorisedLeducPoker(self.tree, self.num_ranks)
 
-    def make_py_observer(
-        self,
-        iig_obs_type: pyspiel.IIGObservationType | None = None,
-        params: Mapping[str, Any] | None = None,
-    ) -> "LeducPokerObserver":
-        """Returns an observer; without a type, that of the observation tensor."""
+    def _observer(self, shows: pyspiel.IIGObservationType) -> base.Observer:
         return LeducPokerObserver(
-            observation.type_to_show(_NAME, iig_obs_type, params),
-            self.num_ranks,
-            self.tree.max_bets,
-            self._max_raises,
+            shows, self.num_ranks, self.tree.max_bets, self._max_raises
         )
 
 
-class LeducPokerState(pyspiel.State):
+class LeducPokerState(base.State):
     """A state of Leduc poker.
 
     Attributes:
@@ -170,13 +152,10 @@ class LeducPokerState(pyspiel.State):
 
     def is_terminal(self) -> bool:
         """Returns True after a fold and at a showdown."""
-        return self.tree.mover[self.row] == _TERMINAL
+        return self.tree.mover[self.row] == base.TERMINAL
 
-    def returns(self) -> list[float]:
-        """Returns both players' utilities; 0 before the end."""
-        if not self.is_terminal():
-            return [0.0, 0.0]
-        return zero_sum.returns(leduc_betting.utility(self.bets(), self.cards))
+    def _utility(self) -> int:
+        return leduc_betting.utility(self.bets(), self.cards)
 
     def bucket_key(self, player: int) -> tuple[int, ...]:
         """Returns what a player knows but for the order of bets: imperfect recall.
@@ -199,15 +178,13 @@ class LeducPokerState(pyspiel.State):
         )
 
 
-class LeducPokerObserver:
+class LeducPokerObserver(base.Observer):
     """Observer: private is the own card, public are the deals, bets and public card.
 
     The pieces of the tensor, with R ranks: `card` [R], private; `deals` [4], the number
     of cards dealt; `public_card` [R]; for perfect recall `bets` [most bets in a game,
     3], all actions in order; otherwise `turn` [2], the player to act, `chips` [2], what
-    each player has in the pot, and `raises` [max_raises + 1], those in this round. When
-    one player's card is shown, `player` [2] says whose; when both are, `card` has a
-    leading axis of players.
+    each player has in the pot, and `raises` [max_raises + 1], those in this round.
 
     In strings of perfect recall the bets are "d" for a deal, "f", "c" and "r" for fold,
     call and raise; "p0 card 2 public 0 bets ddrcd" is player 0's information when it
@@ -216,64 +193,53 @@ class LeducPokerObserver:
 
     def __init__(
         self,
-        iig_obs_type: pyspiel.IIGObservationType,
+        shows: pyspiel.IIGObservationType,
         num_ranks: int,
         max_bets: int,
         max_raises: int,
     ) -> None:
-        self._recall = iig_obs_type.perfect_recall
-        self._public = iig_obs_type.public_info
-        self._owners = observation.owners_shown(iig_obs_type.private_info)
-        shapes = observation.private_shapes(
-            iig_obs_type.private_info, {"card": (num_ranks,)}
+        public: dict[str, base.Shape] = {
+            "deals": (leduc_betting.NUM_DEALS + 1,),
+            "public_card": (num_ranks,),
+        }
+        if shows.perfect_recall:
+            public["bets"] = (max_bets, len(leduc_betting.Action))
+        else:
+            public["turn"] = public["chips"] = (base.NUM_PLAYERS,)
+            public["raises"] = (max_raises + 1,)
+        super().__init__(shows, {"card": (num_ranks,)}, public)
+
+    def _set_private(
+        self, pieces: base.Pieces, state: LeducPokerState, owner: int
+    ) -> None:
+        _set_card(pieces["card"], state.cards, owner)
+
+    def _set_public(self, pieces: base.Pieces, state: LeducPokerState) -> None:
+        bets = state.bets()
+        pieces["deals"][bets.num_deals] = 1
+        _set_card(pieces["public_card"], state.cards, 2)
+        if self._recall:
+            base.mark(pieces["bets"], bets.actions())
+            return
+        if bets.mover >= 0:
+            pieces["turn"][bets.mover] = 1
+        pieces["chips"][:] = bets.chips
+        pieces["raises"][bets.raises] = 1
+
+    def _private_text(self, state: LeducPokerState, owner: int) -> str:
+        return _own_text(state.cards, owner)
+
+    def _public_text(self, state: LeducPokerState) -> str:
+        bets = state.bets()
+        text = _public_text(state.cards)
+        if self._recall:
+            return f"{text} {_bets_text(bets)}"
+        turn = bets.mover if bets.mover >= 0 else _UNSEEN
+        chips0, chips1 = bets.chips
+        return (
+            f"{text} deals {bets.num_deals} turn {turn} "
+            f"chips {chips0} {chips1} raises {bets.raises}"
         )
-        if self._public:
-            shapes["deals"] = (leduc_betting.NUM_DEALS + 1,)
-            shapes["public_card"] = (num_ranks,)
-            if self._recall:
-                shapes["bets"] = (max_bets, len(leduc_betting.Action))
-            else:
-                shapes["turn"] = shapes["chips"] = (observation.NUM_PLAYERS,)
-                shapes["raises"] = (max_raises + 1,)
-        self.tensor, self.dict = observation.allocate(shapes)
-
-    def set_from(self, state: LeducPokerState, player: int) -> None:
-        """Writes what `player` observes at `state` to `tensor` and so to `dict`."""
-        observation.clear(self.tensor, self.dict, player)
-        owners = self._owners[player]
-        for i, owner in enumerate(owners):
-            _set_card(self.dict["card"].reshape(len(owners), -1)[i], state.cards, owner)
-        if self._public:
-            bets = state.bets()
-            self.dict["deals"][bets.num_deals] = 1
-            _set_card(self.dict["public_card"], state.cards, 2)
-            if self._recall:
-                for number, action in enumerate(bets.actions()):
-                    self.dict["bets"][number, action] = 1
-            else:
-                if bets.mover >= 0:
-                    self.dict["turn"][bets.mover] = 1
-                self.dict["chips"][:] = bets.chips
-                self.dict["raises"][bets.raises] = 1
-
-    def string_from(self, state: LeducPokerState, player: int) -> str:
-        """Returns what `player` observes at `state`."""
-        parts = []
-        for owner in self._owners[player]:
-            parts.append(_own_text(state.cards, owner))
-        if self._public:
-            bets = state.bets()
-            parts.append(_public_text(state.cards))
-            if self._recall:
-                parts.append(_bets_text(bets))
-            else:
-                turn = bets.mover if bets.mover >= 0 else _UNSEEN
-                chips0, chips1 = bets.chips
-                parts.append(
-                    f"deals {bets.num_deals} turn {turn} "
-                    f"chips {chips0} {chips1} raises {bets.raises}"
-                )
-        return " ".join(parts)
 
 
 class VectorisedLeducPoker:

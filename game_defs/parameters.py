@@ -12,23 +12,28 @@ from typing import Any
 
 import pyspiel
 
-__all__ = ["check_choice", "check_range", "merge"]
+# What a parameter may be: the whole numbers of a range, or one of some words.
+Allowed = range | Sequence[str]
 
 
 def merge(
-    game_type: pyspiel.GameType, params: Mapping[str, Any] | None
+    game_type: pyspiel.GameType,
+    params: Mapping[str, Any] | None,
+    allowed: Mapping[str, Allowed],
 ) -> dict[str, Any]:
     """Returns `params` completed by the defaults of the game type.
 
     Args:
       game_type: whose `parameter_specification` maps every parameter to its default.
       params: the parameters given; None means none.
+      allowed: values of parameters, by name.
 
     Returns:
       A new dict with a value for each parameter of the game type, in its order.
 
     Raises:
-      ValueError: a parameter is unknown, or its type is not that of its default.
+      ValueError: a parameter is unknown, its type is not that of its default, or its
+        value is not allowed.
     """
     game = game_type.short_name
     defaults = game_type.parameter_specification
@@ -45,25 +50,25 @@ def merge(
                 f"{game}: {name}={value!r} is {_article(value)}; "
                 f"give {_article(defaults[name])}, as {name}={defaults[name]!r}"
             )
-    return {**defaults, **given}
+    merged = {**defaults, **given}
+    for name, values in allowed.items():
+        check(game, name, merged[name], values)
+    return merged
 
 
-def check_range(game: str, name: str, value: int, low: int, high: int) -> None:
-    """Raises ValueError unless `low <= value <= high`."""
-    if not low <= value <= high:
+def check(game: str, name: str, value: Any, allowed: Allowed) -> None:
+    """Raises ValueError unless the value of a parameter is allowed."""
+    if value in allowed:
+        return
+    if isinstance(allowed, range):
         raise ValueError(
             f"{game}: {name}={value} is out of range; "
-            f"choose {name} from {low} to {high}"
+            f"choose {name} from {allowed.start} to {allowed.stop - 1}"
         )
-
-
-def check_choice(game: str, name: str, value: str, choices: Sequence[str]) -> None:
-    """Raises ValueError unless `value` is one of `choices`."""
-    if value not in choices:
-        raise ValueError(
-            f"{game}: {name}={value!r} is unknown; "
-            f"{_hint(value, choices)}choose one of {', '.join(choices)}"
-        )
+    raise ValueError(
+        f"{game}: {name}={value!r} is unknown; "
+        f"{_hint(value, allowed)}choose one of {', '.join(allowed)}"
+    )
 
 
 def _hint(value: str, known: Iterable[str]) -> str:

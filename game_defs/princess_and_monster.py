@@ -32,18 +32,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from game_defs import observation, parameters, zero_sum
-
-__all__ = [
-    "DIRECTIONS",
-    "VectorisedPrincessAndMonster",
-    "PrincessAndMonsterGame",
-    "PrincessAndMonsterObserver",
-    "PrincessAndMonsterState",
-    "is_over",
-    "neighbour_table",
-    "utility",
-]
+from game_defs import base, parameters
 
 _NAME = "python_princess_and_monster"
 _NO_SQUARE = -1
@@ -51,7 +40,7 @@ _NO_SQUARE = -1
 # An action is a direction: its name, and the step in rows and columns.
 DIRECTIONS = (("Up", -1, 0), ("Right", 0, 1), ("Down", 1, 0), ("Left", 0, -1))
 
-_GAME_TYPE = zero_sum.game_type(
+_GAME_TYPE = base.game_type(
     _NAME,
     "Python Princess and Monster",
     parameter_specification={"horizon": 5, "rows": 3, "columns": 3},
@@ -97,33 +86,30 @@ def utility(
 
 
 @dataclasses.dataclass(frozen=True)
-class _Rules:
+class _Rules(base.Shared):
     """What a state needs to know of its game."""
 
     horizon: int
     neighbours: tuple[tuple[int, ...], ...]
 
-    def __deepcopy__(self, memo: dict) -> "_Rules":
-        """Shared, not copied, by the clones of a state: it never changes."""
-        return self
 
-
-class PrincessAndMonsterGame(pyspiel.Game):
+class PrincessAndMonsterGame(base.Game):
     """Princess and monster; the module's docstring has its rules and parameters."""
 
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
-        merged = parameters.merge(_GAME_TYPE, params)
+        allowed = {"rows": range(2, 11), "columns": range(2, 11)}
+        merged = parameters.merge(_GAME_TYPE, params, allowed)
         horizon, rows, columns = merged["horizon"], merged["rows"], merged["columns"]
-        parameters.check_range(_NAME, "rows", rows, 2, 10)
-        parameters.check_range(_NAME, "columns", columns, 2, 10)
         moves_to_meet = rows + columns - 2
-        parameters.check_range(_NAME, "horizon", horizon, (moves_to_meet + 1) // 2, 50)
-        info = zero_sum.game_info(
+        horizons = range((moves_to_meet + 1) // 2, 51)
+        parameters.check(_NAME, "horizon", horizon, horizons)
+        super().__init__(
+            _GAME_TYPE,
+            merged,
             num_distinct_actions=len(DIRECTIONS),
             max_utility=2.0 * horizon,
             max_game_length=2 * horizon,
         )
-        super().__init__(_GAME_TYPE, info, merged)
         self.rules = _Rules(horizon, neighbour_table(rows, columns))
 
     def new_initial_state(self) -> "PrincessAndMonsterState":
@@ -134,20 +120,13 @@ class PrincessAndMonsterGame(pyspiel.Game):
         """Returns the rules on arrays of states."""
         return VectorisedPrincessAndMonster(self.rules)
 
-    def make_py_observer(
-        self,
-        iig_obs_type: pyspiel.IIGObservationType | None = None,
-        params: Mapping[str, Any] | None = None,
-    ) -> "PrincessAndMonsterObserver":
-        """Returns an observer; without a type, that of the observation tensor."""
+    def _observer(self, shows: pyspiel.IIGObservationType) -> base.Observer:
         return PrincessAndMonsterObserver(
-            observation.type_to_show(_NAME, iig_obs_type, params),
-            self.rules.horizon,
-            len(self.rules.neighbours),
+            shows, self.rules.horizon, len(self.rules.neighbours)
         )
 
 
-class PrincessAndMonsterState(pyspiel.State):
+class PrincessAndMonsterState(base.State):
     """A state of princess and monster: the squares that both have visited.
 
     Attributes:
@@ -174,7 +153,7 @@ class PrincessAndMonsterState(pyspiel.State):
     def current_player(self) -> int:
         """Returns the player to move, or TERMINAL at the end."""
         if self.is_terminal():
-            return pyspiel.PlayerId.TERMINAL
+            return base.TERMINAL
         return len(self.squares) % 2
 
     def _legal_actions(self, player: int) -> list[int]:
@@ -193,12 +172,8 @@ class PrincessAndMonsterState(pyspiel.State):
         """Returns True if the princess is caught or all moves are made."""
         return bool(is_over(self.is_caught(), self.num_moves(), self.rules.horizon))
 
-    def returns(self) -> list[float]:
-        """Returns both players' utilities; 0 before the end."""
-        if not self.is_terminal():
-            return [0.0, 0.0]
-        worth = utility(self.is_caught(), self.num_moves(), self.rules.horizon)
-        return zero_sum.returns(float(worth))
+    def _utility(self) -> float:
+        return float(utility(self.is_caught(), self.num_moves(), self.rules.horizon))
 
     def bucket_key(self, player: int) -> tuple[int, int]:
         """Returns the time and the own square but not the way: imperfect recall."""
@@ -209,54 +184,39 @@ class PrincessAndMonsterState(pyspiel.State):
         return f"princess {princess} monster {monster}"
 
 
-class PrincessAndMonsterObserver:
+class PrincessAndMonsterObserver(base.Observer):
     """Observer: private is the own path; public are the number of moves and a capture.
 
     The pieces: `path` [T + 1, squares], the square after each own move, for perfect
     recall; `square` [squares], the last of them, otherwise. `moves` [2 T + 1], by both,
-    and `caught` [1] are public; `player` [2], who observes, comes with the pieces of
-    one player. If those of both players are shown, they have a leading axis of players.
+    and `caught` [1] are public.
     """
 
     def __init__(
-        self, iig_obs_type: pyspiel.IIGObservationType, horizon: int, num_squares: int
+        self, shows: pyspiel.IIGObservationType, horizon: int, num_squares: int
     ) -> None:
-        self._recall = iig_obs_type.perfect_recall
-        self._public = iig_obs_type.public_info
-        self._owners = observation.owners_shown(iig_obs_type.private_info)
-        self._num_rows = horizon + 1 if self._recall else 1
+        own: dict[str, base.Shape] = {"square": (num_squares,)}
+        if shows.perfect_recall:
+            own = {"path": (horizon + 1, num_squares)}
+        super().__init__(shows, own, {"moves": (2 * horizon + 1,), "caught": (1,)})
+
+    def _set_private(
+        self, pieces: base.Pieces, state: PrincessAndMonsterState, owner: int
+    ) -> None:
         if self._recall:
-            own: dict[str, observation.Shape] = {"path": (horizon + 1, num_squares)}
+            base.mark(pieces["path"], state.squares[owner::2])
         else:
-            own = {"square": (num_squares,)}
-        shapes = observation.private_shapes(iig_obs_type.private_info, own)
-        if self._public:
-            shapes |= {"moves": (2 * horizon + 1,), "caught": (1,)}
-        self.tensor, self.dict = observation.allocate(shapes)
+            pieces["square"][state.squares[owner::2][-1]] = 1
 
-    def set_from(self, state: PrincessAndMonsterState, player: int) -> None:
-        """Writes what `player` observes at `state` to `tensor` and so to `dict`."""
-        observation.clear(self.tensor, self.dict, player)
-        owners = self._owners[player]
-        for i, owner in enumerate(owners):
-            piece = self.dict["path" if self._recall else "square"]
-            rows = piece.reshape(len(owners), self._num_rows, -1)[i]
-            for number, square in enumerate(self._shown(state, owner)):
-                rows[number, square] = 1
-        if self._public:
-            self.dict["moves"][state.num_moves()] = 1
-            self.dict["caught"][0] = state.is_caught()
+    def _set_public(self, pieces: base.Pieces, state: PrincessAndMonsterState) -> None:
+        pieces["moves"][state.num_moves()] = 1
+        pieces["caught"][0] = state.is_caught()
 
-    def string_from(self, state: PrincessAndMonsterState, player: int) -> str:
-        """Returns what `player` observes at `state`."""
-        parts = []
-        for owner in self._owners[player]:
-            parts.append(_own_text(owner, self._shown(state, owner)))
-        if self._public:
-            parts.append(_moves_text(state.num_moves()))
-            if state.is_caught():
-                parts.append("caught")
-        return " ".join(parts)
+    def _private_text(self, state: PrincessAndMonsterState, owner: int) -> str:
+        return _own_text(owner, self._shown(state, owner))
+
+    def _public_text(self, state: PrincessAndMonsterState) -> str:
+        return _moves_text(state.num_moves()) + " caught" * state.is_caught()
 
     def _shown(self, state: PrincessAndMonsterState, owner: int) -> bytes:
         """The squares of a player that are shown, in order."""
@@ -293,7 +253,7 @@ class VectorisedPrincessAndMonster:
         """Returns the players to move, or TERMINAL; int64 [n]."""
         moves = states[:, 0].astype(np.int64)
         over = is_over(self._is_caught(states), moves, self._horizon)
-        return np.where(over, int(pyspiel.PlayerId.TERMINAL), moves % 2)
+        return np.where(over, base.TERMINAL, moves % 2)
 
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
         """Returns bool [n, 4], the directions that stay on the grid."""

@@ -22,19 +22,11 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from game_defs import observation, parameters, zero_sum
-
-__all__ = [
-    "VectorisedRockPaperScissors",
-    "RockPaperScissorsGame",
-    "RockPaperScissorsObserver",
-    "RockPaperScissorsState",
-    "utility",
-]
+from game_defs import base, parameters
 
 _NAME = "python_rock_paper_scissors"
 
-_GAME_TYPE = zero_sum.game_type(
+_GAME_TYPE = base.game_type(
     _NAME,
     "Python Rock, Paper, Scissors",
     parameter_specification={"num_actions": 3},
@@ -49,24 +41,25 @@ def utility(choice0: int, choice1: int, num_actions: int) -> int:
     return 1 if (choice0 > choice1) == higher_wins else -1
 
 
-class RockPaperScissorsGame(pyspiel.Game):
+class RockPaperScissorsGame(base.Game):
     """Rock, paper, scissors; the module's docstring has its rules and parameters."""
 
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
-        merged = parameters.merge(_GAME_TYPE, params)
+        allowed = {"num_actions": range(3, 100)}
+        merged = parameters.merge(_GAME_TYPE, params, allowed)
         num_actions = merged["num_actions"]
-        parameters.check_range(_NAME, "num_actions", num_actions, 3, 99)
         if num_actions % 2 == 0:
             raise ValueError(
                 f"{_NAME}: num_actions={num_actions} is even, so no fair rule is left; "
                 f"choose {num_actions - 1} or {num_actions + 1}"
             )
-        info = zero_sum.game_info(
+        super().__init__(
+            _GAME_TYPE,
+            merged,
             num_distinct_actions=num_actions,
             max_utility=1.0,
             max_game_length=2,
         )
-        super().__init__(_GAME_TYPE, info, merged)
         self.num_actions: int = num_actions
 
     def new_initial_state(self) -> "RockPaperScissorsState":
@@ -77,19 +70,11 @@ class RockPaperScissorsGame(pyspiel.Game):
         """Returns the rules on arrays of states."""
         return VectorisedRockPaperScissors(self.num_actions)
 
-    def make_py_observer(
-        self,
-        iig_obs_type: pyspiel.IIGObservationType | None = None,
-        params: Mapping[str, Any] | None = None,
-    ) -> "RockPaperScissorsObserver":
-        """Returns an observer; without a type, that of the observation tensor."""
-        return RockPaperScissorsObserver(
-            observation.type_to_show(_NAME, iig_obs_type, params),
-            self.num_actions,
-        )
+    def _observer(self, shows: pyspiel.IIGObservationType) -> base.Observer:
+        return RockPaperScissorsObserver(shows, self.num_actions)
 
 
-class RockPaperScissorsState(pyspiel.State):
+class RockPaperScissorsState(base.State):
     """A state of rock, paper, scissors: the choices so far.
 
     Attributes:
@@ -106,7 +91,7 @@ class RockPaperScissorsState(pyspiel.State):
     def current_player(self) -> int:
         """Returns the player to choose, or TERMINAL after both choices."""
         if self.is_terminal():
-            return pyspiel.PlayerId.TERMINAL
+            return base.TERMINAL
         return len(self.choices)
 
     def _legal_actions(self, player: int) -> list[int]:
@@ -122,62 +107,44 @@ class RockPaperScissorsState(pyspiel.State):
         """Returns True if both players chose."""
         return len(self.choices) == 2
 
-    def returns(self) -> list[float]:
-        """Returns both players' utilities; 0 before the end."""
-        if not self.is_terminal():
-            return [0.0, 0.0]
-        return zero_sum.returns(
-            utility(self.choices[0], self.choices[1], self.num_actions)
-        )
+    def _utility(self) -> int:
+        return utility(self.choices[0], self.choices[1], self.num_actions)
 
     def __str__(self) -> str:
         return " ".join([f"p{i} chose {c + 1}" for i, c in enumerate(self.choices)])
 
 
-class RockPaperScissorsObserver:
+class RockPaperScissorsObserver(base.Observer):
     """Observer: private is the own choice; public are the number of moves and the end.
 
     The pieces, the same with and without perfect recall: `choice` [N], private;
-    `moves` [3], by both, and `result` [3], a draw or the winner, 0 or 1, public;
-    `player` [2], who observes, comes with the choice of one player. If the choices of
-    both are shown, `choice` is [2, N].
+    `moves` [3], by both, and `result` [3], a draw or the winner, 0 or 1, public.
     """
 
-    def __init__(
-        self, iig_obs_type: pyspiel.IIGObservationType, num_actions: int
+    def __init__(self, shows: pyspiel.IIGObservationType, num_actions: int) -> None:
+        public = {"moves": (3,), "result": (3,)}
+        super().__init__(shows, {"choice": (num_actions,)}, public)
+
+    def _set_private(
+        self, pieces: base.Pieces, state: RockPaperScissorsState, owner: int
     ) -> None:
-        self._public = iig_obs_type.public_info
-        self._owners = observation.owners_shown(iig_obs_type.private_info)
-        shapes = observation.private_shapes(
-            iig_obs_type.private_info, {"choice": (num_actions,)}
-        )
-        if self._public:
-            shapes |= {"moves": (3,), "result": (3,)}
-        self.tensor, self.dict = observation.allocate(shapes)
+        for choice in state.choices[owner : owner + 1]:
+            pieces["choice"][choice] = 1
 
-    def set_from(self, state: RockPaperScissorsState, player: int) -> None:
-        """Writes what `player` observes at `state` to `tensor` and so to `dict`."""
-        observation.clear(self.tensor, self.dict, player)
-        owners = self._owners[player]
-        for i, owner in enumerate(owners):
-            for choice in state.choices[owner : owner + 1]:
-                self.dict["choice"].reshape(len(owners), -1)[i, choice] = 1
-        if self._public:
-            self.dict["moves"][len(state.choices)] = 1
-            if state.is_terminal():
-                self.dict["result"][_result(state)] = 1
+    def _set_public(self, pieces: base.Pieces, state: RockPaperScissorsState) -> None:
+        pieces["moves"][len(state.choices)] = 1
+        if state.is_terminal():
+            pieces["result"][_result(state)] = 1
 
-    def string_from(self, state: RockPaperScissorsState, player: int) -> str:
-        """Returns what `player` observes at `state`."""
-        parts = []
-        for owner in self._owners[player]:
-            own = state.choices[owner : owner + 1]
-            parts.append(f"p{owner} chose {own[0] + 1 if own else '-'}")
-        if self._public:
-            parts.append(f"moves {len(state.choices)}")
-            if state.is_terminal():
-                parts.append(("draw", "p0 won", "p1 won")[_result(state)])
-        return " ".join(parts)
+    def _private_text(self, state: RockPaperScissorsState, owner: int) -> str:
+        own = state.choices[owner : owner + 1]
+        return f"p{owner} chose {own[0] + 1 if own else '-'}"
+
+    def _public_text(self, state: RockPaperScissorsState) -> str:
+        text = f"moves {len(state.choices)}"
+        if state.is_terminal():
+            text += (" draw", " p0 won", " p1 won")[_result(state)]
+        return text
 
 
 class VectorisedRockPaperScissors:
@@ -200,7 +167,7 @@ class VectorisedRockPaperScissors:
     def current_player(self, states: np.ndarray) -> np.ndarray:
         """Returns the players to choose, or TERMINAL; int64 [n]."""
         moves = (states >= 0).sum(axis=1)
-        return np.where(moves == 2, int(pyspiel.PlayerId.TERMINAL), moves)
+        return np.where(moves == 2, base.TERMINAL, moves)
 
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
         """Returns bool [n, N]: everything is allowed."""

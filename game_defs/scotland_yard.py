@@ -40,30 +40,20 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any
 
-import numpy as np
 import pyspiel
 
 from game_defs import (
-    observation,
+    base,
     parameters,
     scotland_yard_rules,
     scotland_yard_vectorised,
-    zero_sum,
 )
 from game_defs.scotland_yard_rules import KINDS, Rules
-
-__all__ = [
-    "MAPS",
-    "ScotlandYardGame",
-    "ScotlandYardObserver",
-    "ScotlandYardState",
-    "map_names",
-]
 
 _NAME = "python_scotland_yard"
 _PARAMETERS: dict[str, int | str] = {"map": "glasses", "rounds": 4, "detectives": 2}
 _GAME_TYPE, _DRAWN_TYPE = (
-    zero_sum.game_type(_NAME, "Python Scotland Yard", _PARAMETERS, chance=chance)
+    base.game_type(_NAME, "Python Scotland Yard", _PARAMETERS, chance=chance)
     for chance in (False, True)
 )
 _FUGITIVE, _TEAM = 0, 1
@@ -77,26 +67,29 @@ def map_names() -> list[str]:
     return sorted(name for name, *ending in names if ending == ["json"])
 
 
-class ScotlandYardGame(pyspiel.Game):
+class ScotlandYardGame(base.Game):
     """Scotland Yard; the module's docstring has its rules and parameters."""
 
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
-        merged = parameters.merge(_GAME_TYPE, params)
+        allowed: dict[str, parameters.Allowed] = {
+            "map": map_names(),
+            "rounds": range(1, 51),
+        }
+        merged = parameters.merge(_GAME_TYPE, params, allowed)
         name, rounds, detectives = (merged[key] for key in _PARAMETERS)
-        parameters.check_choice(_NAME, "map", name, map_names())
-        parameters.check_range(_NAME, "rounds", rounds, 1, 50)
         data = json.loads((MAPS / f"{name}.json").read_text(encoding="utf-8"))
-        most = len(data["detectives"])
-        parameters.check_range(_NAME, "detectives", detectives, 1, most)
+        teams = range(1, len(data["detectives"]) + 1)
+        parameters.check(_NAME, "detectives", detectives, teams)
         rules = scotland_yard_rules.make_rules(data, rounds, detectives)
         num_draws = int(len(rules.starts) > 1)
-        info = zero_sum.game_info(
+        super().__init__(
+            _DRAWN_TYPE if num_draws else _GAME_TYPE,
+            merged,
             num_distinct_actions=len(rules.targets),
             max_chance_outcomes=len(rules.starts) * num_draws,
             max_utility=1.0,
             max_game_length=rounds * (1 + detectives),
         )
-        super().__init__(_DRAWN_TYPE if num_draws else _GAME_TYPE, info, merged)
         self.rules, self._num_draws = rules, num_draws
 
     def max_chance_nodes_in_history(self) -> int:
@@ -111,17 +104,11 @@ class ScotlandYardGame(pyspiel.Game):
         """Returns the rules on arrays of states."""
         return scotland_yard_vectorised.VectorisedScotlandYard(self.rules)
 
-    def make_py_observer(
-        self,
-        iig_obs_type: pyspiel.IIGObservationType | None = None,
-        params: Mapping[str, Any] | None = None,
-    ) -> "ScotlandYardObserver":
-        """Returns an observer; without a type, that of the observation tensor."""
-        shows = observation.type_to_show(_NAME, iig_obs_type, params)
+    def _observer(self, shows: pyspiel.IIGObservationType) -> base.Observer:
         return ScotlandYardObserver(shows, self.rules)
 
 
-class ScotlandYardState(pyspiel.State):
+class ScotlandYardState(base.State):
     """A state of Scotland Yard.
 
     Attributes:
@@ -140,9 +127,9 @@ class ScotlandYardState(pyspiel.State):
     def current_player(self) -> int:
         """Returns the player to move, CHANCE before the draw, or TERMINAL."""
         if self.utility:
-            return pyspiel.PlayerId.TERMINAL
+            return base.TERMINAL
         if not self.position.path:
-            return pyspiel.PlayerId.CHANCE
+            return base.CHANCE
         return (
             _FUGITIVE
             if scotland_yard_rules.next_detective(self.rules, self.position) is None
@@ -170,20 +157,15 @@ class ScotlandYardState(pyspiel.State):
         """Returns True if the fugitive is caught or all rounds are over."""
         return self.utility != 0
 
-    def returns(self) -> list[float]:
-        """Returns both players' utilities; 0 before the end."""
-        return zero_sum.returns(self.utility)
+    def _utility(self) -> int:
+        return self.utility
 
     def __str__(self) -> str:
         trips = _text(self.position.trips, self.rules.names)
         return f"fugitive {_text(self.position.path)} detectives {trips}"
 
 
-# Its name, its part of the tensor [rows, columns], and the numbers in it.
-_Piece = tuple[str, np.ndarray, Sequence[int]]
-
-
-class ScotlandYardObserver:
+class ScotlandYardObserver(base.Observer):
     """Observer: private is where the own pieces were; public are trips and sightings.
 
     Each piece is a list of numbers; the tensor has a row for each number, with a 1 in
@@ -192,74 +174,79 @@ class ScotlandYardObserver:
     (The detectives' are public, too.) Public: `steps`, how many moves and draws were
     made; `caught`, 0 or 1; `seen`, where the fugitive was seen, without perfect recall
     only the last time; for perfect recall `trips`, the detectives' actions; otherwise
-    `detectives`, where each is, and `tickets`, what each has left of each kind. When
-    the private piece of one player is shown, `player` [2] says whose; when both are, it
-    has a leading axis of players.
+    `detectives`, where each is, and `tickets`, what each has left of each kind.
     """
 
-    def __init__(self, iig_obs_type: pyspiel.IIGObservationType, rules: Rules) -> None:
+    def __init__(self, shows: pyspiel.IIGObservationType, rules: Rules) -> None:
         self._rules = rules
-        self._recall = iig_obs_type.perfect_recall
-        self._owners = observation.owners_shown(iig_obs_type.private_info)
         columns, team = len(rules.moves), len(rules.detectives)
         most_trips, num_draws = team * rules.rounds, int(len(rules.starts) > 1)
-        self._own = "path" if self._recall else "nodes"
-        self._own_rows = team + most_trips if self._recall else team
-        shapes = observation.private_shapes(
-            iig_obs_type.private_info, {self._own: (self._own_rows, columns)}
-        )
-        if iig_obs_type.public_info:
-            shapes["steps"] = (1, num_draws + rules.rounds + most_trips + 1)
-            shapes["caught"] = (1, 2)
-            if rules.shown:
-                shapes["seen"] = (len(rules.shown) if self._recall else 1, columns)
-            if self._recall:
-                shapes["trips"] = (most_trips, len(rules.targets))
-            else:
-                shapes["detectives"] = (team, columns)
-                shapes["tickets"] = (team * len(KINDS), max(rules.tickets) + 1)
-        self.tensor, self.dict = observation.allocate(shapes)
+        own = {"nodes": (team, columns)}
+        public = {
+            "steps": (1, num_draws + rules.rounds + most_trips + 1),
+            "caught": (1, 2),
+        }
+        if rules.shown:
+            seen = len(rules.shown) if shows.perfect_recall else 1
+            public["seen"] = (seen, columns)
+        if shows.perfect_recall:
+            own = {"path": (team + most_trips, columns)}
+            public["trips"] = (most_trips, len(rules.targets))
+        else:
+            public["detectives"] = (team, columns)
+            public["tickets"] = (team * len(KINDS), max(rules.tickets) + 1)
+        super().__init__(shows, own, public)
 
-    def set_from(self, state: ScotlandYardState, player: int) -> None:
-        """Writes what `player` observes at `state` to `tensor` and so to `dict`."""
-        observation.clear(self.tensor, self.dict, player)
-        for _, rows, numbers in self._pieces(state, player):
-            rows[range(len(numbers)), numbers] = 1
+    def _set_private(
+        self, pieces: base.Pieces, state: ScotlandYardState, owner: int
+    ) -> None:
+        for rows in pieces.values():
+            base.mark(rows, self._own(state, owner))
 
-    def string_from(self, state: ScotlandYardState, player: int) -> str:
-        """Returns what `player` observes at `state`."""
-        texts = []
-        for name, _, numbers in self._pieces(state, player):
-            names = self._rules.names if name == "trips" else ()
-            texts.append(f"{name} {_text(numbers, names)}")
-        return " ".join(texts)
+    def _set_public(self, pieces: base.Pieces, state: ScotlandYardState) -> None:
+        for name, numbers in self._shown(state).items():
+            base.mark(pieces[name], numbers)
 
-    def _pieces(self, state: ScotlandYardState, player: int) -> list[_Piece]:
-        """The pieces to show."""
-        rules, position, owners = self._rules, state.position, self._owners[player]
-        path, trips, trail = position.path, position.trips, position.trail
-        team = range(len(rules.detectives))
-        nodes = [trail[number :: len(team)][-1] for number in team]
-        own = (path, trail) if self._recall else (path[-1:], nodes)
-        pieces: list[_Piece] = []
-        for i, owner in enumerate(owners):
-            rows = self.dict[self._own].reshape(len(owners), self._own_rows, -1)[i]
-            pieces.append((f"p{owner} {self._own}", rows, own[owner]))
-        over = len(trips) // len(team)
+    def _private_text(self, state: ScotlandYardState, owner: int) -> str:
+        name = "path" if self._recall else "nodes"
+        return f"p{owner} {name} {_text(self._own(state, owner))}"
+
+    def _public_text(self, state: ScotlandYardState) -> str:
+        names = {"trips": self._rules.names}
+        shown = self._shown(state).items()
+        return " ".join(f"{key} {_text(n, names.get(key, ()))}" for key, n in shown)
+
+    def _own(self, state: ScotlandYardState, owner: int) -> Sequence[int]:
+        """Where a player's pieces were, or are."""
+        path, trail = state.position.path, state.position.trail
+        if owner == _FUGITIVE:
+            return path if self._recall else path[-1:]
+        return trail if self._recall else self._nodes(state)
+
+    def _nodes(self, state: ScotlandYardState) -> list[int]:
+        """Where each detective is."""
+        team = len(self._rules.detectives)
+        return [state.position.trail[number::team][-1] for number in range(team)]
+
+    def _shown(self, state: ScotlandYardState) -> dict[str, Sequence[int]]:
+        """The numbers of the public pieces that there are."""
+        rules, position = self._rules, state.position
+        path, trips, team = position.path, position.trips, len(rules.detectives)
+        over = len(trips) // team
         seen = [path[number] for number in rules.shown if path and number <= over]
         left = [
-            scotland_yard_rules.tickets_left(rules, position, number) for number in team
+            scotland_yard_rules.tickets_left(rules, position, number)
+            for number in range(team)
         ]
         public: dict[str, Sequence[int]] = {
             "steps": [len(path) + len(trips) - (len(rules.starts) == 1)],
             "caught": [int(state.utility < 0)],
             "seen": seen if self._recall else seen[-1:],
             "trips": trips,
-            "detectives": nodes,
+            "detectives": self._nodes(state),
             "tickets": [count for counts in left for count in counts],
         }
-        shown = [name for name in public if name in self.dict]
-        return pieces + [(name, self.dict[name], public[name]) for name in shown]
+        return {name: public[name] for name in public if name in self.dict}
 
 
 def _text(numbers: Sequence[int], names: Sequence[str] = ()) -> str:

@@ -2,25 +2,11 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = [
-    "FUGITIVE_TICKETS",
-    "KINDS",
-    "STAY",
-    "Position",
-    "Rules",
-    "first_position",
-    "is_teams_turn",
-    "legal_actions",
-    "make_rules",
-    "next_detective",
-    "play",
-    "tickets_left",
-    "utility",
-]
+from game_defs.base import Shared
 
 KINDS = ("taxi", "bus", "underground")
 STAY = 0  # the action of a detective that has no move
@@ -29,15 +15,8 @@ FUGITIVE_TICKETS: tuple[int, ...] = (1, 0, 0)  # never used up
 _Int = TypeVar("_Int", int, np.ndarray)
 
 
-class _Shared:
-    """What never changes is shared, not copied, by the clones of a state."""
-
-    def __deepcopy__(self, memo: dict) -> Self:
-        return self
-
-
 @dataclasses.dataclass(frozen=True)
-class Rules(_Shared):
+class Rules(Shared):
     """What does not change in a game. Nodes are numbered from 1, as in the map.
 
     Attributes:
@@ -65,7 +44,7 @@ class Rules(_Shared):
 
 
 @dataclasses.dataclass(frozen=True)
-class Position(_Shared):
+class Position(Shared):
     """Where everybody is and has been.
 
     Attributes:

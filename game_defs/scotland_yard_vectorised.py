@@ -1,14 +1,10 @@
 """Scotland Yard on arrays of states, by the tables of `scotland_yard_rules`."""
 
 import numpy as np
-import pyspiel
 
+from game_defs.base import CHANCE, TERMINAL
 from game_defs.scotland_yard_rules import FUGITIVE_TICKETS, STAY, Rules, is_teams_turn
 
-__all__ = ["VectorisedScotlandYard"]
-
-_CHANCE = int(pyspiel.PlayerId.CHANCE)
-_TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 _FUGITIVE, _TEAM = 0, 1
 # The first columns: nodes of the fugitive's path, moves of detectives, utility.
 _NODES, _TRIPS, _UTILITY, _PATH = range(4)
@@ -72,8 +68,8 @@ class VectorisedScotlandYard:
     def current_player(self, states: np.ndarray) -> np.ndarray:
         """Returns the players to move, CHANCE or TERMINAL; int64 [n]."""
         mover = np.where(self._is_teams_turn(states), _TEAM, _FUGITIVE)
-        mover[states[:, _NODES] == 0] = _CHANCE
-        mover[states[:, _UTILITY] != 0] = _TERMINAL
+        mover[states[:, _NODES] == 0] = CHANCE
+        mover[states[:, _UTILITY] != 0] = TERMINAL
         return mover
 
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:

@@ -1,0 +1,236 @@
+"""What all games of this package share: two players, turns, zero sum, paid at the end.
+
+All of them offer every string and tensor of OpenSpiel. Their observers follow the same
+conventions:
+
+* *Private* pieces belong to players. `PrivateInfoType.SINGLE_PLAYER` shows those of the
+  observing player and says who that is; `ALL_PLAYERS` shows those of both, whoever
+  asks; `NONE` shows no private piece. So what is public looks the same to everybody.
+* *Public* pieces are shown if `public_info` is set.
+* With `perfect_recall` the pieces hold all that was ever seen, in order; without it,
+  what matters now.
+* The string and the tensor of an observer tell the same histories apart.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+import pyspiel
+
+NUM_PLAYERS = 2
+CHANCE = int(pyspiel.PlayerId.CHANCE)
+TERMINAL = int(pyspiel.PlayerId.TERMINAL)
+
+Shape = tuple[int, ...]
+Pieces = Mapping[str, np.ndarray]
+
+
+class Shared:
+    """What never changes is shared, not copied, by the clones of a state."""
+
+    def __deepcopy__(self, memo: dict) -> Self:
+        return self
+
+
+def game_type(
+    short_name: str,
+    long_name: str,
+    parameter_specification: Mapping[str, int | str],
+    *,
+    chance: bool = False,
+) -> pyspiel.GameType:
+    """Returns the type to register a game with.
+
+    Args:
+      short_name: what the game string begins with.
+      long_name: for people.
+      parameter_specification: every parameter and its default.
+      chance: whether there are chance nodes.
+    """
+    kind = pyspiel.GameType
+    modes = kind.ChanceMode
+    return kind(
+        short_name=short_name,
+        long_name=long_name,
+        dynamics=kind.Dynamics.SEQUENTIAL,
+        chance_mode=modes.EXPLICIT_STOCHASTIC if chance else modes.DETERMINISTIC,
+        information=kind.Information.IMPERFECT_INFORMATION,
+        utility=kind.Utility.ZERO_SUM,
+        reward_model=kind.RewardModel.TERMINAL,
+        max_num_players=NUM_PLAYERS,
+        min_num_players=NUM_PLAYERS,
+        provides_information_state_string=True,
+        provides_information_state_tensor=True,
+        provides_observation_string=True,
+        provides_observation_tensor=True,
+        provides_factored_observation_string=True,
+        parameter_specification=dict(parameter_specification),
+    )
+
+
+class Game(pyspiel.Game):
+    """A game with its sizes; subclasses make states, rules on arrays, and observers."""
+
+    def __init__(
+        self,
+        kind: pyspiel.GameType,
+        params: Mapping[str, Any],
+        *,
+        num_distinct_actions: int,
+        max_utility: float,
+        max_game_length: int,
+        max_chance_outcomes: int = 0,
+    ) -> None:
+        """Describes the game to OpenSpiel.
+
+        Args:
+          kind: from `game_type`.
+          params: all parameters, from `parameters.merge`.
+          num_distinct_actions: actions of players, not of chance.
+          max_utility: of either player; what one wins at most, the other loses.
+          max_game_length: moves of players at most.
+          max_chance_outcomes: of a chance node.
+        """
+        info = pyspiel.GameInfo(
+            num_distinct_actions=num_distinct_actions,
+            max_chance_outcomes=max_chance_outcomes,
+            num_players=NUM_PLAYERS,
+            min_utility=-max_utility,
+            max_utility=max_utility,
+            utility_sum=0.0,
+            max_game_length=max_game_length,
+        )
+        super().__init__(kind, info, params)
+
+    def make_py_observer(
+        self,
+        iig_obs_type: pyspiel.IIGObservationType | None = None,
+        params: Mapping[str, Any] | None = None,
+    ) -> "Observer":
+        """Returns an observer.
+
+        Args:
+          iig_obs_type: what it shows; None: what the observation tensor shows.
+          params: observer parameters; our games have none.
+
+        Raises:
+          ValueError: parameters were given.
+        """
+        if params:
+            raise ValueError(
+                f"{self.get_type().short_name}: observers take no parameters; leave "
+                f"out {sorted(params)}"
+            )
+        return self._observer(
+            iig_obs_type or pyspiel.IIGObservationType(perfect_recall=False)
+        )
+
+    def _observer(self, shows: pyspiel.IIGObservationType) -> "Observer":
+        raise NotImplementedError
+
+
+class State(pyspiel.State):
+    """A state; subclasses have the moves and `_utility`."""
+
+    def returns(self) -> list[float]:
+        """Returns both players' utilities; 0 before the end."""
+        value = float(self._utility()) if self.is_terminal() else 0.0
+        return [value, 0.0 - value]  # never -0.0
+
+    def _utility(self) -> float:
+        """Player 0's at the end."""
+        raise NotImplementedError
+
+
+class Observer:
+    """One flat tensor seen through named pieces, and a string of the same content.
+
+    Attributes:
+      tensor: float32 [sum of the pieces' sizes].
+      dict: views of it by name. `player` [2], who observes, comes first where the
+        private pieces of one player are shown; where those of both are, they have a
+        leading axis of players.
+    """
+
+    def __init__(
+        self,
+        shows: pyspiel.IIGObservationType,
+        private: Mapping[str, Shape],
+        public: Mapping[str, Shape],
+    ) -> None:
+        """Lays out the tensor.
+
+        Args:
+          shows: what is shown.
+          private: the shapes of one player's private pieces, in their order.
+          public: likewise of the public pieces, which come after them.
+        """
+        kinds = pyspiel.PrivateInfoType
+        self._recall = shows.perfect_recall
+        self._public = shows.public_info
+        # Whose private pieces are shown to player 0, and to player 1.
+        self._owners: tuple[tuple[int, ...], ...] = ((), ())
+        shapes: dict[str, Shape] = {}
+        if shows.private_info == kinds.SINGLE_PLAYER:
+            self._owners = ((0,), (1,))
+            shapes = {"player": (NUM_PLAYERS,), **private}
+        elif shows.private_info == kinds.ALL_PLAYERS:
+            self._owners = ((0, 1), (0, 1))
+            shapes = {name: (NUM_PLAYERS, *shape) for name, shape in private.items()}
+        if self._public:
+            shapes |= public
+        sizes = [int(np.prod(shape)) for shape in shapes.values()]
+        self.tensor = np.zeros(sum(sizes), np.float32)
+        ends = np.cumsum(sizes)
+        self.dict = {
+            name: self.tensor[end - size : end].reshape(shape)
+            for (name, shape), size, end in zip(
+                shapes.items(), sizes, ends, strict=True
+            )
+        }
+        count = len(self._owners[0])
+        self._pieces = [
+            {
+                name: self.dict[name].reshape(count, *shape)[i]
+                for name, shape in private.items()
+            }
+            for i in range(count)
+        ]
+
+    def set_from(self, state: Any, player: int) -> None:
+        """Writes what `player` observes at `state` to `tensor` and so to `dict`."""
+        self.tensor.fill(0)
+        if "player" in self.dict:
+            self.dict["player"][player] = 1
+        for owner, pieces in zip(self._owners[player], self._pieces, strict=True):
+            self._set_private(pieces, state, owner)
+        if self._public:
+            self._set_public(self.dict, state)
+
+    def string_from(self, state: Any, player: int) -> str:
+        """Returns what `player` observes at `state`."""
+        texts = [self._private_text(state, owner) for owner in self._owners[player]]
+        if self._public:
+            texts.append(self._public_text(state))
+        return " ".join(texts)
+
+    def _set_private(self, pieces: Pieces, state: Any, owner: int) -> None:
+        """Writes a player's private pieces; they are zeros before."""
+        raise NotImplementedError
+
+    def _set_public(self, pieces: Pieces, state: Any) -> None:
+        """Writes the public pieces; they are zeros before."""
+        raise NotImplementedError
+
+    def _private_text(self, state: Any, owner: int) -> str:
+        raise NotImplementedError
+
+    def _public_text(self, state: Any) -> str:
+        raise NotImplementedError
+
+
+def mark(rows: np.ndarray, numbers: Sequence[int]) -> None:
+    """Writes a 1 into each of the first rows, at its number."""
+    for row, number in enumerate(numbers):
+        rows[row, number] = 1
