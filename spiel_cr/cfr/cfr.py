@@ -202,7 +202,7 @@ def update_block(
     if uniform.shape[0] == 1:
         return actions[0], regrets, strategy
     value = treeplex.sum_rows(strategy * actions)
-    instantaneous = actions - value
+    instantaneous = actions - value[None]
     return value, *regret_matching.update(
         rule, regrets, instantaneous, uniform, tolerance, iteration
     )

@@ -63,7 +63,7 @@ def match(rule: Rule, regrets: jax.Array, uniform: jax.Array) -> jax.Array:
       float [A, n], a distribution in every column (Hart & Mas-Colell 2000).
     """
     positive = jnp.maximum(regrets, 0)
-    total = treeplex.sum_rows(positive)
+    total = treeplex.sum_rows(positive)[None]
     # The inner where keeps 0/0 out of the branch that is not taken.
     matched = positive / jnp.where(total > 0, total, 1)
     strategy = jnp.where(total > 0, matched, uniform)

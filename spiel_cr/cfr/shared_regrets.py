@@ -172,7 +172,9 @@ def update(
         list(zip(sharing.into, strategy, actions, strict=True))
     ):
         means = _means(blocks, worth)
-        flat = [(a - mean).reshape(-1) for a, mean in zip(worth, means, strict=True)]
+        flat = [
+            (a - mean[None]).reshape(-1) for a, mean in zip(worth, means, strict=True)
+        ]
         gained = gained.at[into].add(treeplex.join(flat))
     new_regrets, matched = [], []
     for old, new, uniform, tolerance in zip(

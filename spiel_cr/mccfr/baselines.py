@@ -99,9 +99,9 @@ def rows(
         return None
     actions = jnp.arange(visit.sigma.shape[0], dtype=jnp.int32)[:, None]
     if isinstance(table, tuple):
-        found = table[depth][level.first_child[visit.history] + actions]
+        found = table[depth][level.first_child[visit.history][None] + actions]
     else:
-        found = table[visit.row + actions]
+        found = table[visit.row[None] + actions]
     return found if visit.legal is None else jnp.where(visit.legal, found, 0)
 
 
@@ -151,19 +151,21 @@ def learn(
         seen = _at(estimates, visit.slots)
         followed = visit.slots < len(estimates)
         if visit.inside is not None:
-            followed = followed & visit.inside
+            followed = followed & visit.inside[None]
         below = None if learning.below is None else _at(learning.below, visit.slots)
     if config.baseline == "average":
         assert learning.sums is not None and learning.counts is not None
         # Entry 0 is player 0's empty sequence, which nobody reads.
-        entry = visit.row + actions
+        row = visit.row if visit.chosen is not None else visit.row[None]
+        entry = row + actions
         entry = entry if followed is None else jnp.where(followed, entry, 0)
         sums = learning.sums.at[entry].add(seen)
         counts = learning.counts.at[entry].add(1)
         return learning._replace(sums=sums, counts=counts)
     assert isinstance(table, tuple)
     old = table[depth]
-    child = level.first_child[visit.history] + actions
+    first = level.first_child[visit.history]
+    child = (first if visit.chosen is not None else first[None]) + actions
     child = child if followed is None else jnp.where(followed, child, len(old) - 1)
     if config.baseline == "history":
         counts = jnp.zeros_like(old).at[child].add(1)[child]
@@ -212,8 +214,10 @@ def refresh(
         padded = jnp.concatenate([values, jnp.zeros(pad, values.dtype)])
         tables.append(padded)
         actions = jnp.arange(shape.width, dtype=jnp.int32)[:, None]
-        sigma = jnp.where(actions < level.num_actions, strategy[level.row + actions], 0)
-        mine = treeplex.sum_rows(sigma * padded[level.first_child + actions])
+        sigma = jnp.where(
+            actions < level.num_actions[None], strategy[level.row[None] + actions], 0
+        )
+        mine = treeplex.sum_rows(sigma * padded[level.first_child[None] + actions])
         values = jnp.where(level.num_actions > 0, mine, level.utility)
     return tuple(reversed(tables))
 

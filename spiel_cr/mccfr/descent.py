@@ -128,28 +128,30 @@ def descend(
     row, count = level.row[history], level.num_actions[history]
     own = level.player[history] == batch.player
     actions = jnp.arange(shape.width, dtype=jnp.int32)[:, None]
-    legal = None if shape.full else actions < count
-    sigma = _mask(batch.tables.strategy[row + actions], legal)
+    legal = None if shape.full else actions < count[None]
+    sigma = _mask(batch.tables.strategy[row[None] + actions], legal)
     rho = sigma
     if batch.player in shape.players:
         inside = own if front.inside is None else own & front.inside
-        rho = jnp.where(inside, _explore(batch, row, count, legal, sigma), sigma)
+        rho = jnp.where(inside[None], _explore(batch, row, count, legal, sigma), sigma)
     every = own if config.scheme != "outcome" else jnp.zeros_like(own)
     if shape.branches:
         assert level.branch is not None
         branch = level.branch[history]
-        rho = jnp.where(branch, _mask(jnp.ones_like(rho), legal), rho)
+        rho = jnp.where(branch[None], _mask(jnp.ones_like(rho), legal), rho)
         every = every | branch
     gain, by_lane = None, rho
     if batch.targeted is not None:
         gain = _gain(batch, history, rho, every, depth)
-        by_lane = jnp.where(batch.targeted[front.lane], rho * gain, rho)
+        by_lane = jnp.where(batch.targeted[front.lane][None], rho * gain, rho)
 
     chosen, slots = _choose(by_lane, draw), None
     several = follows_several(batch.plan, depth, batch.player, config.scheme)
     if several:
-        follow = jnp.where(every, _include(by_lane, draw), actions == chosen)
-        follow = _mask(follow, count > 0)
+        follow = jnp.where(
+            every[None], _include(by_lane, draw), actions == chosen[None]
+        )
+        follow = _mask(follow, count[None] > 0)
         rooms = batch.plan[depth + 1]
         room = rooms.forced if config.scheme == "outcome" else rooms.slots[batch.player]
         slots, parent, taken, empty = _pack(follow, batch.size * room)
@@ -158,7 +160,7 @@ def descend(
         child = level.first_child[history[parent]] + taken
         child = jnp.where(empty, level.first_child[-1], child)
     else:
-        pick = actions == chosen
+        pick = actions == chosen[None]
         positive = treeplex.sum_rows(jnp.where(pick, rho, 0))
         if not shape.full:
             positive = jnp.where(count > 0, positive, 1)
@@ -212,7 +214,7 @@ class _Step(NamedTuple):
         if self.parent is not None:
             return rows[self.action, self.parent]
         actions = jnp.arange(rows.shape[0], dtype=jnp.int32)[:, None]
-        return treeplex.sum_rows(jnp.where(actions == self.action, rows, 0))
+        return treeplex.sum_rows(jnp.where(actions == self.action[None], rows, 0))
 
 
 def _advance(
@@ -260,8 +262,9 @@ def _mix(
     assert front.ratio is not None
     mixed = delta * front.ratio + 1 - delta
     ratio = step.lift(front.ratio) * step.pick(gain)
-    after = ratio if step.parent is None else front.ratio * gain
-    rho = visit.rho * (delta * after + 1 - delta) / mixed
+    after = ratio if step.parent is None else front.ratio[None] * gain
+    share = mixed if step.parent is None else mixed[None]
+    rho = visit.rho * (delta * after + 1 - delta) / share
     visit = visit._replace(
         rho=rho,
         weight=visit.weight / mixed,
@@ -300,20 +303,20 @@ def _explore(
     """float [A, M], how likely a trajectory follows each own action."""
     config = batch.config
     if config.scheme == "outcome":
-        even = 1 / jnp.maximum(count, 1).astype(sigma.dtype)
+        even = 1 / jnp.maximum(count, 1).astype(sigma.dtype)[None]
         if config.explore == "balanced":
             actions = jnp.arange(sigma.shape[0], dtype=jnp.int32)[:, None]
-            even = batch.tree.balanced[row + actions]
+            even = batch.tree.balanced[row[None] + actions]
         mixed = (1 - config.epsilon) * sigma + config.epsilon * even
         return _mask(mixed, legal)
     if config.scheme == "external":
         return _mask(jnp.ones_like(sigma), legal)
     assert batch.tables.cumulative is not None
     actions = jnp.arange(sigma.shape[0], dtype=jnp.int32)[:, None]
-    past = _mask(batch.tables.cumulative[row + actions], legal)
+    past = _mask(batch.tables.cumulative[row[None] + actions], legal)
     # Gibson et al. 2012, equation 7.
     share = (config.bonus + config.threshold * past) / (
-        config.bonus + treeplex.sum_rows(past)
+        config.bonus + treeplex.sum_rows(past)[None]
     )
     return _mask(jnp.clip(share, config.epsilon, 1), legal)
 
@@ -325,11 +328,11 @@ def _gain(
     after = batch.tree.levels[depth + 1].target
     assert after is not None
     first = batch.tree.levels[depth].first_child[history]
-    allowed = after[first + jnp.arange(rho.shape[0], dtype=jnp.int32)[:, None]]
+    allowed = after[first[None] + jnp.arange(rho.shape[0], dtype=jnp.int32)[:, None]]
     mass = treeplex.sum_rows(jnp.where(allowed, rho, 0))
     # One action is drawn anew among the allowed ones; of several, the others are left.
-    gain = allowed / jnp.where(every | (mass == 0), 1, mass)
-    return jnp.where(mass > 0, gain, 1)
+    gain = allowed / jnp.where(every | (mass == 0), 1, mass)[None]
+    return jnp.where(mass[None] > 0, gain, 1)
 
 
 def _choose(probabilities: jax.Array, draw: jax.Array) -> jax.Array:
@@ -352,7 +355,7 @@ def _include(probabilities: jax.Array, draw: jax.Array) -> jax.Array:
     with the same probabilities.
     """
     actions = jnp.arange(probabilities.shape[0], dtype=draw.dtype)[:, None]
-    return (draw + _STRIDE * actions) % 1 < probabilities
+    return (draw[None] + _STRIDE * actions) % 1 < probabilities
 
 
 def _pack(

@@ -103,7 +103,7 @@ def _climb(
         expected = jnp.zeros_like(visit.weight)
         if visit.chosen is not None:
             # u(h, a) - b(h, a) is zero but for the followed action.
-            one = actions == visit.chosen
+            one = actions == visit.chosen[None]
             base = 0 if guess is None else treeplex.sum_rows(jnp.where(one, guess, 0))
             excess = (estimate - base) / visit.rho
             expected = treeplex.sum_rows(jnp.where(one, visit.sigma, 0)) * excess
@@ -115,7 +115,7 @@ def _climb(
             followed = visit.slots < len(estimate)
             excess = jnp.where(followed, (below - base) / visit.rho, 0)
             expected = treeplex.sum_rows(visit.sigma * excess)
-            entry, added = visit.row + actions, visit.weight * excess
+            entry, added = visit.row[None] + actions, visit.weight[None] * excess
         if guess is not None:
             expected = expected + treeplex.sum_rows(visit.sigma * guess)
         if batch.player in batch.plan[depth].players:
@@ -123,7 +123,9 @@ def _climb(
             if config.baseline == "average":
                 mass = mass.at[visit.row].add(visit.weight)
             elif guess is not None:
-                values = values.at[visit.row + actions].add(visit.weight * guess)
+                values = values.at[visit.row[None] + actions].add(
+                    visit.weight[None] * guess
+                )
             if visited is not None and visit.own is not None:
                 visited = visited.at[visit.row].add(visit.own)
         learning = baselines.learn(config, learning, depth, level, visit, estimate)

@@ -119,7 +119,7 @@ def reach(tree: Treeplex, strategy: Blocks) -> jax.Array:
         begin = 0
         for block in blocks:
             end = begin + block.shape[1]
-            rows.append((into[begin:end] * block).reshape(-1))
+            rows.append((into[None, begin:end] * block).reshape(-1))
             begin = end
         above = namespace.concat(rows)
         parts.append(above)
