@@ -171,7 +171,7 @@ def _folder(games: list[str]) -> str:
 
 
 def _print_game(summary: GameSummary) -> None:
-    width = 2 + max((len(row.title) for row in summary.rows), default=0)
+    width = 2 + max((len(row.entry.title) for row in summary.rows), default=0)
     heads = f"{'NashConv':>10}{'seconds':>10}{'iterations':>14}"
     print(f"\n{summary.game}\n  {'':<{width}}{heads}")
     for row in summary.rows:
@@ -181,7 +181,7 @@ def _print_game(summary: GameSummary) -> None:
             low, high = (plain(value) for value in row.nash_conv[1:])
             spread = f"  ({low} .. {high})"
         print(
-            f"  {row.title:<{width}}{row.nash_conv.median:>10.2e}"
+            f"  {row.entry.title:<{width}}{row.nash_conv.median:>10.2e}"
             f"{row.seconds.median:>10.3g}{count:>14}{spread}"
         )
     for title, reason in summary.absent:
@@ -195,7 +195,7 @@ def _as_json(summary: GameSummary) -> dict[str, Any]:
         "game": summary.game,
         "results": [
             {
-                "algorithm": row.algorithm,
+                "algorithm": row.entry.name,
                 "nash_conv": row.nash_conv.median,
                 "least": row.nash_conv.least,
                 "greatest": row.nash_conv.greatest,

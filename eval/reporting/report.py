@@ -1,45 +1,41 @@
-"""Comparing: writes the report of a run, HTML and Markdown, from its records."""
+"""Writes the report of a comparison, HTML and Markdown, from its records."""
 
 import json
 import os
 import pathlib
 from collections.abc import Sequence
-from typing import Any
 
 from spiel_cr.common import storage
 
-from . import report_html, report_markdown
-from .report_text import words_of
+from ..common.json_log import Record
+from .report_html import report_html
+from .report_markdown import report_markdown
+from .report_text import document_of
 from .summary import summarise
 
 _MATRIX = ("game", "bots", "mean", "half_width")
 
 
-def write(
-    folder: pathlib.Path, settings: dict[str, Any], records: Sequence[dict[str, Any]]
-) -> None:
+def write(folder: pathlib.Path, settings: Record, records: Sequence[Record]) -> None:
     """Writes `report.html`, `report.md` and the latter's pictures.
 
     Args:
-      folder: of the run; results of tournaments in folders inside it are shown too.
-      settings: of the run.
+      folder: of the comparison; results of tournaments in folders inside it are shown
+        too.
+      settings: of the comparison.
       records: its runs, in the order of the plan.
     """
     summaries = summarise(settings, records)
-    matrices = tournaments(folder)
-    words = words_of(settings, records, summaries, os.fspath(folder))
-    storage.write_text(
-        folder / "report.html", report_html.report_html(words, summaries, matrices)
+    document = document_of(
+        settings, records, summaries, tournaments(folder), os.fspath(folder)
     )
-    for name, picture in report_markdown.pictures(summaries).items():
-        storage.write_text(folder / name, picture)
-    storage.write_text(
-        folder / "report.md",
-        report_markdown.report_markdown(words, summaries, matrices),
-    )
+    markdown, pictures = report_markdown(document)
+    files = {"report.html": report_html(document), "report.md": markdown, **pictures}
+    for name, text in files.items():
+        storage.write_text(folder / name, text)
 
 
-def tournaments(folder: pathlib.Path) -> list[dict[str, Any]]:
+def tournaments(folder: pathlib.Path) -> list[Record]:
     """The `summary.json` of each tournament in a folder inside this one."""
     found = []
     for path in sorted(folder.glob("*/summary.json")):

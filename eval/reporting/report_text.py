@@ -1,107 +1,179 @@
-"""Comparing: what a report says in words, the same in HTML and in Markdown."""
+"""What a report on a comparison says, whatever it is written as."""
 
 import math
 import shlex
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
-from spiel_cr.players import bot_strings
+from spiel_cr.players.bot_strings import MEMORY_LIMIT
 
 from ..common.budget import Budget
+from ..common.json_log import Record
 from ..contestants import registry
-from ..judging.cpp_judge import OURS
-from .html_page import number
-from .summary import GameSummary, Row
+from ..judging.cpp_judge import OPENSPIEL, OURS
+from .document import Block, Command, Curves, Document, Paragraph, Section, Table, Terms
+from .html_page import number, whole
+from .summary import GameSummary, Range, Row
 
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-class Words(NamedTuple):
-    """Sentences and facts about a run.
-
-    Attributes:
-      title: of the report.
-      lead: a sentence under it.
-      method: paragraphs on how numbers were obtained.
-      facts: (name, value) about machine and versions.
-      command: which repeats the run.
-    """
-
-    title: str
-    lead: str
-    method: tuple[str, ...]
-    facts: tuple[tuple[str, str], ...]
-    command: str
-
-    @staticmethod
-    def of_game(summary: GameSummary) -> list[str]:
-        """What stands out in a game."""
-        lines = []
-        if summary.done < summary.expected:
-            lines.append(
-                f"Not finished: {summary.done} of {summary.expected} runs are there."
-            )
-        ours, theirs = summary.best(ours=True), summary.best(ours=False)
-        both = [row for row in (ours, theirs) if row is not None]
-        if both:
-            best = min(both, key=lambda row: row.nash_conv.median)
-            line = f"Lowest NashConv of the iterative solvers: {_named(best)}"
-            other = theirs if best is ours else ours
-            if other is not None:
-                whose = "bundled with OpenSpiel" if best is ours else "ours"
-                line += f"; of those {whose}: {_named(other)}{_ratio(best, other)}"
-            lines.append(f"{line}.")
-        exact = summary.exact
-        if exact is not None:
-            lines.append(
-                f"The game's value for player 0 is "
-                f"{number(exact.game_value.median, 8)}, by linear programming "
-                f"(NashConv {number(exact.nash_conv.median)})."
-            )
-        if any(OURS in row.judges for row in summary.rows):
-            lines.append(
-                "NashConv was computed by spiel_cr's own exact best response here, "
-                "since OpenSpiel's tool cannot: see the column of judges."
-            )
-        return lines
-
-
-def words_of(
-    settings: dict[str, Any],
-    records: Sequence[dict[str, Any]],
+def document_of(
+    settings: Record,
+    records: Sequence[Record],
     summaries: Sequence[GameSummary],
+    tournaments: Sequence[Record],
     out: str,
-) -> Words:
-    """The words for a run.
+) -> Document:
+    """The report.
 
     Args:
-      settings: of the run.
+      settings: of the comparison.
       records: its runs.
       summaries: one a game.
+      tournaments: summaries of those in the folder.
       out: its folder, for the command.
     """
     budget = Budget(**settings["budget"])
-    games = settings["games"]
+    games, seeds = settings["games"], settings["seeds"]
     what = games[0] if len(games) == 1 else f"{len(games)} games"
-    rows = len({row.algorithm for summary in summaries for row in summary.rows})
-    seeds = settings["seeds"]
+    rows = [row for summary in summaries for row in summary.rows]
+    shown = {row.entry.title: row.entry.how for row in rows}
     lead = (
-        f"{rows} algorithms, {budget.text()} each, "
+        f"{len(shown)} algorithms, {budget.text()} each, "
         f"{'one seed' if seeds == 1 else f'{seeds} seeds for those that sample'}. "
         f"NashConv is the sum of both players' gains from exact best responses, in the "
         f"game's units; 0 is an equilibrium."
     )
-    return Words(
-        title=f"Comparison on {what}",
-        lead=lead,
-        method=_method(settings, records, budget),
-        facts=_facts(settings, records),
-        command=command(settings, out),
+    how = Section(
+        "How the numbers were obtained",
+        [
+            *map(Paragraph, _method(settings, records, budget)),
+            Terms(
+                "What each algorithm does, and what an iteration is to it",
+                sorted(shown.items()),
+                folded=True,
+            ),
+            Terms("Machine and versions", _facts(settings, records)),
+            Command("The command that repeats this", command(settings, out)),
+        ],
+    )
+    sections = [*map(_of_game, summaries), *map(_of_tournament, tournaments), how]
+    return Document(f"Comparison on {what}", lead, sections)
+
+
+def _of_game(summary: GameSummary) -> Section:
+    blocks: list[Block] = [*map(Paragraph, _outstanding(summary))]
+    if summary.rows:
+        blocks += [Curves(summary), _table(summary)]
+    if summary.absent:
+        blocks.append(Terms("Missing here", summary.absent))
+    if summary.failed:
+        pairs = [
+            (f"{title}, seed {seed}", error) for title, seed, error in summary.failed
+        ]
+        blocks.append(Terms("Failed", pairs, warning=True))
+    return Section(summary.game, blocks)
+
+
+def _outstanding(summary: GameSummary) -> list[str]:
+    """What stands out in a game."""
+    lines = []
+    if summary.done < summary.expected:
+        lines.append(
+            f"Not finished: {summary.done} of {summary.expected} runs are there."
+        )
+    ours, theirs = summary.best(ours=True), summary.best(ours=False)
+    both = [row for row in (ours, theirs) if row is not None]
+    if both:
+        best = min(both, key=lambda row: row.nash_conv.median)
+        line = f"Lowest NashConv of the iterative solvers: {_named(best)}"
+        other = theirs if best is ours else ours
+        if other is not None:
+            whose = "bundled with OpenSpiel" if best is ours else "ours"
+            line += f"; of those {whose}: {_named(other)}{_ratio(best, other)}"
+        lines.append(f"{line}.")
+    exact = summary.exact
+    if exact is not None:
+        lines.append(
+            f"The game's value for player 0 is "
+            f"{number(exact.game_value.median, 8)}, by linear programming "
+            f"(NashConv {number(exact.nash_conv.median)})."
+        )
+    if any(OURS in row.judges for row in summary.rows):
+        lines.append(
+            "NashConv was computed by spiel_cr's own exact best response here, "
+            "since OpenSpiel's tool cannot: see the column of judges."
+        )
+    return lines
+
+
+def _table(summary: GameSummary) -> Table:
+    # One seed has no range.
+    several = any(row.seeds > 1 for row in summary.rows)
+    # Where OpenSpiel judged everything, the text says so once.
+    mixed = any(row.judges != (OPENSPIEL,) for row in summary.rows)
+    columns = [_columns(row, several, mixed) for row in summary.rows]
+    over = ": medians over seeds, with the least and the greatest" if several else ""
+    return Table(
+        f"Final values, lowest NashConv first{over}. Shaded: this project's.",
+        list(columns[0]),
+        [list(values.values()) for values in columns],
+        [row.entry.ours for row in summary.rows],
     )
 
 
-def command(settings: dict[str, Any], out: str) -> str:
+def _columns(row: Row, several: bool, mixed: bool) -> dict[str, str]:
+    """A row's cells by the heads of their columns."""
+    ranges = {"range over seeds": _range(row.nash_conv), "seeds": str(row.seeds)}
+    judges = {"judge": ", ".join(row.judges)}
+    return {
+        "algorithm": row.entry.title,
+        "NashConv": number(row.nash_conv.median),
+        **(ranges if several else {}),
+        "seconds": number(row.seconds.median),
+        "iterations": whole(row.iterations),
+        "game value": number(row.game_value.median, 6),
+        "set-up s": number(row.setup_seconds.median, 2),
+        "compiling s": number(row.compile_seconds.median, 2),
+        **(judges if mixed else {}),
+        "note": row.note,
+    }
+
+
+def _range(value: Range) -> str:
+    if value.single:
+        return "–"
+    return f"{number(value.least)} … {number(value.greatest)}"
+
+
+def _of_tournament(tournament: Record) -> Section:
+    names = [f"[{n}]" for n in range(1, len(tournament["bots"]) + 1)]
+    rows = [
+        [f"{name} {bot}", *map(_mean, means, half_widths)]
+        for name, bot, means, half_widths in zip(
+            names,
+            tournament["bots"],
+            tournament["mean"],
+            tournament["half_width"],
+            strict=True,
+        )
+    ]
+    caption = (
+        "Mean return of the row against the column over seat-swapped deals, with half "
+        "the width of its 95 % confidence interval."
+    )
+    table = Table(caption, ["player", *names], rows, [False] * len(rows))
+    return Section(f"Tournament: {tournament['game']}", [table])
+
+
+def _mean(mean: float | None, half_width: float | None) -> str:
+    if mean is None:
+        return "–"
+    return f"{mean:+.4f}" + ("" if half_width is None else f" ± {half_width:.4f}")
+
+
+def command(settings: Record, out: str) -> str:
     """The line for a shell that repeats a run."""
     parts = ["spiel-cr", "compare"]
     for game in settings["games"]:
@@ -120,14 +192,14 @@ def command(settings: dict[str, Any], out: str) -> str:
         parts.append("--ray")
     else:
         parts += ["--workers", str(settings["workers"])]
-    limit = settings.get("memory_limit", bot_strings.MEMORY_LIMIT)
-    if limit not in (bot_strings.MEMORY_LIMIT, None):
+    limit = settings.get("memory_limit", MEMORY_LIMIT)
+    if limit not in (MEMORY_LIMIT, None):
         parts += ["--memory-limit", str(limit)]
     return shlex.join([*parts, "--out", out])
 
 
 def _named(row: Row) -> str:
-    return f"{row.title}, {number(row.nash_conv.median)}"
+    return f"{row.entry.title}, {number(row.nash_conv.median)}"
 
 
 def _ratio(best: Row, other: Row) -> str:
@@ -142,9 +214,7 @@ def _ratio(best: Row, other: Row) -> str:
     return f", {shown} times as much"
 
 
-def _method(
-    settings: dict[str, Any], records: Sequence[dict[str, Any]], budget: Budget
-) -> tuple[str, ...]:
+def _method(settings: Record, records: Sequence[Record], budget: Budget) -> list[str]:
     own = [r for r in records if r.get("judge") == OURS]
     way = sorted({r["game"] for r in records if r.get("curve_judge") == OURS})
     judged = (
@@ -162,7 +232,7 @@ def _method(
             f" Points on the way to the final value are spiel_cr's on large games: "
             f"{'; '.join(way)}."
         )
-    return (
+    return [
         judged,
         f"Each algorithm works for {budget.text()}. The clock stands still while it is "
         f"made (set-up: for ours with the walk over the game), while JAX programs are "
@@ -177,13 +247,13 @@ def _method(
         "least and the greatest as bands and ranges. All others run once. Where every "
         "point is a run from the beginning, seeds are joined at runs of as many "
         "iterations, and at their last ones, whose iterations differ.",
-        f"Runs were done {_where(settings, records)}. Most algorithms use one thread; JAX "
-        f"may use more on large games (results.jsonl has the processor seconds of the "
-        f"same work, with what was compiled in it).",
-    )
+        f"Runs were done {_where(settings, records)}. Most algorithms use one thread; "
+        f"JAX may use more on large games (results.jsonl has the processor seconds of "
+        f"the same work, with what was compiled in it).",
+    ]
 
 
-def _where(settings: dict[str, Any], records: Sequence[dict[str, Any]]) -> str:
+def _where(settings: Record, records: Sequence[Record]) -> str:
     """How runs were done; a folder that grew may have several ways."""
     known = [record["workers"] for record in records if "workers" in record]
     ways = Counter(map(_at_a_time, known or [settings["workers"]]))
@@ -202,9 +272,7 @@ def _at_a_time(workers: int | str) -> str:
     return f"in {workers} worker process{'es' if workers > 1 else ''} at a time"
 
 
-def _facts(
-    settings: dict[str, Any], records: Sequence[dict[str, Any]]
-) -> tuple[tuple[str, str], ...]:
+def _facts(settings: Record, records: Sequence[Record]) -> list[tuple[str, str]]:
     machines = dict.fromkeys(r["machine"] for r in records if r.get("machine"))
     dates = sorted(r["finished"] for r in records if r.get("finished"))
     facts = [("machine", "; ".join(machines) or "unknown")]
@@ -216,13 +284,10 @@ def _facts(
     sources = Counter(r["source"] for r in records if r.get("source"))
     if sources:
         facts.append(("source", _listed(sources)))
-    facts.append(("runs", f"{len(records)}"))
-    return tuple(facts)
+    return [*facts, ("runs", f"{len(records)}")]
 
 
-def _optional(
-    settings: dict[str, Any], records: Sequence[dict[str, Any]]
-) -> list[tuple[str, str]]:
+def _optional(settings: Record, records: Sequence[Record]) -> list[tuple[str, str]]:
     """Versions of optional packages, all that runs met."""
     met = [r["optional_versions"] for r in records if "optional_versions" in r]
     met = met or [settings["optional_versions"]]

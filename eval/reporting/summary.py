@@ -1,10 +1,12 @@
-"""Comparing: from lines of results to what a report shows."""
+"""From lines of results to what a report shows."""
 
 import statistics
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ..common.json_log import Record
 from ..contestants import registry
+from ..contestants.protocol import Entry
 
 
 class Range(NamedTuple):
@@ -37,7 +39,7 @@ class Row(NamedTuple):
     """An algorithm on a game, all seeds together.
 
     Attributes:
-      algorithm: its name; `title`, `ours`, `way`, `how` as in its `Entry`.
+      entry: of the algorithm.
       seeds: that gave a result.
       nash_conv, game_value, seconds, setup_seconds, compile_seconds: over seeds.
       iterations: median; None where there is no such thing.
@@ -46,11 +48,7 @@ class Row(NamedTuple):
       curve: points on the way.
     """
 
-    algorithm: str
-    title: str
-    ours: bool
-    way: str
-    how: str
+    entry: Entry
     seeds: int
     nash_conv: Range
     game_value: Range
@@ -84,46 +82,45 @@ class GameSummary(NamedTuple):
 
     def best(self, *, ours: bool) -> Row | None:
         """The iterative solver with the lowest NashConv."""
-        found = [r for r in self.rows if r.ours == ours and r.way == "iterates"]
-        return found[0] if found else None
+        found = (
+            r for r in self.rows if r.entry.ours == ours and r.entry.way == "iterates"
+        )
+        return next(found, None)
 
     @property
     def exact(self) -> Row | None:
         """A linear program's row, which has the game's value."""
-        found = [row for row in self.rows if row.algorithm in ("lp", "openspiel-lp")]
-        return found[0] if found else None
+        found = (r for r in self.rows if r.entry.name in ("lp", "openspiel-lp"))
+        return next(found, None)
 
 
-def summarise(
-    settings: dict[str, Any], records: Sequence[dict[str, Any]]
-) -> list[GameSummary]:
+def summarise(settings: Record, records: Sequence[Record]) -> list[GameSummary]:
     """A summary for each game of a run.
 
     Args:
       settings: of the run.
       records: lines of `results.jsonl`, each run once.
     """
+    entries = [registry.find(name) for name in settings["algorithms"]]
+    expected = sum(settings["seeds"] if entry.samples else 1 for entry in entries)
     summaries = []
     for game in settings["games"]:
-        rows, absent, failed = [], [], []
+        rows: list[Row] = []
+        # Each reason once, in order.
+        absent: dict[tuple[str, str], None] = {}
+        failed: list[tuple[str, int, str]] = []
         mine = [record for record in records if record["game"] == game]
-        for name in settings["algorithms"]:
-            own = [record for record in mine if record["algorithm"] == name]
-            title = registry.find(name).title
+        for entry in entries:
+            own = [record for record in mine if record["algorithm"] == entry.name]
             for record in own:
                 if record.get("missing"):
-                    if (title, record["missing"]) not in absent:
-                        absent.append((title, record["missing"]))
+                    absent[entry.title, record["missing"]] = None
                 elif record["error"]:
-                    failed.append((title, record["seed"], record["error"]))
+                    failed.append((entry.title, record["seed"], record["error"]))
             good = [record for record in own if record["nash_conv"] is not None]
             if good:
-                rows.append(_row(name, good))
+                rows.append(_row(entry, good))
         rows.sort(key=lambda row: row.nash_conv.median)
-        expected = sum(
-            settings["seeds"] if registry.find(name).samples else 1
-            for name in settings["algorithms"]
-        )
         summaries.append(
             GameSummary(
                 game, tuple(rows), tuple(absent), tuple(failed), expected, len(mine)
@@ -132,44 +129,46 @@ def summarise(
     return summaries
 
 
-def _row(name: str, records: Sequence[dict[str, Any]]) -> Row:
-    entry = registry.find(name)
-    counts = [r["iterations"] for r in records if r["iterations"] is not None]
+def _row(entry: Entry, records: Sequence[Record]) -> Row:
+    def over_seeds(name: str) -> Range:
+        return _range([record[name] for record in records])
+
     curves = [record["curve"] for record in records]
     return Row(
-        algorithm=name,
-        title=entry.title,
-        ours=entry.ours,
-        way=entry.way,
-        how=entry.how,
+        entry=entry,
         seeds=len(records),
-        nash_conv=_range(records, "nash_conv"),
-        game_value=_range(records, "game_value"),
-        seconds=_range(records, "seconds"),
-        setup_seconds=_range(records, "setup_seconds"),
-        compile_seconds=_range(records, "compile_seconds"),
-        iterations=statistics.median(counts) if counts else None,
+        nash_conv=over_seeds("nash_conv"),
+        game_value=over_seeds("game_value"),
+        seconds=over_seeds("seconds"),
+        setup_seconds=over_seeds("setup_seconds"),
+        compile_seconds=over_seeds("compile_seconds"),
+        iterations=_median([record["iterations"] for record in records]),
         judges=tuple(sorted({record["judge"] for record in records})),
         note=records[0]["note"],
         curve=_bands(
-            _runs_in_common(curves) if entry.way == "restarts" else _looks(curves)
+            _runs_in_common(curves) if entry.way == "restarts" else _points(curves)
         ),
     )
 
 
-def _range(records: Sequence[dict[str, Any]], name: str) -> Range:
-    values = [float(record[name]) for record in records]
-    return Range(statistics.median(values), min(values), max(values))
+def _range(values: Sequence[float]) -> Range:
+    return Range(float(statistics.median(values)), min(values), max(values))
+
+
+def _median(counts: Sequence[int | None]) -> float | None:
+    """Of those that are there."""
+    there = [count for count in counts if count is not None]
+    return statistics.median(there) if there else None
 
 
 # Points of a curve, each [seconds, iterations, NashConv].
 _Curve = list[list[Any]]
 
 
-def _looks(curves: Sequence[_Curve]) -> list[_Curve]:
-    """Points of the same look, counted from the end: slow seeds skip the first ones."""
+def _points(curves: Sequence[_Curve]) -> list[_Curve]:
+    """Points of the same place, from the end: slow seeds skip the first ones."""
     length = min(len(curve) for curve in curves)
-    return [[curve[at] for curve in curves] for at in range(-length, 0)]
+    return [[curve[place] for curve in curves] for place in range(-length, 0)]
 
 
 def _runs_in_common(curves: Sequence[_Curve]) -> list[_Curve]:
@@ -186,15 +185,11 @@ def _runs_in_common(curves: Sequence[_Curve]) -> list[_Curve]:
 
 def _bands(groups: Sequence[_Curve]) -> tuple[CurveBand, ...]:
     """Medians and ranges of points that belong together."""
-    bands = []
-    for points in groups:
-        counts = [count for _, count, _ in points if count is not None]
-        values = [value for _, _, value in points]
-        bands.append(
-            CurveBand(
-                statistics.median(seconds for seconds, _, _ in points),
-                statistics.median(counts) if counts else None,
-                Range(statistics.median(values), min(values), max(values)),
-            )
+    return tuple(
+        CurveBand(
+            statistics.median(seconds for seconds, _, _ in points),
+            _median([count for _, count, _ in points]),
+            _range([value for _, _, value in points]),
         )
-    return tuple(bands)
+        for points in groups
+    )

@@ -12,29 +12,11 @@ from typing import NamedTuple
 # Told apart by people with any colour vision as far as ten colours can be, and dark or
 # light enough for their background.
 PALETTE_LIGHT = (
-    "#0b5cad",
-    "#c2410c",
-    "#047857",
-    "#9d174d",
-    "#6d28d9",
-    "#8a6100",
-    "#0e7490",
-    "#b91c1c",
-    "#4d7c0f",
-    "#475569",
-)
+    "#0b5cad #c2410c #047857 #9d174d #6d28d9 #8a6100 #0e7490 #b91c1c #4d7c0f #475569"
+).split()
 PALETTE_DARK = (
-    "#6cb2ff",
-    "#ff9f5a",
-    "#4fd6a2",
-    "#ff8fc0",
-    "#b79cff",
-    "#f2c94c",
-    "#5fd4e8",
-    "#ff8585",
-    "#b4db5a",
-    "#b3bfce",
-)
+    "#6cb2ff #ff9f5a #4fd6a2 #ff8fc0 #b79cff #f2c94c #5fd4e8 #ff8585 #b4db5a #b3bfce"
+).split()
 _SHAPES = ("circle", "square", "diamond", "triangle")
 # Below this share of the largest value, numbers are rounding.
 _FLOOR = 1e-13

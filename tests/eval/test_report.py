@@ -11,9 +11,9 @@ import pytest
 from spiel_cr.eval.cli import main
 from spiel_cr.eval.contestants import registry
 from spiel_cr.eval.reporting import (
+    curves,
     html_page,
     report,
-    report_html,
     report_text,
     summary,
     svg,
@@ -201,7 +201,7 @@ def test_command_can_be_typed_again(folder):
 
 def test_rows_are_sorted_medians():
     first = summary.summarise(SETTINGS, records())[0]
-    assert [row.algorithm for row in first.rows] == [
+    assert [row.entry.name for row in first.rows] == [
         "lp",
         "cfr+",
         "resolve(solver=cfr+)",
@@ -216,8 +216,8 @@ def test_rows_are_sorted_medians():
         [2.0, 0.2, 0.02]
     )
     # A resolved game is no iterative solver, nor is an exact one.
-    assert first.best(ours=True).algorithm == "cfr+"
-    assert first.exact.algorithm == "lp"
+    assert first.best(ours=True).entry.name == "cfr+"
+    assert first.exact.entry.name == "lp"
     assert (first.expected, first.done) == (12, 10)
 
 
@@ -315,11 +315,11 @@ def test_one_seed_has_no_range(tmp_path):
     markdown = (tmp_path / "report.md").read_text("utf-8")
     assert "range over seeds" not in text and "range over seeds" not in markdown
     rows = [line for line in markdown.splitlines() if line.startswith("|")]
-    assert {line.count("|") for line in rows} == {7}
+    assert {line.count("|") for line in rows} == {9}
 
 
 def test_runs_that_a_longer_one_overtook_are_not_drawn():
-    def curve(way):
+    def seconds_of(way):
         points = [(0.02, 1, 0.9), (0.06, 2, 0.5), (0.03, 4, 0.1), (0.5, 8, 0.05)]
         bands = tuple(
             summary.CurveBand(seconds, count, summary.Range(value, value, value))
@@ -329,13 +329,14 @@ def test_runs_that_a_longer_one_overtook_are_not_drawn():
             {"games": ["kuhn_poker"], "algorithms": ["cfr+"], "seeds": 1},
             [record("kuhn_poker", "cfr+", 0, 1e-5)],
         )[0].rows
-        (series,) = report_html.series_of(
-            [row._replace(way=way, curve=bands)], against="seconds"
+        (series,) = curves.series_of(
+            [row._replace(entry=row.entry._replace(way=way), curve=bands)],
+            against="seconds",
         )
         return [seconds for seconds, *_ in series.points]
 
-    assert curve("restarts") == [0.02, 0.03, 0.5]
-    assert curve("iterates") == [0.02, 0.06, 0.03, 0.5]
+    assert seconds_of("restarts") == [0.02, 0.03, 0.5]
+    assert seconds_of("iterates") == [0.02, 0.06, 0.03, 0.5]
 
 
 def test_ratios_are_words(tmp_path):
