@@ -15,6 +15,7 @@ import numpy as np
 
 from spiel_cr.cfr import cfr, config
 from spiel_cr.sequence_form import layout
+from spiel_cr.sequence_form.decisions import Decisions
 
 FLAGS = ("-O3", "-march=native", "-shared", "-fPIC")
 
@@ -106,7 +107,7 @@ class CReference:
 
 
 def _lay_out(
-    decisions: layout.Decisions,
+    decisions: Decisions,
     own: np.ndarray,
     other: np.ndarray,
     values: np.ndarray,

@@ -28,6 +28,7 @@ from spiel_cr.policies.result import CurvePoint
 from spiel_cr.resolving import decomposition as subgame
 from spiel_cr.resolving import subgame_games as layer
 from spiel_cr.sequence_form import layout
+from spiel_cr.sequence_form.decisions import Decisions, sum_payoffs
 
 GateValues = Literal["iterates", "best_response"]
 
@@ -215,7 +216,7 @@ def _with_gates(d: subgame.Decomposition) -> layout.SequenceForm:
     histories, other = d.tree.histories, 1 - d.player
     own = d.tree.infosets[d.player].decisions
     theirs = d.tree.infosets[other].decisions
-    gated = layout.Decisions(
+    gated = Decisions(
         np.concatenate([d.other_parent, d.gate_parent]),
         np.concatenate([theirs.num_actions, np.ones(len(d.gate_layer), np.int32)]),
     )
@@ -226,7 +227,7 @@ def _with_gates(d: subgame.Decomposition) -> layout.SequenceForm:
         sequences.reverse()
         decisions.reverse()
     values = histories.chance[terminals] * histories.utility[terminals]
-    payoffs = layout.sum_payoffs(sequences[0], sequences[1], values)
+    payoffs = sum_payoffs(sequences[0], sequences[1], values)
     return layout.build((decisions[0], decisions[1]), payoffs)
 
 

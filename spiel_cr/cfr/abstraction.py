@@ -14,7 +14,7 @@ import numpy as np
 from spiel_cr.common import arrays
 from spiel_cr.compilation import infostate_strings, replay, vectorised
 from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.sequence_form import layout
+from spiel_cr.sequence_form.decisions import Decisions
 
 # What one player's infosets share: nothing, numbers int [I], or a name for each
 # information-state string (strings that are left out keep buckets of their own).
@@ -176,9 +176,7 @@ def first_members(labels: np.ndarray) -> np.ndarray:
     return members
 
 
-def pool(
-    decisions: layout.Decisions, labels: np.ndarray, reach: np.ndarray
-) -> np.ndarray:
+def pool(decisions: Decisions, labels: np.ndarray, reach: np.ndarray) -> np.ndarray:
     """Adds up reach of sequences over buckets; the average strategy is in proportion.
 
     A bucket's cumulative strategy is the sum, over iterations and over its infosets, of

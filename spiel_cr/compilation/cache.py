@@ -25,7 +25,7 @@ from absl import logging
 from spiel_cr.common import storage
 from spiel_cr.compilation import infostate_strings, numbering, vectorised
 from spiel_cr.compilation import tree as compiled
-from spiel_cr.sequence_form import layout
+from spiel_cr.sequence_form.decisions import Decisions
 
 # Modules whose changes change what is stored, and where they are.
 # Packages whose code decides what is compiled.
@@ -311,9 +311,7 @@ def _from_arrays(
         )
         strings = first, second
     for player in range(2):
-        decisions = layout.Decisions(
-            arrays[f"parent{player}"], arrays[f"num_actions{player}"]
-        )
+        decisions = Decisions(arrays[f"parent{player}"], arrays[f"num_actions{player}"])
         own = arrays[f"actions{player}"], arrays[f"history{player}"]
         players.append(numbering.PlayerNumbers(decisions, *own, order=no_order))
     return compiled.assemble(

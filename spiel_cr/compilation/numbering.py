@@ -14,7 +14,7 @@ import pyspiel
 
 from spiel_cr.common.errors import ImperfectRecallError
 from spiel_cr.compilation import infostate_strings
-from spiel_cr.sequence_form import layout
+from spiel_cr.sequence_form.decisions import Decisions
 
 CHANCE = int(pyspiel.PlayerId.CHANCE)
 TERMINAL = int(pyspiel.PlayerId.TERMINAL)
@@ -82,7 +82,7 @@ class PlayerNumbers(NamedTuple):
     `order` int64 [I] is the label that each infoset had.
     """
 
-    decisions: layout.Decisions
+    decisions: Decisions
     actions: np.ndarray
     history: np.ndarray
     order: np.ndarray
@@ -220,7 +220,7 @@ def _number_infosets(
     starts = np.cumsum(counts) - counts
     children = np.repeat(begin[history] - starts, counts) + np.arange(counts.sum())
     numbers = PlayerNumbers(
-        decisions=layout.Decisions(np.zeros(len(order), np.int32), counts),
+        decisions=Decisions(np.zeros(len(order), np.int32), counts),
         actions=walked.action[children].astype(np.int32),
         history=history,
         order=order,

@@ -18,6 +18,7 @@ import pyspiel
 
 from spiel_cr.compilation import infostate_strings, numbering, replay, vectorised
 from spiel_cr.sequence_form import layout
+from spiel_cr.sequence_form.decisions import Decisions, Payoffs, sum_payoffs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +99,7 @@ class Infosets:
     """
 
     keys: Sequence[str]
-    decisions: layout.Decisions
+    decisions: Decisions
     actions: np.ndarray
     history: np.ndarray
 
@@ -220,12 +221,12 @@ def assemble(
     return CompiledGame(game, histories, (infosets[0], infosets[1]), form)
 
 
-def _payoffs(histories: Histories) -> layout.Payoffs:
+def _payoffs(histories: Histories) -> Payoffs:
     """What the terminals pay, by the players' last own sequences."""
     terminal = np.flatnonzero(
         (histories.player == numbering.TERMINAL) & (histories.utility != 0)
     )
-    return layout.sum_payoffs(
+    return sum_payoffs(
         histories.sequence[0, terminal],
         histories.sequence[1, terminal],
         histories.chance[terminal] * histories.utility[terminal],

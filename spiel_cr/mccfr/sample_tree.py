@@ -13,7 +13,7 @@ import numpy as np
 
 from spiel_cr.compilation.numbering import CHANCE, TERMINAL
 from spiel_cr.compilation.tree import CompiledGame, Histories
-from spiel_cr.sequence_form import layout as sequence_form
+from spiel_cr.sequence_form.decisions import Decisions
 
 # Acting "players" besides 0 and 1.
 _CHANCE, _NOBODY = 2, 3
@@ -192,7 +192,7 @@ def _width(tree: CompiledGame) -> int:
     return int(np.bincount(tree.histories.parent[1:], minlength=1).max())
 
 
-def _balance(decisions: sequence_form.Decisions) -> np.ndarray:
+def _balance(decisions: Decisions) -> np.ndarray:
     """float64 [S], the balanced strategy (Farina et al. 2020, "Stochastic regret
     minimization in extensive-form games")."""
     size = np.ones(decisions.num_sequences)

@@ -40,7 +40,7 @@ class Capacities:
 
     def find(self, need: layout.PaddedShapes) -> layout.PaddedShapes | None:
         """The smallest room in which a game fits; None: there is none."""
-        fitting = [room for room in self._rooms if _fits(need, room)]
+        fitting = [room for room in self._rooms if layout.fits(need, room)]
         return min(fitting, key=_size, default=None)
 
     def learn(self, need: layout.PaddedShapes) -> layout.PaddedShapes:
@@ -68,16 +68,6 @@ class Capacities:
             room.append(layout.PaddedShape(levels, rows))
         self._rooms.append((room[0], room[1]))
         return self._rooms[-1]
-
-
-def _fits(need: layout.PaddedShapes, room: layout.PaddedShapes) -> bool:
-    for mine, given in zip(need, room, strict=True):
-        if len(mine.levels) > len(given.levels):
-            return False
-        pairs = [*zip(mine.levels, given.levels, strict=False), (mine.rows, given.rows)]
-        if any(len(a) > len(b) or (a > b[: len(a)]).any() for a, b in pairs):
-            return False
-    return True
 
 
 def _size(room: layout.PaddedShapes) -> int:

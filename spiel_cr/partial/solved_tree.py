@@ -14,6 +14,7 @@ from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.resolving import decomposition as subgame
 from spiel_cr.resolving import gadget
 from spiel_cr.sequence_form import layout
+from spiel_cr.sequence_form.decisions import Payoffs
 
 
 @dataclasses.dataclass
@@ -161,7 +162,7 @@ class SolvedTree:
             return forest
         # Solvers need a payoff, where all that was found is worth nothing.
         nothing = np.zeros(1, np.int32)
-        payoffs = layout.Payoffs(nothing, nothing, np.zeros(1))
+        payoffs = Payoffs(nothing, nothing, np.zeros(1))
         return dataclasses.replace(forest, payoffs=payoffs)
 
     def make_solver(
@@ -171,7 +172,7 @@ class SolvedTree:
         config: algorithm_lib.CFRConfig,
         planned: int,
     ) -> driver.Solver:
-        form = layout.build(forest.decisions, forest.payoffs, padded_shapes=room)
+        form = layout.build(forest.decisions, forest.payoffs, capacity=room)
         return cfr.make_solver(
             form, config=config, values=True, first=self.player, planned=planned
         )

@@ -11,18 +11,16 @@ import numpy as np
 from open_spiel.python import policy as policy_lib
 
 from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.sequence_form import layout
+from spiel_cr.sequence_form.decisions import Decisions
 
 
-def uniform_behaviour(decisions: layout.Decisions) -> np.ndarray:
+def uniform_behaviour(decisions: Decisions) -> np.ndarray:
     """float64 [S], equal probabilities at every infoset."""
     probabilities = np.repeat(1.0 / decisions.num_actions, decisions.num_actions)
     return np.concatenate([np.ones(1), probabilities])
 
 
-def reach_from_behaviour(
-    decisions: layout.Decisions, behaviour: np.ndarray
-) -> np.ndarray:
+def reach_from_behaviour(decisions: Decisions, behaviour: np.ndarray) -> np.ndarray:
     """float64 [S], own reach of each sequence, from float64 [S] probabilities."""
     reach = np.ones(decisions.num_sequences)
     owner, levels = decisions.owner[1:], decisions.levels()
@@ -32,7 +30,7 @@ def reach_from_behaviour(
     return reach
 
 
-def behaviour_from_reach(decisions: layout.Decisions, reach: np.ndarray) -> np.ndarray:
+def behaviour_from_reach(decisions: Decisions, reach: np.ndarray) -> np.ndarray:
     """float64 [S] probabilities; uniform at infosets that are never reached."""
     owner = decisions.owner[1:]
     total = np.bincount(owner, weights=reach[1:], minlength=len(decisions))

@@ -22,6 +22,7 @@ import numpy as np
 from spiel_cr.policies import conversions
 from spiel_cr.resolving import decomposition as subgame
 from spiel_cr.sequence_form import layout
+from spiel_cr.sequence_form.decisions import Decisions, Payoffs, sum_payoffs
 
 
 class Lookahead(NamedTuple):
@@ -53,8 +54,8 @@ class Forest:
       next_gates: int32 [n], gates of the next layer, o's last infosets.
     """
 
-    decisions: tuple[layout.Decisions, layout.Decisions]
-    payoffs: layout.Payoffs
+    decisions: tuple[Decisions, Decisions]
+    payoffs: Payoffs
     own: np.ndarray
     gates: np.ndarray
     other: np.ndarray
@@ -93,7 +94,7 @@ def build_forest(
     own_decisions = tree.infosets[d.player].decisions
     own = np.flatnonzero((d.own_layer >= layer) & _inside(d, lookahead, d.player))
     own_sequence = _renumber(own_decisions, own)
-    forest_own = layout.Decisions(
+    forest_own = Decisions(
         own_sequence[own_decisions.parent[own]], own_decisions.num_actions[own]
     )
     gates = np.flatnonzero((d.gate_layer == layer) & (layer > 1))
@@ -132,12 +133,12 @@ def build_forest(
     if d.player == 1:
         by_player.reverse()
         decisions.reverse()
-    payoffs = layout.sum_payoffs(by_player[0], by_player[1], values)
+    payoffs = sum_payoffs(by_player[0], by_player[1], values)
     pair = decisions[0], decisions[1]
     return Forest(pair, payoffs, own, gates, other, next_gates)
 
 
-def _renumber(decisions: layout.Decisions, kept: np.ndarray) -> np.ndarray:
+def _renumber(decisions: Decisions, kept: np.ndarray) -> np.ndarray:
     """int32 [S], sequences after keeping only some infosets; 0 for the others."""
     sequence = np.zeros(decisions.num_sequences, np.int32)
     mine = 1 + np.flatnonzero(np.isin(decisions.owner[1:], kept))
@@ -160,7 +161,7 @@ def _other_side(
     gates: np.ndarray,
     next_gates: np.ndarray,
     kept: np.ndarray,
-) -> tuple[np.ndarray, layout.Decisions, np.ndarray]:
+) -> tuple[np.ndarray, Decisions, np.ndarray]:
     """o's infosets in a forest, their decisions, and extended → forest sequences."""
     decisions = d.tree.infosets[1 - d.player].decisions
     other = np.flatnonzero((d.other_layer >= (layer if layer > 1 else 0)) & kept)
@@ -192,7 +193,7 @@ def _other_side(
             np.ones(len(next_gates), np.int32),
         ]
     )
-    return other, layout.Decisions(parents, num_actions), extended
+    return other, Decisions(parents, num_actions), extended
 
 
 def _root_reach(

@@ -27,6 +27,7 @@ from spiel_cr.resolving import decomposition as subgame
 from spiel_cr.resolving import gadget
 from spiel_cr.resolving.config import Gadget
 from spiel_cr.sequence_form import layout, packing
+from spiel_cr.sequence_form.decisions import Decisions, Payoffs
 
 
 class Piece(NamedTuple):
@@ -50,7 +51,7 @@ class Piece(NamedTuple):
       at: for i and for o, int32, the infosets' numbers in the layer's forest.
     """
 
-    decisions: tuple[layout.Decisions, layout.Decisions]
+    decisions: tuple[Decisions, Decisions]
     rows: np.ndarray
     columns: np.ndarray
     base: np.ndarray
@@ -130,8 +131,8 @@ class Layer:
         elif len(piece.gates):
             values = gate_values[piece.gate[constant]]
             factor[constant] *= values if self.gadget == "cfrd" else -values
-        payoffs = layout.Payoffs(piece.rows, piece.columns, piece.base * factor)
-        form = layout.build(piece.decisions, payoffs, padded_shapes=self.padded_shapes)
+        payoffs = Payoffs(piece.rows, piece.columns, piece.base * factor)
+        form = layout.build(piece.decisions, payoffs, capacity=self.padded_shapes)
         other_first = self.gadget == "maxmargin" and len(piece.gates) > 0
         return GadgetGame(form, piece, self.player ^ other_first)
 
@@ -190,9 +191,7 @@ class _Side:
       groups: by subgame.
     """
 
-    def __init__(
-        self, decisions: layout.Decisions, subgame_of: np.ndarray | None
-    ) -> None:
+    def __init__(self, decisions: Decisions, subgame_of: np.ndarray | None) -> None:
         """From the subgames of the first level's infosets; None: one subgame."""
         self.decisions = decisions
         self.top = _top(decisions)
@@ -202,14 +201,14 @@ class _Side:
         self.owner, self._first = decisions.owner, decisions.first_sequence
         self.groups = _Groups(self.labels)
 
-    def restrict(self, kept: np.ndarray) -> tuple[layout.Decisions, np.ndarray]:
+    def restrict(self, kept: np.ndarray) -> tuple[Decisions, np.ndarray]:
         """Some infosets, renumbered, and int32 [S], their sequences in the forest."""
         counts = self.decisions.num_actions[kept]
         before = np.cumsum(counts) - counts
         first = np.repeat(self._first[kept] - before, counts)
         mine = np.append(0, first + np.arange(len(first)))
         parents = np.searchsorted(mine, self.decisions.parent[kept])
-        return layout.Decisions(parents.astype(np.int32), counts), mine
+        return Decisions(parents.astype(np.int32), counts), mine
 
 
 class _Pieces(Mapping[int, Piece]):
@@ -358,7 +357,7 @@ def _room(
     return layout.PaddedShape(tuple(rooms), rows)
 
 
-def _top(decisions: layout.Decisions) -> np.ndarray:
+def _top(decisions: Decisions) -> np.ndarray:
     """int32 [I], the infoset of the first level above each infoset, or itself."""
     above = decisions.owner[decisions.parent]
     top = np.arange(len(decisions), dtype=np.int32)
@@ -370,8 +369,8 @@ def _top(decisions: layout.Decisions) -> np.ndarray:
 
 
 def _other_gadget(
-    other: layout.Decisions, gates: int, kind: Gadget
-) -> tuple[layout.Decisions, np.ndarray]:
+    other: Decisions, gates: int, kind: Gadget
+) -> tuple[Decisions, np.ndarray]:
     """o's side with another gadget in place of the first `gates` infosets.
 
     Returns:
@@ -390,5 +389,5 @@ def _other_gadget(
         infosets = np.concatenate([[0], infosets])
         counts = np.concatenate([[gates], counts])
         parents = np.concatenate([[0], change[infosets[1:]]])
-        return layout.Decisions(parents.astype(np.int32), counts), change
-    return layout.Decisions(change[infosets], counts), change
+        return Decisions(parents.astype(np.int32), counts), change
+    return Decisions(change[infosets], counts), change

@@ -30,7 +30,7 @@ from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.responses import ismcts_br_bot, opponents, posterior
 from spiel_cr.responses.state_posterior import StatePosterior
-from spiel_cr.sequence_form import layout
+from spiel_cr.sequence_form.decisions import Decisions
 
 LEAVES = ("call", "uniform")
 
@@ -257,9 +257,7 @@ def _answered_values(
     return answered
 
 
-def _best(
-    decisions: layout.Decisions, value: np.ndarray, game: pyspiel.Game
-) -> np.ndarray:
+def _best(decisions: Decisions, value: np.ndarray, game: pyspiel.Game) -> np.ndarray:
     """float64 [S], 1 at each infoset's first best action, by float64 [S] values."""
     owner = decisions.owner
     tolerance = _ROUNDING * (game.max_utility() - game.min_utility())

@@ -4,6 +4,7 @@ Two trees of decisions and a sparse payoff coupling (von Stengel 1996) are all t
 solver needs; `build` lays them out for JAX.
 """
 
-from spiel_cr.sequence_form.layout import Decisions, Payoffs, SequenceForm, build
+from spiel_cr.sequence_form.decisions import Decisions, Payoffs
+from spiel_cr.sequence_form.layout import SequenceForm, build
 
 __all__ = ["Decisions", "Payoffs", "SequenceForm", "build"]

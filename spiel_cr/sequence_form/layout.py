@@ -6,11 +6,11 @@ depend on the opponent only through its reach of sequences:
 terminals whose last own sequences are s0 and s1 (von Stengel 1996, "Efficient
 computation of behavior strategies"). Solvers, subgames and gadgets all speak this form.
 
-Logical numbers (see `tree.py`) are for people and other modules. Solvers see a player's
-sequences by *position*: the empty sequence first, then level by level (a level is the
-number of own decisions before an infoset), within a level block by block. A block holds
-infosets of similar action counts as a dense [A, n] array, actions major, so that sums
-over actions are sums of rows, which compilers vectorise.
+Logical numbers (see `compilation.tree`) are for people and other modules. Solvers see a
+player's sequences by *position*: the empty sequence first, then level by level (a level
+is the number of own decisions before an infoset), within a level block by block. A
+block holds infosets of similar action counts as a dense [A, n] array, actions major, so
+that sums over actions are sums of rows, which compilers vectorise.
 """
 
 import dataclasses
@@ -20,8 +20,9 @@ from typing import NamedTuple, cast
 import jax
 import numpy as np
 
-from spiel_cr.common import arrays as ranking
+from spiel_cr.common.arrays import order_pairs
 from spiel_cr.sequence_form import packing, treeplex
+from spiel_cr.sequence_form.decisions import Decisions, Payoffs
 
 # What one more block, or one more group of payoff rows, costs in a solver's step,
 # measured in array elements processed in the same time. Fewer, more padded blocks also
@@ -32,79 +33,6 @@ _ROW_GROUP_OVERHEAD = 600
 # Regrets smaller than this share of the payoffs below an infoset are rounding errors of
 # double precision (in single precision such regrets hardly occur).
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)
-
-
-@dataclasses.dataclass(frozen=True)
-class Decisions:
-    """One player's decision points, in logical numbers.
-
-    Attributes:
-      parent: int32 [I], the last own sequence before each infoset.
-      num_actions: int32 [I], at least 1 each.
-    """
-
-    parent: np.ndarray
-    num_actions: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.parent)
-
-    @property
-    def num_sequences(self) -> int:
-        """The empty sequence and one for each action of each infoset."""
-        return 1 + int(self.num_actions.sum())
-
-    @property
-    def first_sequence(self) -> np.ndarray:
-        """int32 [I], the sequence of each infoset's first action."""
-        ends = np.cumsum(self.num_actions, dtype=np.int32)
-        return 1 + ends - self.num_actions.astype(np.int32)
-
-    @property
-    def owner(self) -> np.ndarray:
-        """int32 [S], the infoset at which a sequence ends; -1 for the empty one."""
-        infosets = np.arange(len(self), dtype=np.int32)
-        return np.concatenate(
-            [np.array([-1], np.int32), np.repeat(infosets, self.num_actions)]
-        )
-
-    def levels(self) -> np.ndarray:
-        """int32 [I], own decisions before each infoset."""
-        parent_infoset = self.owner[self.parent]
-        level = np.zeros(len(self), np.int32)
-        active = np.flatnonzero(parent_infoset >= 0)
-        ancestor = parent_infoset[active]
-        while len(active):
-            level[active] += 1
-            further = parent_infoset[ancestor] >= 0
-            active, ancestor = active[further], parent_infoset[ancestor[further]]
-        return level
-
-
-class Payoffs(NamedTuple):
-    """The payoff coupling A as coordinates, each pair of sequences at most once.
-
-    Attributes:
-      rows: int32 [nnz], player 0's sequences.
-      columns: int32 [nnz], player 1's sequences.
-      values: float64 [nnz], player 0's utility times chance, summed over terminals.
-    """
-
-    rows: np.ndarray
-    columns: np.ndarray
-    values: np.ndarray
-
-
-def sum_payoffs(rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> Payoffs:
-    """Adds up `values` over equal pairs (row, column)."""
-    order = ranking.order_pairs(rows, columns)
-    rows, columns, values = rows[order], columns[order], values[order]
-    begins = np.ones(len(order), bool)
-    begins[1:] = (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])
-    if not begins.all():
-        values = np.bincount(np.cumsum(begins) - 1, weights=values)
-        rows, columns = rows[begins], columns[begins]
-    return Payoffs(rows.astype(np.int32), columns.astype(np.int32), values)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,11 +68,11 @@ class SequenceForm:
 
 
 class PaddedShape(NamedTuple):
-    """The room that one player's arrays have; games that fit in share a program.
+    """The shapes of one player's arrays, padded: games that fit in share a program.
 
     Attributes:
-      levels: for each level int [n], room for actions of its infosets, descending.
-      rows: int [r], room for payoffs of the sequences that have any, descending.
+      levels: for each level int [n], the actions of each of its infosets, descending.
+      rows: int [r], the payoffs of each sequence that has any, descending.
     """
 
     levels: tuple[np.ndarray, ...]
@@ -155,7 +83,7 @@ PaddedShapes = tuple[PaddedShape, PaddedShape]
 
 
 def shapes_of(decisions: tuple[Decisions, Decisions], payoffs: Payoffs) -> PaddedShapes:
-    """The room that a game needs, exactly, for each player."""
+    """Each player's shapes without padding."""
     result = []
     for own, ends in zip(decisions, (payoffs.rows, payoffs.columns), strict=True):
         levels = own.levels()
@@ -168,12 +96,12 @@ def shapes_of(decisions: tuple[Decisions, Decisions], payoffs: Payoffs) -> Padde
     return result[0], result[1]
 
 
-def common_shapes(padded_shapes: Sequence[PaddedShapes]) -> PaddedShapes:
-    """The least room in which each of several games fits."""
+def common_shapes(needs: Sequence[PaddedShapes]) -> PaddedShapes:
+    """The smallest capacity in which each of several games fits."""
     result = []
     for player in range(2):
-        mine = [pair[player] for pair in padded_shapes]
-        depth = max(len(padded_shape.levels) for padded_shape in mine)
+        mine = [need[player] for need in needs]
+        depth = max(len(shape.levels) for shape in mine)
         none = np.zeros(0, np.int64)
         levels = [
             _cover([s.levels[d] if d < len(s.levels) else none for s in mine])
@@ -191,75 +119,77 @@ def _cover(descending: Sequence[np.ndarray]) -> np.ndarray:
     return cover
 
 
+def fits(need: PaddedShapes, capacity: PaddedShapes) -> bool:
+    """Whether a game with these needs can be laid out in a capacity."""
+    for mine, given in zip(need, capacity, strict=True):
+        if len(mine.levels) > len(given.levels):
+            return False
+        pairs = [*zip(mine.levels, given.levels, strict=False), (mine.rows, given.rows)]
+        if any(len(a) > len(b) or (a > b[: len(a)]).any() for a, b in pairs):
+            return False
+    return True
+
+
 def build(
     decisions: tuple[Decisions, Decisions],
     payoffs: Payoffs,
     *,
-    padded_shapes: PaddedShapes | None = None,
+    capacity: PaddedShapes | None = None,
 ) -> SequenceForm:
     """Lays out both players' decision trees and the coupling for the solvers.
 
     Args:
       decisions: each player's decision points, in any order.
       payoffs: pairs of logical sequences with player 0's utility times chance.
-      padded_shapes: room to lay them out in, so that games with common padded_shapes have equal
-        shapes; None: as much as they need.
+      capacity: shapes to pad to, so that games with the same capacity have arrays of
+        equal shapes and share a compiled program; None: the shapes that they need.
 
     Raises:
-      ValueError: the game does not fit into the padded_shapes.
+      ValueError: the game does not fit into the capacity.
     """
     need = shapes_of(decisions, payoffs)
-    room = need if padded_shapes is None else padded_shapes
-    for p in range(2):
-        covered = common_shapes([need, room])[p]
-        if jax.tree.map(len, covered) != jax.tree.map(len, room[p]) or any(
-            (a != b).any()
-            for a, b in zip(
-                jax.tree.leaves(covered), jax.tree.leaves(room[p]), strict=True
-            )
-        ):
-            raise ValueError("the game does not fit into the padded_shapes")
-    shapes = [_lay_out(d, r.levels) for d, r in zip(decisions, room, strict=True)]
-    layouts = (shapes[0].layout, shapes[1].layout)
-    scales = (
-        _scales(decisions[0], payoffs.rows, payoffs.values),
-        _scales(decisions[1], payoffs.columns, payoffs.values),
-    )
-    at0 = layouts[0].sequences[payoffs.rows]
-    at1 = layouts[1].sequences[payoffs.columns]
-    arrays = tuple(
-        _treeplex(shape, own, other, sign * payoffs.values, scale, r.rows)
-        for shape, own, other, sign, scale, r in (
-            (shapes[0], at0, at1, 1.0, scales[0], room[0]),
-            (shapes[1], at1, at0, -1.0, scales[1], room[1]),
+    capacity = need if capacity is None else capacity
+    if not fits(need, capacity):
+        raise ValueError("the game does not fit into the capacity")
+    (layout0, levels0), (layout1, levels1) = (
+        _lay_out(own, _scales(own, ends, payoffs.values), shape.levels)
+        for own, ends, shape in zip(
+            decisions, (payoffs.rows, payoffs.columns), capacity, strict=True
         )
     )
-    return SequenceForm(decisions, payoffs, layouts, (arrays[0], arrays[1]))
+    rows, columns = layout0.sequences[payoffs.rows], layout1.sequences[payoffs.columns]
+    arrays = (
+        _couple(levels0, layout0, rows, columns, payoffs.values, capacity[0].rows),
+        _couple(levels1, layout1, columns, rows, -payoffs.values, capacity[1].rows),
+    )
+    return SequenceForm(decisions, payoffs, (layout0, layout1), arrays)
 
 
-class _Shape(NamedTuple):
-    """One player's layout and, level by level, its parents and legal masks."""
+def _lay_out(
+    decisions: Decisions, scale: np.ndarray, capacity: Sequence[np.ndarray]
+) -> tuple[Layout, list[treeplex.Level]]:
+    """Chooses blocks and positions for one player's infosets.
 
-    layout: Layout
-    parents: list[np.ndarray]
-    legal: list[list[np.ndarray]]
-    members: list[list[np.ndarray]]
+    Args:
+      decisions: the player's.
+      scale: float64 [I], from `_scales`.
+      capacity: for each level the numbers of actions to pad its infosets to.
 
-
-def _lay_out(decisions: Decisions, room: Sequence[np.ndarray]) -> _Shape:
-    """Chooses blocks and positions for one player's infosets."""
-    first, levels = decisions.first_sequence, decisions.levels()
+    Returns:
+      The layout, and the levels; their `source` is filled in by `_couple`.
+    """
+    first, depths = decisions.first_sequence, decisions.levels()
     position = np.zeros(decisions.num_sequences, np.int32)
     infoset_position = np.zeros(len(decisions), np.int32)
     # Position of a sequence within its own level: what children's `parent` refers to.
     in_level = np.zeros(decisions.num_sequences, np.int32)
-    parents, legal_by_level, members_by_level = [], [], []
+    levels = []
     offset, infoset_offset = 1, 0
-    for level, counts in enumerate(room):
-        at_level = np.flatnonzero(levels == level)
+    for depth, counts in enumerate(capacity):
+        at_depth = np.flatnonzero(depths == depth)
         # The infoset with the most actions takes the first place, and so on.
-        ranked = at_level[np.argsort(-decisions.num_actions[at_level], kind="stable")]
-        size, above, blocks, infosets = 0, [], [], []
+        ranked = at_depth[np.argsort(-decisions.num_actions[at_depth], kind="stable")]
+        size, parents, uniform, tolerance = 0, [], [], []
         for places, high in packing.groups(counts, _BLOCK_OVERHEAD):
             members, width = ranked[places], places.stop - places.start
             by_parent = np.argsort(in_level[decisions.parent[members]], kind="stable")
@@ -276,41 +206,53 @@ def _lay_out(decisions: Decisions, room: Sequence[np.ndarray]) -> _Shape:
             size += legal.size
             parent = np.zeros(width, np.int32)
             parent[: len(members)] = in_level[decisions.parent[members]]
-            above.append(parent)
-            blocks.append(legal)
-            infosets.append(members)
-        mine = np.flatnonzero(np.repeat(levels == level, decisions.num_actions)) + 1
+            parents.append(parent)
+            uniform.append(_host(legal / np.maximum(legal.sum(axis=0), 1)))
+            tolerance.append(_host(_tolerance(legal, scale[members])))
+        mine = np.flatnonzero(np.repeat(depths == depth, decisions.num_actions)) + 1
         position[mine] = offset + in_level[mine]
-        parents.append(np.concatenate(above))
-        legal_by_level.append(blocks)
-        members_by_level.append(infosets)
+        levels.append(
+            treeplex.Level(
+                parent=_host(np.concatenate(parents)),
+                source=_host(np.zeros(size, np.int32)),
+                uniform=tuple(uniform),
+                tolerance=tuple(tolerance),
+            )
+        )
         offset += size
-    layout = Layout(position, infoset_position, offset)
-    return _Shape(layout, parents, legal_by_level, members_by_level)
+    return Layout(position, infoset_position, offset), levels
 
 
-def _treeplex(
-    shape: _Shape,
+def _couple(
+    levels: Sequence[treeplex.Level],
+    layout: Layout,
     own: np.ndarray,
     other: np.ndarray,
     values: np.ndarray,
-    scale: np.ndarray,
-    room: np.ndarray,
+    capacity: np.ndarray,
 ) -> treeplex.Treeplex:
-    """One player's arrays; `own`, `other` are positions of the coupling's entries."""
-    size = shape.layout.size
-    order = ranking.order_pairs(own, other)
+    """Puts one player's arrays together.
+
+    Args:
+      levels: from `_lay_out`.
+      layout: likewise.
+      own: int32 [nnz], positions of the player's sequences in the coupling.
+      other: int32 [nnz], positions of the opponent's.
+      values: float64 [nnz], the player's utility times chance.
+      capacity: int [r], the numbers of payoffs to pad its sequences to.
+    """
+    order = order_pairs(own, other)
     # What positions without payoffs read comes last: a payoff of zero.
     other = np.append(other[order].astype(np.int32), np.int32(0))
     values = np.append(values[order], 0.0)
-    lengths = np.bincount(own, minlength=size)
+    lengths = np.bincount(own, minlength=layout.size)
     start = np.cumsum(lengths) - lengths
     # A position without payoffs reads the zero that follows the last group's rows.
-    source = np.full(size, -1, np.int32)
+    source = np.full(layout.size, -1, np.int32)
     groups = []
     done = 0
     ranked = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
-    for places, high in packing.groups(room, _ROW_GROUP_OVERHEAD):
+    for places, high in packing.groups(capacity, _ROW_GROUP_OVERHEAD):
         # In the order of positions, which gathers read faster.
         rows = np.sort(ranked[places])
         column = np.arange(high)[:, None]
@@ -321,26 +263,12 @@ def _treeplex(
         source[rows] = done + np.arange(len(rows), dtype=np.int32)
         done += len(rows) + padding
     source[source < 0] = done
-    levels = []
-    offset = 1
-    by_level = zip(shape.parents, shape.legal, shape.members, strict=True)
-    for parent, blocks, infosets in by_level:
-        width = sum(legal.size for legal in blocks)
-        levels.append(
-            treeplex.Level(
-                parent=_host(parent.astype(np.int32)),
-                source=_host(source[offset : offset + width]),
-                uniform=tuple(
-                    _host(legal / np.maximum(legal.sum(axis=0), 1)) for legal in blocks
-                ),
-                tolerance=tuple(
-                    _host(_tolerance(legal, scale[members]))
-                    for legal, members in zip(blocks, infosets, strict=True)
-                ),
-            )
-        )
-        offset += width
-    return treeplex.Treeplex(tuple(levels), tuple(groups), _host(source[:1]))
+    ends = np.cumsum([1, *(len(level.source) for level in levels)])
+    coupled = tuple(
+        level._replace(source=_host(source[begin:end]))
+        for level, begin, end in zip(levels, ends[:-1], ends[1:], strict=True)
+    )
+    return treeplex.Treeplex(coupled, tuple(groups), _host(source[:1]))
 
 
 def _scales(
@@ -354,10 +282,10 @@ def _scales(
     scale = np.zeros(len(decisions))
     levels, owner = decisions.levels(), decisions.owner
     for level in range(int(levels.max(initial=-1)), -1, -1):
-        here = np.flatnonzero(levels == level)
+        infosets = np.flatnonzero(levels == level)
         mine = 1 + np.flatnonzero(levels[owner[1:]] == level)
         scale += np.bincount(owner[mine], weights=below[mine], minlength=len(scale))
-        np.add.at(below, decisions.parent[here], scale[here])
+        np.add.at(below, decisions.parent[infosets], scale[infosets])
     return scale
 
 

@@ -1,6 +1,8 @@
-"""Second stage: which rows share a dense block, a trade of padding for fewer blocks."""
+"""Which rows share a dense block: padding is traded for fewer blocks."""
 
 import numpy as np
+
+from spiel_cr.common.arrays import ranges
 
 
 def cover(owner: np.ndarray, sizes: np.ndarray) -> np.ndarray:
@@ -17,25 +19,25 @@ def cover(owner: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     owner, sizes = owner[order], sizes[order]
     begins = np.flatnonzero(np.diff(owner, prepend=-1))
     counts = np.diff(np.append(begins, len(owner)))
-    rank = np.arange(len(owner)) - np.repeat(begins, counts)
+    rank = ranges(0, counts)
     largest = np.zeros(int(counts.max(initial=0)), np.int64)
     np.maximum.at(largest, rank, sizes)
     return largest
 
 
-def groups(room: np.ndarray, overhead: float) -> list[tuple[slice, int]]:
+def groups(lengths: np.ndarray, overhead: float) -> list[tuple[slice, int]]:
     """Puts rows of various lengths into few groups, padded to the longest of each.
 
     Args:
-      room: int [n], lengths, descending, all positive.
+      lengths: int [n], descending, all positive.
       overhead: what one more group costs, in padded elements.
 
     Returns:
       The places of each group and its largest size; groups of small sizes first.
     """
     result = []
-    for low, high in _partition(room, overhead):
-        begin, end = np.searchsorted(-room, [-high, -low + 1])
+    for low, high in _partition(lengths, overhead):
+        begin, end = np.searchsorted(-lengths, [-high, -low + 1])
         result.append((slice(int(begin), int(end)), high))
     return result
 

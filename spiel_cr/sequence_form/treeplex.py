@@ -1,7 +1,7 @@
 """JAX passes over one player's decision tree: strategy → reach, leaf values → values.
 
 The kernels are plain functions of arrays; callers jit them. Reach of a player is a
-vector over its positions (see `sequence_form.py`), the product of its own action
+vector over its positions (see `layout`), the product of its own action
 probabilities. Values are counterfactual: weighted by the reach of opponent and chance,
 from the owner's perspective, in the game's units.
 """

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import optimize, sparse
 
 from spiel_cr.sequence_form import layout
+from spiel_cr.sequence_form.decisions import Decisions
 
 
 def realisation_plan(
@@ -71,7 +72,7 @@ def realisation_plan(
     return reach, float(-solution.fun), int(solution.nit)
 
 
-def _flow(decisions: layout.Decisions) -> sparse.csr_array:
+def _flow(decisions: Decisions) -> sparse.csr_array:
     """[I, S]: +1 at each infoset's parent sequence, -1 at its own sequences."""
     infosets = np.arange(len(decisions))
     owner = decisions.owner[1:]

@@ -12,6 +12,7 @@ from spiel_cr.cfr import cfr
 from spiel_cr.compilation import compiler as tree_lib
 from spiel_cr.policies.best_responses import nash_conv
 from spiel_cr.sequence_form import layout
+from spiel_cr.sequence_form.decisions import sum_payoffs
 from spiel_cr.solving.whole_game import solve
 from tests.support import games, reference
 from tests.support.made_games import random_game
@@ -147,7 +148,7 @@ def test_the_second_player_may_update_first():
     rows, columns, values = form.payoffs
     swapped = layout.build(
         (form.decisions[1], form.decisions[0]),
-        layout.sum_payoffs(columns, rows, -values),
+        sum_payoffs(columns, rows, -values),
     )
     second = solver_of(form, "cfr+", first=1, values=True)
     mirrored = solver_of(swapped, "cfr+", values=True)
@@ -290,19 +291,19 @@ def test_room_to_spare_changes_nothing(name):
     room = layout.common_shapes(
         [layout.shapes_of(f.decisions, f.payoffs) for f in (form, *others)]
     )
-    rounded = layout.build(form.decisions, form.payoffs, padded_shapes=room)
+    rounded = layout.build(form.decisions, form.payoffs, capacity=room)
     assert rounded.layouts[0].size > form.layouts[0].size
     shapes = [
         jax.tree.map(np.shape, f.arrays)
         for f in (
             rounded,
-            layout.build(others[0].decisions, others[0].payoffs, padded_shapes=room),
+            layout.build(others[0].decisions, others[0].payoffs, capacity=room),
         )
     ]
     assert shapes[0] == shapes[1]
     with pytest.raises(ValueError, match="does not fit"):
         own = layout.shapes_of(form.decisions, form.payoffs)
-        layout.build(others[0].decisions, others[0].payoffs, padded_shapes=own)
+        layout.build(others[0].decisions, others[0].payoffs, capacity=own)
     solvers = [solver_of(f, "cfr", values=True) for f in (form, rounded)]
     for solver in solvers:
         solver.run(1)

@@ -15,6 +15,7 @@ from spiel_cr.compilation import compiler as tree_lib
 from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.resolving import decomposition, gadget, subgame_games
 from spiel_cr.sequence_form import layout
+from spiel_cr.sequence_form.decisions import Payoffs
 from tests.support import games, reference
 from tests.support.strategies import random_behaviours
 
@@ -311,7 +312,7 @@ def test_the_common_room_is_that_of_all_pieces(name, player, number, kind):
         [
             layout.shapes_of(
                 piece.decisions,
-                layout.Payoffs(piece.rows, piece.columns, piece.base),
+                Payoffs(piece.rows, piece.columns, piece.base),
             )
             for piece in cut_up.pieces.values()
         ]
