@@ -16,6 +16,7 @@ from ..common.game_instance import GameInstance, MissingError, Strategy
 from .protocol import (
     Entry,
     NumpyDraws,
+    SolverAdapter,
     ask,
     ask_at,
     bundled,
@@ -58,11 +59,10 @@ def _filled(buffer: Any, counter: str) -> Any:
     return type(buffer)(**{**buffer._asdict(), counter: enough})
 
 
-class _DeepCFR:
+class _DeepCFR(SolverAdapter):
     """Deep CFR (Brown et al. 2019); iterations are traversals, networks included."""
 
     note = _NOTE
-    iterations: int | None = None
 
     def __init__(self, instance: GameInstance, seed: int) -> None:
         _check_tensors(instance)
@@ -113,11 +113,10 @@ class _DeepCFR:
         return ask(self._tree, self._solver)
 
 
-class _NFSP:
+class _NFSP(SolverAdapter):
     """Neural fictitious self-play (Heinrich & Silver 2016); iterations are episodes."""
 
     note = _NOTE
-    iterations: int | None = None
 
     def __init__(self, instance: GameInstance, seed: int) -> None:
         _check_tensors(instance)

@@ -22,6 +22,7 @@ from .protocol import (
     ComputingAdapter,
     Entry,
     NumpyDraws,
+    SolverAdapter,
     ask_at,
     bundled,
     first_states,
@@ -131,7 +132,7 @@ def _python_search(instance: GameInstance, seed: int) -> ComputingAdapter:
     return _search(instance, seed, make_bot)
 
 
-class _QLearning:
+class _QLearning(SolverAdapter):
     """OpenSpiel's tabular Q-learner as an approximate best response to uniform play.
 
     A Q-learner needs a fixed opponent, so it is no solver. Here one learner a seat
@@ -139,10 +140,6 @@ class _QLearning:
     of greedy strategies. `note` says how much of the exact best responses' gain they
     got, which is what the learner is for.
     """
-
-    compile_seconds = 0.0
-    note = ""
-    iterations: int | None = None
 
     def __init__(self, instance: GameInstance, seed: int) -> None:
         self._tree = instance.tree

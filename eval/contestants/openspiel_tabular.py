@@ -17,15 +17,19 @@ from .protocol import (
     ComputingAdapter,
     Entry,
     Policy,
+    SolverAdapter,
     SteppingAdapter,
     ask,
     bundled,
     seconds_of_compiling,
 )
 
-_EPSILON = 0.6
 # Sequence-form LP of OpenSpiel builds dense matrices of this many entries at most.
 _MOST_ENTRIES = 50_000_000
+
+
+# What a solver's method for one iteration is called.
+_STEPS = ("evaluate_and_update_policy", "run_iteration", "iteration")
 
 
 def _solver(
@@ -34,7 +38,6 @@ def _solver(
     how: str,
     solver: str,
     *,
-    step: str = "evaluate_and_update_policy",
     samples: bool = False,
     **arguments: Any,
 ) -> Entry:
@@ -43,7 +46,6 @@ def _solver(
     Args:
       name, title, how, samples: see `Entry`.
       solver: "pyspiel.Class", or "module.Class" of OpenSpiel's Python algorithms.
-      step: the method that does an iteration.
       **arguments: of the class, behind the game. C++ classes that sample get the seed,
         too; Python ones draw from numpy's global generator.
     """
@@ -55,16 +57,25 @@ def _solver(
         seeds = {"seed": seed} if in_cpp and samples else {}
         kind = getattr(importlib.import_module(path), class_name)
         made = kind(instance.fast, **arguments, **seeds)
-        return SteppingAdapter(instance, seed, getattr(made, step), made.average_policy)
+        step = next(getattr(made, name) for name in _STEPS if hasattr(made, name))
+        return SteppingAdapter(instance, seed, step, made.average_policy)
 
-    return bundled(name, title, how, make, samples=samples)
+    language = "C++" if in_cpp else "Python"
+    return bundled(name, f"{title} ({language})", how, make, samples=samples)
 
 
-class _JaxCFR:
+def _pair(
+    name: str, title: str, how: str, cpp: str, python: str, **options: Any
+) -> tuple[Entry, Entry]:
+    """The same algorithm in C++ and in Python."""
+    return (
+        _solver(name, title, how, f"pyspiel.{cpp}", **options),
+        _solver(f"{name}-python", title, how, python, **options),
+    )
+
+
+class _JaxCFR(SolverAdapter):
     """OpenSpiel's JaxCFR, in single precision."""
-
-    note = ""
-    iterations: int | None = None
 
     def __init__(self, instance: GameInstance, seed: int) -> None:
         module = importlib.import_module("open_spiel.python.jax.cfr.jax_cfr")
@@ -125,21 +136,11 @@ def _linear_program(instance: GameInstance, seed: int) -> ComputingAdapter:
 
 
 _FULL = "Average policy; one iteration updates both players over the whole game."
-_EPISODES = (
-    "Average policy; one iteration is one trajectory for each player. "
-    f"Exploration {_EPSILON}."
-)
-_EXTERNAL = (
-    "Average policy; one iteration is one sample for each player: chance's and the "
-    "other's actions are drawn, all of its own are followed."
-)
 _BR = "Average policy; each iteration also computes two exact best responses."
 
 ENTRIES: tuple[Entry, ...] = (
-    _solver("cfr", "CFR (C++)", _FULL, "pyspiel.CFRSolver"),
-    _solver("cfr-python", "CFR (Python)", _FULL, "cfr.CFRSolver"),
-    _solver("cfr+", "CFR+ (C++)", _FULL, "pyspiel.CFRPlusSolver"),
-    _solver("cfr+-python", "CFR+ (Python)", _FULL, "cfr.CFRPlusSolver"),
+    *_pair("cfr", "CFR", _FULL, "CFRSolver", "cfr.CFRSolver"),
+    *_pair("cfr+", "CFR+", _FULL, "CFRPlusSolver", "cfr.CFRPlusSolver"),
     bundled(
         "cfr+-jax",
         "CFR+ (JAX)",
@@ -150,59 +151,43 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     _solver(
         "dcfr",
-        "discounted CFR (Python)",
+        "discounted CFR",
         f"{_FULL} Parameters 3/2, 0, 2.",
         "discounted_cfr.DCFRSolver",
     ),
-    _solver("lcfr", "linear CFR (Python)", _FULL, "discounted_cfr.LCFRSolver"),
-    _solver("cfr-br", "CFR-BR (C++)", _BR, "pyspiel.CFRBRSolver"),
-    _solver("cfr-br-python", "CFR-BR (Python)", _BR, "cfr_br.CFRBRSolver"),
+    _solver("lcfr", "linear CFR", _FULL, "discounted_cfr.LCFRSolver"),
+    *_pair("cfr-br", "CFR-BR", _BR, "CFRBRSolver", "cfr_br.CFRBRSolver"),
     _solver(
         "efr",
-        "EFR (Python)",
+        "EFR",
         f"{_FULL} Blind counterfactual deviations, its cheapest set.",
         "efr.EFRSolver",
         deviations_name="blind cf",
     ),
-    _solver(
+    # Exploration 0.6 is what both take by themselves.
+    *_pair(
         "os-mccfr",
-        "outcome-sampling MCCFR (C++)",
-        _EPISODES,
-        "pyspiel.OutcomeSamplingMCCFRSolver",
-        step="run_iteration",
-        samples=True,
-        epsilon=_EPSILON,
-    ),
-    _solver(
-        "os-mccfr-python",
-        "outcome-sampling MCCFR (Python)",
-        _EPISODES,
+        "outcome-sampling MCCFR",
+        "Average policy; one iteration is one trajectory for each player. "
+        "Exploration 0.6.",
+        "OutcomeSamplingMCCFRSolver",
         "outcome_sampling_mccfr.OutcomeSamplingSolver",
-        step="iteration",
         samples=True,
     ),
-    _solver(
+    *_pair(
         "es-mccfr",
-        "external-sampling MCCFR (C++)",
-        _EXTERNAL,
-        "pyspiel.ExternalSamplingMCCFRSolver",
-        step="run_iteration",
-        samples=True,
-    ),
-    _solver(
-        "es-mccfr-python",
-        "external-sampling MCCFR (Python)",
-        _EXTERNAL,
+        "external-sampling MCCFR",
+        "Average policy; one iteration is one sample for each player: chance's and the "
+        "other's actions are drawn, all of its own are followed.",
+        "ExternalSamplingMCCFRSolver",
         "external_sampling_mccfr.ExternalSamplingSolver",
-        step="iteration",
         samples=True,
     ),
     _solver(
         "xfp",
-        "XFP, fictitious play (Python)",
+        "XFP, fictitious play",
         "Average policy; each iteration computes two exact best responses.",
         "fictitious_play.XFPSolver",
-        step="iteration",
     ),
     bundled(
         "mmd",

@@ -38,9 +38,9 @@ class SolverAdapter(Protocol):
         is no such thing.
     """
 
-    compile_seconds: float
-    note: str
-    iterations: int | None
+    compile_seconds: float = 0.0
+    note: str = ""
+    iterations: int | None = None
 
     def run(self, iterations: int) -> float | None:
         """Does its work.
@@ -127,12 +127,8 @@ class NumpyDraws:
             np.random.set_state(others)
 
 
-class SteppingAdapter:
+class SteppingAdapter(SolverAdapter):
     """A solver of OpenSpiel: a method does one iteration, another gives a policy."""
-
-    compile_seconds = 0.0
-    note = ""
-    iterations: int | None = None
 
     def __init__(
         self,
@@ -179,13 +175,11 @@ class Computed(NamedTuple):
     note: str = ""
 
 
-class ComputingAdapter:
+class ComputingAdapter(SolverAdapter):
     """Work that begins anew at each `run`, by a function of the iterations."""
 
     def __init__(self, compute: Callable[[int], Computed], note: str = "") -> None:
-        self.compile_seconds = 0.0
         self.note = note
-        self.iterations: int | None = None
         self._compute = compute
 
     def run(self, iterations: int) -> float | None:

@@ -105,11 +105,8 @@ def _solver(text: str) -> Entry:
     )
 
 
-class _Solver:
+class _Solver(SolverAdapter):
     """A member of the CFR family, full-width or sampled."""
-
-    note = ""
-    iterations: int | None = None
 
     def __init__(
         self, instance: GameInstance, config: CFRConfig | MCCFRConfig, seed: int
