@@ -30,12 +30,12 @@ from spiel_cr.players import opponent_strings
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.responses import (
     ismcts_br_bot,
-    ismcts_node,
     opponents,
     state_posterior,
 )
-from spiel_cr.responses.ismcts_config import SearchConfig
+from spiel_cr.responses.ismcts_config import BACKUPS, SearchConfig
 from spiel_cr.responses.local_best_response import LBRBot
+from spiel_cr.responses.state_responder import StateResponder
 
 # As in Timbers et al. 2022, but for bettingAbstraction: their "full" is not accepted,
 # and "fullgame" gives wrong legal actions where betting=limit. With "fcpa" the actions
@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument(
         "--backup",
-        choices=ismcts_node.BACKUPS,
+        choices=BACKUPS,
         default="chosen",
         help="what ISMCTS-BR takes an action to be worth (default chosen)",
     )
@@ -157,7 +157,7 @@ def _play_missing(
 ) -> None:
     game = pyspiel.load_game(HOLDEM)
     left = [key for key in plan if key not in rows]
-    bots: dict[tuple[str, str, int], pyspiel.Bot] = {}
+    bots: dict[tuple[str, str, int], StateResponder] = {}
     judges: dict[tuple[str, int], Judge] = {}
     for key in tqdm(left, total=len(plan), initial=len(plan) - len(left), unit="match"):
         opponent, responder, deal, seat = key
@@ -175,7 +175,7 @@ def _play_missing(
 
 def _make(
     game: pyspiel.Game, opponent: str, responder: str, seat: int, settings: Row
-) -> pyspiel.Bot:
+) -> StateResponder:
     policy = opponent_strings.load_opponent(opponent, game)
     belief = state_posterior.StatePosterior(
         game, seat, policy, compare="always", open_moves=True
@@ -190,7 +190,9 @@ def _make(
             belief=belief,
         )
     config = SearchConfig(
-        simulations=settings["simulations"], exploration=settings["exploration"]
+        simulations=settings["simulations"],
+        exploration=settings["exploration"],
+        backup=settings["backup"],
     )
     rollout = settings["rollout"]
     return ismcts_br_bot.ISMCTSBRBot(
@@ -201,12 +203,11 @@ def _make(
         seed=settings["seed"],
         rollout=None if rollout == "random" else opponents.chump(game, rollout),
         belief=belief,
-        backup=settings["backup"],
     )
 
 
 def _play(
-    game: pyspiel.Game, bot: pyspiel.Bot, judge: Judge, key: _Key, seed: int
+    game: pyspiel.Game, bot: StateResponder, judge: Judge, key: _Key, seed: int
 ) -> Row:
     """A match; all responders and opponents get the same cards in a deal."""
     opponent, responder, deal, seat = key
@@ -214,7 +215,7 @@ def _play(
     players = [bot, bot]
     players[1 - seat] = PolicyBot(1 - seat, policy)
     chance, draws = (np.random.default_rng([seed, deal, stream]) for stream in (0, 1))
-    before = _rollouts(bot)
+    before = bot.simulations
     expected = judge.start()
 
     def add(state: pyspiel.State, player: int, action: int) -> None:
@@ -232,16 +233,11 @@ def _play(
         "expected": round(expected, 6),
         "moves": len(match.seconds[seat]),
         "thinking": round(sum(match.seconds[seat]), 6),
-        "rollouts": _rollouts(bot) - before,
-        "nodes": getattr(bot, "num_nodes", 0),
+        "rollouts": bot.simulations - before,
+        "nodes": bot.num_nodes,
         "histories": len(bot.belief.states),
         "peak_mib": _peak_mib(),
     }
-
-
-def _rollouts(bot: pyspiel.Bot) -> int:
-    """Simulations of ISMCTS-BR, rollouts of LBR, since the bot was made."""
-    return int(getattr(bot, "simulations", 0) or getattr(bot, "rollouts", 0))
 
 
 def _peak_mib() -> float:

@@ -8,6 +8,7 @@ import pyspiel
 from open_spiel.python import policy as policy_lib
 
 from spiel_cr.responses import opponents
+from spiel_cr.responses.rollouts import Answers
 
 # Cards in a hand and on the board.
 _HOLE, _BOARD = 2, 5
@@ -56,7 +57,7 @@ class Judge:
         self._samples = samples
         policies = [opponent, opponent]
         policies[seat] = opponents.chump(game, "always_raise")
-        self._answers = [opponents.Answers(policies[p], p) for p in (0, 1)]
+        self._answers = [Answers(policies[p], p) for p in (0, 1)]
         self._values: dict[tuple[tuple[int, ...], bool], float] = {}
         self._equities: dict[tuple[int, ...], float] = {}
         self._fixed: dict[bool, list[int]] = {}

@@ -26,7 +26,7 @@ from spiel_cr.players import opponent_strings
 from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.responses import learn_compiled
 from spiel_cr.responses.ismcts_config import SearchConfig
-from spiel_cr.responses.learning_config import LearningConfig, Stage
+from spiel_cr.responses.learning import LearningConfig, Stage
 
 OPPONENTS = ("always_fold", "cfr+(iterations=7)")
 _RESPONSES = {

@@ -27,7 +27,9 @@ from spiel_cr.responses import (
     opponents,
 )
 from spiel_cr.responses.ismcts_config import SearchConfig
+from spiel_cr.responses.learning import LearningConfig, Stage
 from spiel_cr.responses.local_best_response import LBRBot, lbr
+from spiel_cr.responses.state_responder import StateResponder
 
 from . import match as matches_lib
 
@@ -126,8 +128,8 @@ def on_tree(
     elif method == "lbr":
         found = lbr(tree, player, other, leaf=leaf or default_leaf(tree.game))
     elif method == "learned":
-        stage = learn_compiled.Stage("opponent", other, rounds)
-        settings = learn_compiled.LearningConfig(search=config, evaluate_every=rounds)
+        stage = Stage("opponent", other, rounds)
+        settings = LearningConfig(search=config, evaluate_every=rounds)
         learned = learn_compiled.learn_response(
             tree, player, [stage], settings, seed=seed, progress=True
         )
@@ -230,19 +232,20 @@ def on_states(
       ImportError: "learned" without the extra [deep].
     """
     _check(method, player, matches)
-    begun, simulations, guide = time.perf_counter(), 0, None
+    begun, simulations = time.perf_counter(), 0
+    prior_and_value: ismcts_br_bot.StatePriorAndValue = ismcts_br_bot.uniform_prior
     if method == "learned":
-        stage = learn_states.StateStage("opponent", opponent, rounds)
-        settings = learn_compiled.LearningConfig(
+        stage = Stage("opponent", opponent, rounds)
+        settings = LearningConfig(
             search=config, episodes=_EPISODES, evaluate_every=rounds
         )
         learned = learn_states.learn_on_states(
             game, player, [stage], settings, seed=seed, matches=1, progress=True
         )
-        guide, simulations = learned.guide, learned.simulations
+        prior_and_value, simulations = learned.prior_and_value, learned.simulations
     if method in ("ismcts", "learned"):
-        responder: Any = ismcts_br_bot.ISMCTSBRBot(
-            game, player, opponent, config, seed=seed, guide=guide
+        responder: StateResponder = ismcts_br_bot.ISMCTSBRBot(
+            game, player, opponent, config, seed=seed, prior_and_value=prior_and_value
         )
     elif method == "lbr":
         responder = LBRBot(
@@ -261,7 +264,6 @@ def on_states(
     if rival is None:
         rival = bots.PolicyBot(1 - player, opponent, seed=seed)
     mean, half = _interval(_play(game, player, responder, rival, matches, seed))
-    work = getattr(responder, "simulations", None) or getattr(responder, "rollouts", 0)
     return Seat(
         player=player,
         value=mean,
@@ -270,7 +272,7 @@ def on_states(
         matches_value=mean,
         half_width=half,
         matches=matches,
-        simulations=simulations + int(work or 0),
+        simulations=simulations + responder.simulations,
         seconds=time.perf_counter() - begun,
     )
 

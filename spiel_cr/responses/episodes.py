@@ -1,9 +1,10 @@
-"""Fourth stage: episodes of a searching responder against a fixed opponent.
+"""Play on a compiled game's arrays: rollouts, and episodes of a searching responder.
 
-Many episodes of a compiled game at once, stepped from one own decision to the next: all
-information states where some of them stand are searched together.
+Many episodes at once, stepped from one own decision to the next: all information states
+where some of them stand are searched together.
 """
 
+import itertools
 from typing import NamedTuple
 
 import jax
@@ -14,30 +15,78 @@ from spiel_cr.compilation.numbering import TERMINAL
 from spiel_cr.compilation.tree import CompiledGame, Infosets
 from spiel_cr.responses import ismcts_br, posterior, responder_tree
 from spiel_cr.responses.ismcts_config import SearchConfig
-from spiel_cr.responses.ismcts_kernel import Guide, Table
+from spiel_cr.responses.ismcts_kernel import PriorAndValue
 
 
-class Arena(NamedTuple):
-    """A compiled game with a fixed opponent, ready to be played.
+class Moves(NamedTuple):
+    """A compiled game's moves, ready to be drawn.
+
+    Attributes:
+      first_child: int64 [N], the first history below each; meaningless at terminals.
+      num_children: int64 [N].
+      running: float64 [N], cumulative sums over all histories of the probability of the
+        move into each.
+    """
+
+    first_child: np.ndarray
+    num_children: np.ndarray
+    running: np.ndarray
+
+
+def drawable_moves(tree: CompiledGame, probability: np.ndarray) -> Moves:
+    """Lays out the moves of a game.
+
+    Args:
+      tree: the compiled game.
+      probability: float64 [N], of the move into each history; 0 at the root, and where
+        no move is to be drawn.
+    """
+    # Children are contiguous: one running sum serves all lists of probabilities.
+    begin = np.searchsorted(tree.histories.parent, np.arange(len(tree.histories) + 1))
+    return Moves(begin[:-1], np.diff(begin), np.cumsum(probability))
+
+
+def roll_out(
+    moves: Moves, histories: np.ndarray, stops: np.ndarray, random: np.random.Generator
+) -> np.ndarray:
+    """int64 [R], where play ends that goes on from some histories.
+
+    Args:
+      moves: of the game.
+      histories: int64 [R], where it begins.
+      stops: bool [N], the histories at which nothing more is drawn.
+      random: consumed.
+    """
+    reached = histories.copy()
+    while True:
+        going = np.flatnonzero(~stops[reached])
+        if not len(going):
+            return reached
+        first = moves.first_child[reached[going]]
+        end = first + moves.num_children[reached[going]]
+        before, after = moves.running[first - 1], moves.running[end - 1]
+        target = before + random.random(len(going)) * (after - before)
+        drawn = np.searchsorted(moves.running, target, side="right")
+        # Rounding may lead past the last child.
+        reached[going] = np.clip(drawn, first, end - 1)
+
+
+class DecisionProcess(NamedTuple):
+    """A compiled game with a fixed opponent, which leaves one player to decide.
 
     Attributes:
       tree: the game.
       player: the responder.
       arrays: the game for searches, on the device.
       shape: what programs must know of it.
-      first_child: int64 [N], the first history below each; meaningless at terminals.
-      num_children: int64 [N].
-      running: float64 [N], cumulative sums over all histories of the probability of the
-        move into each, where chance or the opponent made it.
+      moves: of chance and the opponent.
     """
 
     tree: CompiledGame
     player: int
     arrays: responder_tree.SearchTree
     shape: responder_tree.Shape
-    first_child: np.ndarray
-    num_children: np.ndarray
-    running: np.ndarray
+    moves: Moves
 
 
 class Played(NamedTuple):
@@ -46,7 +95,6 @@ class Played(NamedTuple):
     Attributes:
       episode: int64 [K], whose decision it was.
       infoset: int32 [K], where it was.
-      action: int64 [K], place of the chosen action among the legal ones.
       visits: float32 [K, A], share of the search's visits of each action.
       returned: float64 [K], the responder's return of the episode, its utility.
       simulations: run in all searches.
@@ -54,17 +102,14 @@ class Played(NamedTuple):
 
     episode: np.ndarray
     infoset: np.ndarray
-    action: np.ndarray
     visits: np.ndarray
     returned: np.ndarray
     simulations: int
 
 
-def arena(
-    tree: CompiledGame,
-    player: int,
-    other_behaviour: np.ndarray,
-) -> Arena:
+def decision_process(
+    tree: CompiledGame, player: int, other_behaviour: np.ndarray
+) -> DecisionProcess:
     """Lays out a game for episodes.
 
     Args:
@@ -76,25 +121,18 @@ def arena(
       ValueError: not a player, not a strategy, or the player never decides.
     """
     arrays, shape = responder_tree.build(tree, player, other_behaviour)
-    above = tree.histories.parent[1:]
-    below = np.arange(1, len(tree.histories))
-    first = np.full(len(tree.histories), len(tree.histories))
-    np.minimum.at(first, above, below)
-    count = np.bincount(above, minlength=len(tree.histories))
-    return Arena(
-        tree,
-        player,
-        jax.device_put(arrays),
-        shape,
-        first,
-        count,
-        np.cumsum(_moves(tree, player, other_behaviour)),
-    )
+    step = posterior.transitions(tree, player, other_behaviour)
+    # The responder's own moves are not drawn: without them the sums stay small, and
+    # with them their rounding.
+    step[0] = 0
+    step[1:][tree.histories.player[tree.histories.parent[1:]] == player] = 0
+    moves = drawable_moves(tree, step)
+    return DecisionProcess(tree, player, jax.device_put(arrays), shape, moves)
 
 
 def play(
-    where: Arena,
-    guide: Guide,
+    process: DecisionProcess,
+    prior_and_value: PriorAndValue,
     config: SearchConfig,
     episodes: int,
     *,
@@ -107,8 +145,8 @@ def play(
     """Plays episodes to their ends; all searches share one table.
 
     Args:
-      where: game and opponent.
-      guide: prior and value.
+      process: game and opponent.
+      prior_and_value: of all infosets.
       config: of each search.
       episodes: how many.
       key: of the searches; consumed.
@@ -118,67 +156,67 @@ def play(
       temperature: actions are chosen with visits ** (1 / temperature); 0: the most
         visited one.
     """
-    histories = where.tree.histories
-    infosets = where.tree.infosets[where.player]
-    table = ismcts_br.empty_table(infosets, where.shape, np.float32)
-    here = np.zeros(episodes, np.int64)
-    parts: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
+    histories = process.tree.histories
+    infosets = process.tree.infosets[process.player]
+    table = ismcts_br.empty_table(infosets, process.shape, np.float32)
+    acts = histories.player == process.player
+    stops = acts | (histories.player == TERMINAL)
+    current = np.zeros(episodes, np.int64)
+    none = np.zeros(0, np.int64)
+    parts = [(none, none, np.zeros((0, process.shape.actions)))]
     simulations = 0
-    while True:
-        here = _go_on(where, here, random)
-        going = np.flatnonzero(histories.player[here] == where.player)
+    for number in itertools.count():
+        current = roll_out(process.moves, current, stops, random)
+        going = np.flatnonzero(acts[current])
         if not len(going):
             break
-        infoset = histories.infoset[here[going]]
+        infoset = histories.infoset[current[going]]
         roots, place = np.unique(infoset, return_inverse=True)
-        noisy = with_noise(guide, infosets, roots, noise, concentration, random)
+        noisy = with_noise(
+            prior_and_value, infosets, roots, noise, concentration, random
+        )
         table, done = ismcts_br.search(
-            where.arrays,
-            where.shape,
+            process.arrays,
+            process.shape,
             table,
             noisy,
             roots,
-            jax.random.fold_in(key, len(parts)),
+            jax.random.fold_in(key, number),
             config,
         )
         simulations += done
-        visits = _visits(infosets, table, roots, where.shape.actions)
+        sequence, legal = responder_tree.padded_sequences(infosets.decisions, roots)
+        visits = np.where(legal, np.asarray(table.visits, np.float64)[sequence], 0.0)
         action = choose(visits[place], temperature, random)
         shares = visits / visits.sum(axis=1, keepdims=True)
-        parts.append((going, infoset, action, shares[place]))
-        here[going] = where.first_child[here[going]] + action
-    sign = 1 if where.player == 0 else -1
-    # Not the guide's dtype: returns are exact.
-    returned = sign * histories.utility[here]
-    if not parts:
-        width = where.shape.actions
-        none = np.zeros(0, np.int64)
-        parts.append((none, none, none, np.zeros((0, width))))
-    episode, at, action, shares = (
+        parts.append((going, infoset, shares[place]))
+        current[going] = process.moves.first_child[current[going]] + action
+    sign = 1 if process.player == 0 else -1
+    episode, infoset, shares = (
         np.concatenate(column) for column in zip(*parts, strict=True)
     )
     return Played(
         episode,
-        at.astype(np.int32),
-        action,
+        infoset.astype(np.int32),
         shares.astype(np.float32),
-        returned[episode],
+        # Not in the dtype of predicted values: returns are exact.
+        sign * histories.utility[current][episode],
         simulations,
     )
 
 
 def with_noise(
-    guide: Guide,
+    prior_and_value: PriorAndValue,
     infosets: Infosets,
     roots: np.ndarray,
     noise: float,
     concentration: float,
     random: np.random.Generator,
-) -> Guide:
-    """A guide with Dirichlet noise in the prior at some infosets.
+) -> PriorAndValue:
+    """The same with Dirichlet noise in the prior of some infosets.
 
     Args:
-      guide: prior and value.
+      prior_and_value: of all infosets.
       infosets: of the responder.
       roots: int [R], where the noise goes.
       noise: its share, in [0, 1].
@@ -186,17 +224,18 @@ def with_noise(
       random: consumed.
     """
     if noise == 0:
-        return guide
-    prior = np.array(guide.prior)
-    at, legal = _sequences(infosets, roots, int(infosets.decisions.num_actions.max()))
+        return prior_and_value
+    prior = np.array(prior_and_value.prior)
+    sequence, legal = responder_tree.padded_sequences(infosets.decisions, roots)
     # A Dirichlet draw is gamma draws, normalised. Small concentrations can make all of
-    # them underflow: then there is no noise here.
+    # them underflow: then the prior stays as it is.
     drawn = np.where(legal, random.gamma(concentration, size=legal.shape), 0.0)
     total = drawn.sum(axis=1, keepdims=True)
     share = np.where(total > 0, noise, 0.0)
-    mixed = (1 - share) * prior[at] + share * drawn / np.where(total > 0, total, 1.0)
-    prior[at[legal]] = mixed[legal]
-    return guide._replace(prior=jnp.asarray(prior))
+    drawn = share * drawn / np.where(total > 0, total, 1.0)
+    mixed = (1 - share) * prior[sequence] + drawn
+    prior[sequence[legal]] = mixed[legal]
+    return prior_and_value._replace(prior=jnp.asarray(prior))
 
 
 def choose(
@@ -216,57 +255,3 @@ def choose(
     target = random.random(len(visits)) * running[:, -1]
     drawn: np.ndarray = (running <= target[:, None]).sum(axis=1)
     return drawn
-
-
-def _go_on(where: Arena, here: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """Plays chance and the opponent until the responder is to act, or to the end.
-
-    Args:
-      where: game and opponent.
-      here: int64 [R], histories.
-      random: consumed.
-    """
-    mover = where.tree.histories.player
-    here = here.copy()
-    while True:
-        acting = mover[here]
-        moving = np.flatnonzero((acting != where.player) & (acting != TERMINAL))
-        if not len(moving):
-            return here
-        first = where.first_child[here[moving]]
-        end = first + where.num_children[here[moving]]
-        before, after = where.running[first - 1], where.running[end - 1]
-        target = before + random.random(len(moving)) * (after - before)
-        drawn = np.searchsorted(where.running, target, side="right")
-        # Rounding may lead past the last child.
-        here[moving] = np.clip(drawn, first, end - 1)
-
-
-def _moves(tree: CompiledGame, player: int, other_behaviour: np.ndarray) -> np.ndarray:
-    """float64 [N], `posterior.transitions`, but 0 where the responder moves, and at the
-    root: the sums of the others stay small, and with them their rounding."""
-    step = posterior.transitions(tree, player, other_behaviour)
-    step[0] = 0
-    step[1:][tree.histories.player[tree.histories.parent[1:]] == player] = 0
-    return step
-
-
-def _sequences(
-    infosets: Infosets, roots: np.ndarray, width: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """int [R, A], the sequences of some infosets, 0 at padding; bool [R, A], which are
-    not padding."""
-    legal = np.arange(width) < infosets.decisions.num_actions[roots][:, None]
-    first = infosets.decisions.first_sequence[roots][:, None]
-    return np.where(legal, first + np.arange(width), 0), legal
-
-
-def _visits(
-    infosets: Infosets,
-    table: Table,
-    roots: np.ndarray,
-    width: int,
-) -> np.ndarray:
-    """float64 [R, A], visits of each action; 0 at padding."""
-    at, legal = _sequences(infosets, roots, width)
-    return np.where(legal, np.asarray(table.visits, np.float64)[at], 0.0)

@@ -1,4 +1,4 @@
-"""Fourth stage: ISMCTS-BR, a best response found by search, batched on a compiled game.
+"""ISMCTS-BR: a best response found by search, batched on a compiled game.
 
 Timbers et al. 2022, "Approximate exploitability: learning a best response", Algorithms
 1 and 2: PUCT over the responder's information states, histories drawn from the exact
@@ -7,7 +7,7 @@ posterior at the root, the opponent's moves from its policy.
 Deviations. The statistics of an information state do not depend on where a simulation
 began, since beliefs do not depend on the responder's own play; so all searches of one
 response share one table instead of reusing a tree within an episode. How values are
-backed up, and how simulations run side by side, is said in `search_kernel.py`.
+backed up, and how simulations run side by side, is said in `ismcts_kernel.py`.
 """
 
 import dataclasses
@@ -20,10 +20,10 @@ from tqdm import tqdm
 
 from spiel_cr.common.jax_utils import spread
 from spiel_cr.compilation.tree import CompiledGame, Infosets
-from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.responses import ismcts_kernel, posterior, responder_tree
 from spiel_cr.responses.ismcts_config import SearchConfig
-from spiel_cr.responses.ismcts_kernel import Guide, Roots, Table
+from spiel_cr.responses.ismcts_kernel import PriorAndValue, Roots, Table
 from spiel_cr.responses.responder_tree import SearchTree, Shape
 
 # Rounds that the simulations of few roots are spread over at least: what a round finds
@@ -60,7 +60,7 @@ def search_response(
     config: SearchConfig | None = None,
     *,
     seed: int = 0,
-    guide: Guide | None = None,
+    prior_and_value: PriorAndValue | None = None,
     dtype: np.typing.DTypeLike = np.float32,
     progress: bool = False,
 ) -> Response:
@@ -77,23 +77,29 @@ def search_response(
       other_behaviour: float64 [S'], the fixed opponent's action probabilities.
       config: simulations and the rest.
       seed: of all draws.
-      guide: prior and value; None: uniform prior, random rollouts.
+      prior_and_value: of all infosets; None: uniform prior, random rollouts.
       dtype: of the statistics.
       progress: show a bar.
 
     Raises:
-      ValueError: `player` is not 0 or 1, `other_behaviour` is not a strategy, or more
-        simulations than `dtype` can count one by one.
+      ValueError: `player` is not 0 or 1, `other_behaviour` is not a strategy, more
+        simulations than `dtype` can count one by one, or another backup than "chosen".
     """
     config = config or SearchConfig()
-    posterior.check_player(player)
-    infosets = tree.infosets[player]
+    if config.backup != "chosen":
+        raise ValueError(
+            f"backup={config.backup!r} is for searches on states (ISMCTSBRBot); on "
+            f"compiled games leave it 'chosen'"
+        )
     arrays, shape = responder_tree.build(tree, player, other_behaviour, dtype=dtype)
     _check_counts(shape, config, dtype)
+    infosets = tree.infosets[player]
     arrays = jax.device_put(arrays)
-    guide = jax.device_put(guide or uniform_guide(infosets, shape, dtype))
+    prior_and_value = jax.device_put(
+        prior_and_value or uniform_prior(infosets, shape, dtype)
+    )
     table = empty_table(infosets, shape, dtype)
-    reached = _reached(tree, player, other_behaviour)
+    reached = posterior.reached(tree, player, other_behaviour)
     decisions = infosets.decisions
     levels, parent = decisions.levels(), decisions.parent
     chosen = np.zeros(decisions.num_sequences, bool)
@@ -121,15 +127,17 @@ def search_response(
             table = empty_table(infosets, shape, dtype)
         key, use = jax.random.split(key)
         settings = learning if learns else config
-        table, done = search(arrays, shape, table, guide, roots, use, settings)
+        table, done = search(
+            arrays, shape, table, prior_and_value, roots, use, settings
+        )
         simulations += done
         if not learns:
             chosen[_most_visited(infosets, table, roots)] = True
-    behaviour = policy_lib.uniform_behaviour(decisions)
+    behaviour = uniform_behaviour(decisions)
     owner = decisions.owner
     decided = np.bincount(owner[1:], chosen[1:], minlength=len(infosets)) > 0
-    at = 1 + np.flatnonzero(decided[owner[1:]])
-    behaviour[at] = chosen[at]
+    pure = 1 + np.flatnonzero(decided[owner[1:]])
+    behaviour[pure] = chosen[pure]
     return Response(player, behaviour, table, simulations)
 
 
@@ -137,7 +145,7 @@ def search(
     arrays: SearchTree,
     shape: Shape,
     table: Table,
-    guide: Guide,
+    prior_and_value: PriorAndValue,
     roots: np.ndarray,
     key: jax.Array,
     config: SearchConfig,
@@ -147,9 +155,9 @@ def search(
 
     Args:
       arrays: the game, on the device.
-      shape: from `search_tree.build`.
+      shape: from `responder_tree.build`.
       table: what is known so far.
-      guide: prior and value.
+      prior_and_value: of all infosets.
       roots: int [R], infosets to begin at.
       key: of JAX's random numbers; consumed.
       config: simulations, exploration, batch.
@@ -159,7 +167,7 @@ def search(
     while width > max(1, total // _ROUNDS):
         width = -(-width // _NARROWER)
     rounds = -(-total // width)
-    # Room for all infosets, so that one program serves all levels.
+    # Padded to all infosets, so that one program serves all levels.
     padded = np.zeros(len(table.reached), np.int32)
     padded[: len(roots)] = roots
     points = spread(2 * shape.depth + 1, width).astype(np.float32)
@@ -171,7 +179,7 @@ def search(
     table = ismcts_kernel.run()(
         arrays,
         table,
-        guide,
+        prior_and_value,
         Roots(jnp.asarray(padded), len(roots), rounds, interval),
         jnp.asarray(points),
         key,
@@ -181,13 +189,13 @@ def search(
     return table, rounds * width
 
 
-def uniform_guide(
+def uniform_prior(
     infosets: Infosets, shape: Shape, dtype: np.typing.DTypeLike
-) -> Guide:
+) -> PriorAndValue:
     """All actions alike, and rollouts."""
-    prior = policy_lib.uniform_behaviour(infosets.decisions)
+    prior = uniform_behaviour(infosets.decisions)
     padded = np.concatenate([prior, np.zeros(shape.actions)]).astype(dtype)
-    return Guide(jnp.asarray(padded), None)
+    return PriorAndValue(jnp.asarray(padded), None)
 
 
 def empty_table(infosets: Infosets, shape: Shape, dtype: np.typing.DTypeLike) -> Table:
@@ -211,30 +219,11 @@ def _check_counts(
         )
 
 
-def _reached(
-    tree: CompiledGame, player: int, other_behaviour: np.ndarray
-) -> np.ndarray:
-    """bool [I], infosets that chance and the opponent's policy can lead to."""
-    weight = posterior.weights(tree, player, other_behaviour)
-    here = np.flatnonzero(tree.histories.player == player)
-    total = np.bincount(
-        tree.histories.infoset[here],
-        weights=weight[here],
-        minlength=len(tree.infosets[player]),
-    )
-    result: np.ndarray = total > 0
-    return result
-
-
 def _most_visited(infosets: Infosets, table: Table, roots: np.ndarray) -> np.ndarray:
     """int [R], the most visited sequence of each root; the better one if equal."""
-    visits, value = np.asarray(table.visits), np.asarray(table.value)
-    first = infosets.decisions.first_sequence[roots]
-    count = infosets.decisions.num_actions[roots]
-    at = first[:, None] + np.arange(int(count.max()))
-    legal = np.arange(int(count.max())) < count[:, None]
-    most = np.where(legal, visits[at], -1)
-    tied = most == most.max(axis=1, keepdims=True)
-    best = np.where(tied & legal, value[at], -np.inf).argmax(axis=1)
-    chosen: np.ndarray = first + best
+    sequence, legal = responder_tree.padded_sequences(infosets.decisions, roots)
+    most = np.where(legal, np.asarray(table.visits)[sequence], -1)
+    tied = (most == most.max(axis=1, keepdims=True)) & legal
+    value = np.where(tied, np.asarray(table.value)[sequence], -np.inf)
+    chosen: np.ndarray = sequence[np.arange(len(roots)), value.argmax(axis=1)]
     return chosen

@@ -1,11 +1,11 @@
-"""Fourth stage: settings of searched best responses."""
+"""Settings of searched best responses."""
 
 import dataclasses
-import math
 
-from spiel_cr.common.checks import check_iterations
+from spiel_cr.common.checks import check_choice, check_iterations, check_number
 
 POSTERIORS = ("exact", "uniform")
+BACKUPS = ("chosen", "mean")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,9 +23,14 @@ class SearchConfig:
       posterior: where a simulation's history comes from: "exact", the responder's
         belief given the opponent's policy; "uniform", all consistent histories alike
         (to show why not; without `learn`).
-      batch: on compiled games, at most so many simulations side by side; 1 is the
+      batch: on compiled games, at most this many simulations side by side; 1 is the
         textbook algorithm, slow. Fewer are used while few information states are
         searched.
+      backup: on states, what an action is worth: "chosen", its mean return if the most
+        visited action follows at every later decision; "mean", the mean return of the
+        simulations that took it, as in the paper. Compiled games know "chosen" only.
+      max_nodes: on states, most information states in the tree. A full tree does not
+        grow; if it is full when a search begins, it is dropped first.
     """
 
     simulations: int = 1000
@@ -33,22 +38,19 @@ class SearchConfig:
     exploration: float = 4.0
     posterior: str = "exact"
     batch: int = 4096
+    backup: str = "chosen"
+    max_nodes: int = 200_000
 
     def __post_init__(self) -> None:
-        check_iterations(self.simulations, name="simulations")
-        check_iterations(self.batch, name="batch")
+        for name in ("simulations", "batch", "max_nodes"):
+            check_iterations(getattr(self, name), name=name)
         if self.learn:
             check_iterations(self.learn, name="learn")
-        if not (math.isfinite(self.exploration) and self.exploration >= 0):
-            raise ValueError(
-                f"exploration={self.exploration!r} must be at least 0 and finite"
-            )
+        check_number(self.exploration, "exploration", "[0, inf)")
+        check_choice(self.posterior, "posterior", POSTERIORS)
+        check_choice(self.backup, "backup", BACKUPS)
         if self.learn and self.posterior == "uniform":
             raise ValueError(
                 f"learn={self.learn} with posterior='uniform': what is learned at an "
                 f"infoset serves those above it only if all believe the same; leave one"
-            )
-        if self.posterior not in POSTERIORS:
-            raise ValueError(
-                f"posterior={self.posterior!r}; choose one of {', '.join(POSTERIORS)}"
             )

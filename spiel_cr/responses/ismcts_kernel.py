@@ -1,4 +1,4 @@
-"""Fourth stage: the program of ISMCTS-BR: a batch of simulations, and what they tell.
+"""The program of ISMCTS-BR: a batch of simulations, and what they tell.
 
 Simulations run side by side, all with the same statistics. Those that come to one
 information state share out the visits that PUCT would give one after another, were its
@@ -39,7 +39,8 @@ class Table(NamedTuple):
       value: float [S + A], Q(s, a): the mean reward of the action, if the most visited
         ones follow at every later decision; the responder's utility.
       infoset_value: float [I], mean value of its actions, see `_SHARPNESS`.
-      stopped: float [I], how many simulations left the tree there, see `Guide.value`.
+      stopped: float [I], how many simulations left the tree there, see
+        `PriorAndValue.value`.
       begun: float [I], how many began there.
       reached: float [I], how many have been there.
     """
@@ -68,7 +69,7 @@ class Roots(NamedTuple):
     interval: int
 
 
-class Guide(NamedTuple):
+class PriorAndValue(NamedTuple):
     """What is thought of infosets before they are searched.
 
     Attributes:
@@ -101,7 +102,7 @@ def run() -> Any:
 def search(
     arrays: SearchTree,
     table: Table,
-    guide: Guide,
+    predicted: PriorAndValue,
     roots: Roots,
     points: jax.Array,
     key: jax.Array,
@@ -124,14 +125,14 @@ def search(
         draw = ((points + shift) % 1).astype(table.visits.dtype)
         turn = (i * turns + jnp.arange(width) // each) % roots.number
         root = roots.infosets[turn]
-        return _simulate(arrays, carry, guide, root, draw, shape)
+        return _simulate(arrays, carry, predicted, root, draw, shape)
 
     def several(
         k: jax.Array, carry: tuple[Table, jax.Array]
     ) -> tuple[Table, jax.Array]:
         table, expected = carry
         end = jnp.minimum((k + 1) * roots.interval, roots.rounds)
-        ends = _choices(arrays, table, guide, expected, exploration, shape, width)
+        ends = _choices(arrays, table, predicted, expected, exploration, shape, width)
         batch = _Batch(table.visits, table.stopped, table.reached > 0, ends)
         batch = jax.lax.fori_loop(k * roots.interval, end, one, batch)
         slots = end * turns
@@ -143,7 +144,7 @@ def search(
             stopped=batch.stopped,
             begun=begun.at[roots.infosets].add(new),
         )
-        after = _back_up(arrays, after, guide, shape)
+        after = _back_up(arrays, after, predicted, shape)
         return after, after.reached - table.reached
 
     looks = -(-roots.rounds // roots.interval)
@@ -172,9 +173,9 @@ class _Walk(NamedTuple):
 
     Attributes:
       node: int32 [B], where each is.
-      alive: bool [B], neither over nor at a leaf that the guide values.
+      alive: bool [B], neither over nor at a leaf whose value is predicted.
       path: int32 [D, B], sequences taken; the last one of the table where none.
-      leaf: int32 [B], infosets where the guide was asked; I where not.
+      leaf: int32 [B], infosets whose predicted value is taken; I where none.
     """
 
     node: jax.Array
@@ -186,7 +187,7 @@ class _Walk(NamedTuple):
 def _simulate(
     arrays: SearchTree,
     batch: _Batch,
-    guide: Guide,
+    predicted: PriorAndValue,
     root: jax.Array,
     draw: jax.Array,
     shape: Shape,
@@ -199,7 +200,7 @@ def _simulate(
     def step(depth: jax.Array, walk: _Walk) -> _Walk:
         infoset = arrays.infoset[walk.node]
         alive, leaf = walk.alive, walk.leaf
-        if guide.value is not None:
+        if predicted.value is not None:
             leave = alive & ~batch.inside[infoset] & (depth > 0)
             leaf = jnp.where(leave, infoset, leaf)
             alive = alive & ~leave
@@ -230,24 +231,26 @@ def _simulate(
     )
     walk = jax.lax.fori_loop(0, shape.depth, step, walk)
     stopped = batch.stopped
-    if guide.value is not None:
+    if predicted.value is not None:
         stopped = stopped.at[walk.leaf].add(1, mode="drop")
     return batch._replace(visits=batch.visits.at[walk.path].add(1), stopped=stopped)
 
 
-def _back_up(arrays: SearchTree, table: Table, guide: Guide, shape: Shape) -> Table:
+def _back_up(
+    arrays: SearchTree, table: Table, predicted: PriorAndValue, shape: Shape
+) -> Table:
     """Values of all actions, from the last level of decisions to the first."""
     total = table.visits * arrays.reward
     values, counts = [], []
     for begin, end in reversed(shape.levels):
-        at, legal = _rows(arrays, begin, end, shape)
-        visits = jnp.where(legal, table.visits[at], -1)
-        value = total[at] / jnp.maximum(visits, 1)
+        rows, legal = _rows(arrays, begin, end, shape)
+        visits = jnp.where(legal, table.visits[rows], -1)
+        value = total[rows] / jnp.maximum(visits, 1)
         most = visits.max(axis=0)
         weight = (jnp.maximum(visits, 0) / jnp.maximum(most, 1)) ** _SHARPNESS
         best = (weight * value).sum(axis=0) / jnp.maximum(weight.sum(axis=0), 1)
-        if guide.value is not None:
-            best = jnp.where(most > 0, best, guide.value[begin:end])
+        if predicted.value is not None:
+            best = jnp.where(most > 0, best, predicted.value[begin:end])
         reached = jnp.maximum(visits, 0).sum(axis=0) + table.stopped[begin:end]
         arrived = reached - table.begun[begin:end]
         total = total.at[arrays.parent[begin:end]].add(arrived * best)
@@ -271,7 +274,7 @@ def _rows(
 def _choices(
     arrays: SearchTree,
     table: Table,
-    guide: Guide,
+    predicted: PriorAndValue,
     expected: jax.Array,
     exploration: jax.Array,
     shape: Shape,
@@ -282,23 +285,23 @@ def _choices(
     Args:
       arrays: the game.
       table: what is known.
-      guide: prior and value.
+      predicted: of all infosets.
       expected: float [I], how many simulations to share out at each infoset.
       exploration: c of PUCT, in utilities.
       shape: of the game.
       width: simulations side by side.
     """
-    at, legal = _rows(arrays, 0, len(table.reached), shape)
+    rows, legal = _rows(arrays, 0, len(table.reached), shape)
     coming = jnp.maximum(expected, 1)
-    visits = jnp.where(legal, table.visits[at], 0)
-    value = table.value[at]
+    visits = jnp.where(legal, table.visits[rows], 0)
+    value = table.value[rows]
     mean = (visits * value).sum(axis=0) / jnp.maximum(visits.sum(axis=0), 1)
     value = jnp.where(visits > 0, value, mean)
     drive = exploration * jnp.sqrt(table.reached + coming)
-    push = jnp.where(legal, drive * guide.prior[at], 0)
+    push = jnp.where(legal, drive * predicted.prior[rows], 0)
 
     def scores(extra: jax.Array | float) -> jax.Array:
-        """PUCT's scores if every action had so many more visits."""
+        """PUCT's scores if every action had this many more visits."""
         return jnp.where(push > 0, value + push / (1 + visits + extra), -jnp.inf)
 
     def shares(level: jax.Array) -> jax.Array:
@@ -321,4 +324,4 @@ def _choices(
         weight = shares(low)
     ends = jnp.cumsum(weight, axis=0) / weight.sum(axis=0)
     unused = len(table.visits) - 1
-    return jnp.ones_like(table.visits).at[jnp.where(legal, at, unused)].set(ends)
+    return jnp.ones_like(table.visits).at[jnp.where(legal, rows, unused)].set(ends)

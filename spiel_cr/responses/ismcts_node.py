@@ -1,11 +1,11 @@
-"""Fourth stage: an information state in the tree of a search, and what it learns."""
+"""An information state in the tree of a search, and what it learns."""
 
+import dataclasses
 import math
 from collections.abc import Sequence
 
-BACKUPS = ("chosen", "mean")
 
-
+@dataclasses.dataclass(slots=True, eq=False)
 class Node:
     """An information state of the responder that is in the tree.
 
@@ -18,36 +18,26 @@ class Node:
       total: sum of `totals`.
       most: place of the most visited action; of equals the one that was so first, since
         to take the better one would favour luck where there are few visits.
-      value: of that action; before any is visited, what a guide says.
+      value: of that action; before any is visited, a predicted value.
       arrived: simulations that came here from the decision before this one; those that
         began here are not among them.
       credited: what the action that leads here has in its total for this.
     """
 
-    __slots__ = (
-        "actions",
-        "arrived",
-        "credited",
-        "most",
-        "prior",
-        "reached",
-        "total",
-        "totals",
-        "value",
-        "visits",
-    )
+    actions: list[int]
+    prior: list[float]
+    visits: list[int] = dataclasses.field(init=False)
+    totals: list[float] = dataclasses.field(init=False)
+    reached: int = 0
+    total: float = 0.0
+    most: int = 0
+    value: float = 0.0
+    arrived: int = 0
+    credited: float = 0.0
 
-    def __init__(self, actions: list[int], prior: list[float]) -> None:
-        self.actions = actions
-        self.prior = prior
-        self.visits = [0] * len(actions)
-        self.totals = [0.0] * len(actions)
-        self.reached = 0
-        self.total = 0.0
-        self.most = 0
-        self.value = 0.0
-        self.arrived = 0
-        self.credited = 0.0
+    def __post_init__(self) -> None:
+        self.visits = [0] * len(self.actions)
+        self.totals = [0.0] * len(self.actions)
 
     def choose(self, exploration: float) -> int:
         """The place of PUCT's action; unvisited ones are worth the mean so far."""
@@ -65,7 +55,7 @@ class Node:
         return chosen
 
     def add(self, place: int, amount: float) -> None:
-        """A simulation took this action, and its total changed by so much."""
+        """A simulation took this action, and its total changed by `amount`."""
         self.reached += 1
         self.total += amount
         self.totals[place] += amount
@@ -98,10 +88,10 @@ def back_up(
 
     Args:
       path: nodes and the places of actions taken, from the root of the search.
-      leaf: a node after the last action that has just joined the tree, valued by a
-        guide; None: there is none.
-      value: what the simulation got: its return, or the guide's word.
-      kind: one of `BACKUPS`.
+      leaf: a node after the last action that has just joined the tree with a predicted
+        value; None: there is none.
+      value: what the simulation got: its return, or the value of the leaf.
+      kind: one of `ismcts_config.BACKUPS`.
     """
     if kind == "mean":
         for node, place in path:

@@ -1,13 +1,9 @@
-"""Fourth stage: ISMCTS-BR that learns, an approximate best response by self-teaching.
+"""Learned best responses on compiled games, with the batched search.
 
-Timbers et al. 2022, "Approximate exploitability: learning a best response", section 3:
-the training loop of AlphaZero (Silver et al. 2017) against a fixed opponent. Episodes
-are played with search, a policy-value network learns the visits and the returns, and
-guides the next searches. Here on compiled games, with the batched search.
-
-Deviations. The episodes of a round share one search table, as all searches of one
-response do (see `ismcts_br.py`); it is dropped after the round, since the network has
-changed. Root noise is drawn once for each information state and round.
+The loop is that of `learning.py`. Deviations from Timbers et al. 2022: the episodes of
+a round share one search table, as all searches of one response do (see
+`ismcts_br.py`); it is dropped after the round, since the network has changed. Root
+noise is drawn once for each information state and round.
 """
 
 import hashlib
@@ -17,18 +13,15 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from tqdm import tqdm
 
 from spiel_cr.common import storage
-from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.compilation.fingerprints import fingerprint
 from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.policies import best_responses
-from spiel_cr.policies import conversions as policy_lib
-from spiel_cr.policies.best_responses import best_response_value
+from spiel_cr.policies.best_responses import best_response_value, infoset_values
+from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.responses import episodes, ismcts_br, learning, network, posterior
-from spiel_cr.responses.ismcts_kernel import Guide
-from spiel_cr.responses.learning_config import LearningConfig, LearningPoint, Stage
+from spiel_cr.responses.ismcts_kernel import PriorAndValue
+from spiel_cr.responses.learning import LearningConfig, LearningPoint, Stage
 
 
 class Learned(NamedTuple):
@@ -39,17 +32,17 @@ class Learned(NamedTuple):
       behaviour: float64 [S], found by search with the network (pure; uniform where the
         response itself never comes).
       network_behaviour: float64 [S], the network's likeliest action everywhere.
-      guide: the network's prior and value of all infosets.
-      graph: the network's structure, for `network.NetworkGuide`.
+      prior_and_value: the network's, of all infosets.
+      graph: the network's structure, for `network.NetworkPriorAndValue`.
       parameters: its parameters.
-      curve: what was evaluated; see `LearningPoint`.
+      curve: what was evaluated.
       simulations: of all episodes.
     """
 
     player: int
     behaviour: np.ndarray
     network_behaviour: np.ndarray
-    guide: Guide
+    prior_and_value: PriorAndValue
     graph: Any
     parameters: Any
     curve: tuple[LearningPoint, ...]
@@ -59,7 +52,7 @@ class Learned(NamedTuple):
 def learn_response(
     tree: CompiledGame,
     player: int,
-    opponents: Sequence[Stage],
+    opponents: Sequence[Stage[np.ndarray]],
     config: LearningConfig | None = None,
     *,
     seed: int = 0,
@@ -84,115 +77,122 @@ def learn_response(
       ValueError: a bad argument, or a checkpoint of another run.
     """
     config = config or LearningConfig()
-    seed = check_seed(seed)
-    learner = _Learner(tree, player, opponents, config, seed)
-    total = sum(stage.rounds for stage in opponents)
-    file = None
-    if checkpoint_path is not None:
-        file = learning.ProgressFile(
-            checkpoint_path,
-            learner.identity(),
-            learner.begin(look=False),
-            LearningPoint,
-        )
-    now = (file.read(total) if file else None) or learner.begin()
-    bar = tqdm(total=total, initial=now.round, unit="round", disable=not progress)
-    with bar:
-        while now.round < total:
-            now = learner.round(now)
-            if file:
-                file.write(now)
-            bar.update()
-    guide = learner.guide(now.learner.parameters)
+    learning.check_stages(opponents)
+    environment = _CompiledEnvironment(tree, player, opponents, config, seed)
+    done = learning.learn(
+        environment,
+        config,
+        seed=seed,
+        checkpoint_path=checkpoint_path,
+        progress=progress,
+    )
+    prior_and_value = environment.prior_and_value(done.parameters)
     return Learned(
         player,
-        learner.respond(len(opponents) - 1, guide),
-        learner.greedy(guide),
-        guide,
-        learner.graph,
-        now.learner.parameters,
-        tuple(now.curve),
-        now.simulations,
+        environment.respond(len(opponents) - 1, prior_and_value),
+        environment.greedy(prior_and_value),
+        prior_and_value,
+        environment.graph,
+        done.parameters,
+        done.curve,
+        done.simulations,
     )
 
 
-class _Learner:
-    """The fixed parts of a run."""
+class _CompiledEnvironment:
+    """A `learning.Environment`; samples name their infosets."""
+
+    minibatch_stream: tuple[int, ...] = (1,)
 
     def __init__(
         self,
         tree: CompiledGame,
         player: int,
-        stages: Sequence[Stage],
+        stages: Sequence[Stage[np.ndarray]],
         config: LearningConfig,
         seed: int,
     ) -> None:
-        if not stages:
-            raise ValueError("opponents is empty; give at least one Stage")
         for stage in stages:
-            check_iterations(stage.rounds, name=f"rounds of {stage.name!r}")
-            posterior.check_behaviour(tree, 1 - player, stage.behaviour)
-        self.tree, self.player, self.stages = tree, player, tuple(stages)
+            posterior.check_opponent(tree, player, stage.opponent)
+        self.tree, self.game, self.player, self.stages = tree, tree.game, player, stages
         self.config, self.seed = config, seed
         self.seen = network.inputs(tree, player)
         self.scale = network.scale(tree, player)
-        self.graph, self._first = network.make(
+        self.graph, self.parameters = network.make(
             self.seen.features.shape[1],
             tree.game.num_distinct_actions(),
             config.hidden,
             seed=seed,
         )
-        self._ends = np.cumsum([stage.rounds for stage in stages])
-        self._arenas: dict[int, episodes.Arena] = {}
+        self._processes: dict[int, episodes.DecisionProcess] = {}
 
-    def begin(self, *, look: bool = True) -> learning.Progress:
-        """Nothing learned yet; with a first point of the curve if one is to look."""
-        optimiser = network.optimiser_state(self._first, self.config.learning_rate)
-        learner = learning.Learner(self._first, optimiser)
-        now = learning.Progress(0, 0, learner, self._no_samples()._asdict(), [])
-        return now._replace(curve=[self._point(now, 0, None)]) if look else now
+    def no_samples(self) -> learning.Samples:
+        width = self.seen.legal.shape[1]
+        return {
+            "infoset": np.zeros(0, np.int32),
+            "visits": np.zeros((0, width), np.float32),
+            "returned": np.zeros(0, np.float32),
+        }
 
-    def round(self, now: learning.Progress) -> learning.Progress:
-        """Episodes, then learning."""
-        config = self.config
-        stage = int(np.searchsorted(self._ends, now.round, side="right"))
-        fresh = now.round in self._ends
+    def play(
+        self, stage: int, parameters: Any, round: int
+    ) -> tuple[learning.Samples, int]:
+        if stage not in self._processes:
+            # One is kept, that of the present opponent.
+            self._processes = {
+                stage: episodes.decision_process(
+                    self.tree, self.player, self.stages[stage].opponent
+                )
+            }
         played = episodes.play(
-            self._arena(stage),
-            self.guide(now.learner.parameters),
-            config.search,
-            config.episodes,
-            key=jax.random.fold_in(jax.random.key(self.seed), now.round),
-            random=np.random.default_rng([self.seed, now.round, 0]),
-            noise=config.noise,
-            concentration=config.concentration,
-            temperature=config.temperature,
+            self._processes[stage],
+            self.prior_and_value(parameters),
+            self.config.search,
+            self.config.episodes,
+            key=jax.random.fold_in(jax.random.key(self.seed), round),
+            random=np.random.default_rng([self.seed, round, 0]),
+            noise=self.config.noise,
+            concentration=self.config.concentration,
+            temperature=self.config.temperature,
         )
-        returned = (played.returned - self.scale.centre) / self.scale.half_range
-        new = network.Samples(
-            played.infoset, played.visits, returned.astype(np.float32)
-        )
-        old = self._no_samples() if fresh else network.Samples(**now.samples)
-        samples = network.Samples(
-            *(
-                np.concatenate(pair)[-config.replay :]
-                for pair in zip(old, new, strict=True)
-            )
-        )
-        learner, losses = self._fit(now, samples)
-        done = now.round + 1
-        now = learning.Progress(
-            done,
-            now.simulations + played.simulations,
-            learner,
-            samples._asdict(),
-            now.curve,
-        )
-        if done % config.evaluate_every == 0 or done in self._ends:
-            now = now._replace(curve=[*now.curve, self._point(now, stage, losses)])
-        return now
+        samples = {
+            "infoset": played.infoset,
+            "visits": played.visits,
+            "returned": self.scale.relative(played.returned).astype(np.float32),
+        }
+        return samples, played.simulations
 
-    def guide(self, parameters: Any) -> Guide:
+    def training_data(
+        self, samples: learning.Samples
+    ) -> tuple[network.Inputs, network.Samples]:
+        return self.seen, network.Samples(**samples)
+
+    def evaluate(self, stage: int, parameters: Any) -> learning.Evaluation:
+        prior_and_value = self.prior_and_value(parameters)
+        other, form = self.stages[stage].opponent, self.tree.form
+        reach = reach_from_behaviour(form.decisions[1 - self.player], other)
+
+        def value(behaviour: np.ndarray) -> float:
+            return float(infoset_values(form, self.player, reach, behaviour)[-1])
+
+        return learning.Evaluation(
+            value(self.greedy(prior_and_value)),
+            value(self.respond(stage, prior_and_value)),
+            best_response_value(form, self.player, reach),
+        )
+
+    def identity(self) -> dict[str, Any]:
+        digests = [
+            hashlib.sha256(stage.opponent.tobytes()).hexdigest()
+            for stage in self.stages
+        ]
+        return {
+            "kind": "learning",
+            "fingerprint": fingerprint(self.tree),
+            "behaviours": digests,
+        }
+
+    def prior_and_value(self, parameters: Any) -> PriorAndValue:
         """The network's prior and value of every infoset."""
         log_prior, value = network.evaluate(self.graph, parameters, self.seen)
         legal = np.asarray(self.seen.legal)
@@ -201,101 +201,25 @@ class _Learner:
         # Sequences stand infoset by infoset, as rows of the mask do.
         prior[1 : decisions.num_sequences] = np.exp(np.asarray(log_prior))[legal]
         worth = self.scale.units(np.asarray(value)).astype(np.float32)
-        return Guide(jnp.asarray(prior), jnp.asarray(np.append(worth, np.float32(0))))
+        return PriorAndValue(
+            jnp.asarray(prior), jnp.asarray(np.append(worth, np.float32(0)))
+        )
 
-    def greedy(self, guide: Guide) -> np.ndarray:
+    def greedy(self, prior_and_value: PriorAndValue) -> np.ndarray:
         """float64 [S], the likeliest action of every infoset, the first if equal."""
         legal = np.asarray(self.seen.legal)
         prior = np.full(legal.shape, -1.0)
-        prior[legal] = np.asarray(guide.prior)[1 : 1 + int(legal.sum())]
+        prior[legal] = np.asarray(prior_and_value.prior)[1 : 1 + int(legal.sum())]
         chosen = np.arange(legal.shape[1]) == prior.argmax(axis=1)[:, None]
         return np.concatenate([np.ones(1), chosen[legal].astype(np.float64)])
 
-    def respond(self, stage: int, guide: Guide) -> np.ndarray:
+    def respond(self, stage: int, prior_and_value: PriorAndValue) -> np.ndarray:
         """float64 [S], the response that a search with the network finds."""
         return ismcts_br.search_response(
             self.tree,
             self.player,
-            self.stages[stage].behaviour,
+            self.stages[stage].opponent,
             self.config.search,
             seed=self.seed,
-            guide=guide,
+            prior_and_value=prior_and_value,
         ).behaviour
-
-    def _arena(self, stage: int) -> episodes.Arena:
-        """The game with a stage's opponent; one is kept, the present one."""
-        if stage not in self._arenas:
-            self._arenas.clear()
-            self._arenas[stage] = episodes.arena(
-                self.tree,
-                self.player,
-                self.stages[stage].behaviour,
-            )
-        return self._arenas[stage]
-
-    def _no_samples(self) -> network.Samples:
-        width = self.seen.legal.shape[1]
-        return network.Samples(
-            np.zeros(0, np.int32),
-            np.zeros((0, width), np.float32),
-            np.zeros(0, np.float32),
-        )
-
-    def _fit(
-        self, now: learning.Progress, samples: network.Samples
-    ) -> tuple[learning.Learner, network.Losses]:
-        config = self.config
-        size = len(samples.infoset)
-        if not size:
-            raise ValueError(
-                f"{self.tree.game}: player {self.player} decided nothing in "
-                f"{config.episodes} episodes; raise episodes"
-            )
-        random = np.random.default_rng([self.seed, now.round, 1])
-        room = [(0, config.replay - size)]
-        padded = network.Samples(
-            *(np.pad(a, room + [(0, 0)] * (a.ndim - 1)) for a in samples)
-        )
-        return learning.steps(
-            self.graph, now.learner, self.seen, padded, size, config, random
-        )
-
-    def _point(
-        self, now: learning.Progress, stage: int, losses: network.Losses | None
-    ) -> LearningPoint:
-        guide = self.guide(now.learner.parameters)
-        other, form = self.stages[stage].behaviour, self.tree.form
-        reach = policy_lib.reach_from_behaviour(form.decisions[1 - self.player], other)
-
-        def value(behaviour: np.ndarray) -> float:
-            values = best_responses.infoset_values(form, self.player, reach, behaviour)
-            return float(values[-1])
-
-        return LearningPoint(
-            stage,
-            self.stages[stage].name,
-            now.round,
-            now.round * self.config.episodes,
-            now.simulations,
-            value(self.greedy(guide)),
-            value(self.respond(stage, guide)),
-            best_response_value(form, self.player, reach),
-            *(() if losses is None else map(float, losses)),
-        )
-
-    def identity(self) -> dict[str, Any]:
-        """What a checkpoint must agree with."""
-        stages = [
-            [s.name, hashlib.sha256(s.behaviour.tobytes()).hexdigest(), s.rounds]
-            for s in self.stages
-        ]
-        stages[-1].pop()
-        return {
-            "kind": "learning",
-            "game": str(self.tree.game),
-            "fingerprint": fingerprint(self.tree),
-            "player": self.player,
-            "opponents": stages,
-            "config": repr(self.config),
-            "seed": self.seed,
-        }

@@ -1,98 +1,46 @@
-"""Fourth stage: ISMCTS-BR that learns, on games too large to compile.
+"""Learned best responses on games too large to compile, on OpenSpiel's states.
 
-The training loop of `learning.py` (Timbers et al. 2022, section 3) on OpenSpiel's
-states: episodes are matches of `state_search.ISMCTSBRBot` against the fixed opponent,
-the tree is reused within each, and how good the response is, matches tell.
-
-Deviation. Root noise is drawn once for each information state and round.
+The loop is that of `learning.py`: episodes are matches of `ISMCTSBRBot` against the
+fixed opponent, the tree is reused within each, and how good the response is, matches
+tell. Deviation from Timbers et al. 2022: root noise is drawn once for each information
+state and round.
 """
 
-import bisect
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
-from tqdm import tqdm
 
 from spiel_cr.common import storage
-from spiel_cr.common.checks import check_iterations, check_seed
-from spiel_cr.compilation import loading
-from spiel_cr.responses import episodes, ismcts_br_bot, learning, network, opponents
-from spiel_cr.responses.learning_config import LearningConfig
+from spiel_cr.common.checks import check_choice, check_iterations
+from spiel_cr.compilation.loading import load_game
+from spiel_cr.responses import episodes, learning, network
+from spiel_cr.responses.ismcts_br_bot import ISMCTSBRBot
+from spiel_cr.responses.learning import LearningConfig, LearningPoint, Stage
+from spiel_cr.responses.rollouts import Answers, play_on
 
-# A normal variable is inside of +- so many standard errors with probability 0.95.
-_Z = 1.959964
-
-
-class StateStage(NamedTuple):
-    """One opponent of the curriculum.
-
-    Attributes:
-      name: for the curve; a checkpoint knows opponents by their names.
-      policy: must depend on its information states only.
-      rounds: of episodes and learning.
-    """
-
-    name: str
-    policy: openspiel_policy.Policy
-    rounds: int
+StateStage = Stage[openspiel_policy.Policy]
 
 
-class StatePoint(NamedTuple):
-    """How good the response is, in the responder's utility.
-
-    Attributes:
-      stage: place of the opponent in the curriculum.
-      opponent: its name.
-      round: rounds so far, over all opponents; 0: nothing has been learned.
-      episodes: played so far.
-      simulations: run so far in episodes.
-      matches: that the values are means of; equal deals for all points.
-      search_value: of the response that searches with the network.
-      search_half_width: half of its 95 % interval.
-      network_value: of the network's likeliest actions, without search.
-      network_half_width: half of its 95 % interval.
-      loss: mean of the last round, None before the first one.
-      policy_loss: its cross-entropy.
-      value_loss: its squared error.
-    """
-
-    stage: int
-    opponent: str
-    round: int
-    episodes: int
-    simulations: int
-    matches: int
-    search_value: float
-    search_half_width: float
-    network_value: float
-    network_half_width: float
-    loss: float | None = None
-    policy_loss: float | None = None
-    value_loss: float | None = None
-
-
-class StateLearned(NamedTuple):
+class LearnedOnStates(NamedTuple):
     """A learned response to the last opponent.
 
     Attributes:
       player: the responder.
-      guide: the network, for `state_search.ISMCTSBRBot(guide=...)`.
-      graph: its structure.
+      prior_and_value: the network, for `ISMCTSBRBot(prior_and_value=...)`.
       parameters: its parameters.
       curve: what was evaluated.
       simulations: of all episodes.
     """
 
     player: int
-    guide: network.NetworkGuide
-    graph: Any
+    prior_and_value: network.NetworkPriorAndValue
     parameters: Any
-    curve: tuple[StatePoint, ...]
+    curve: tuple[LearningPoint, ...]
     simulations: int
 
 
@@ -106,7 +54,7 @@ def learn_on_states(
     matches: int = 100,
     checkpoint_path: storage.Path | None = None,
     progress: bool = False,
-) -> StateLearned:
+) -> LearnedOnStates:
     """Learns to respond to each opponent in turn, from the weaker to the stronger.
 
     Args:
@@ -115,7 +63,7 @@ def learn_on_states(
       opponents: the curriculum, at least one; the last one is the one that counts.
       config: of search and learning. `search.batch` is not used.
       seed: of all draws.
-      matches: to evaluate by, at each point of the curve.
+      matches: to evaluate by, at each point of the curve; equal deals for all points.
       checkpoint_path: written after each round (atomically, no pickle). If the file is
         there, learning goes on where it stopped, with the same bits as a run that was
         never interrupted. The last opponent's rounds may have become more.
@@ -128,44 +76,32 @@ def learn_on_states(
         run.
     """
     config = config or LearningConfig()
-    matches = check_iterations(matches, name="matches")
-    if player not in (0, 1):
-        raise ValueError(f"player={player!r} must be 0 or 1")
-    loop = _Loop(
-        loading.load_game(game),
-        player,
-        opponents,
+    check_iterations(matches, name="matches")
+    check_choice(player, "player", (0, 1))
+    learning.check_stages(opponents)
+    environment = _StateEnvironment(
+        load_game(game), player, opponents, config, seed, matches
+    )
+    done = learning.learn(
+        environment,
         config,
-        check_seed(seed),
-        matches,
+        seed=seed,
+        checkpoint_path=checkpoint_path,
+        progress=progress,
     )
-    total = sum(stage.rounds for stage in opponents)
-    file = None
-    if checkpoint_path is not None:
-        file = learning.ProgressFile(
-            checkpoint_path, loop.identity(), loop.begin(look=False), StatePoint
-        )
-    now = (file.read(total) if file else None) or loop.begin()
-    bar = tqdm(total=total, initial=now.round, unit="round", disable=not progress)
-    with bar:
-        while now.round < total:
-            now = loop.round(now)
-            if file:
-                file.write(now)
-            bar.update()
-    parameters = now.learner.parameters
-    return StateLearned(
+    return LearnedOnStates(
         player,
-        loop.guide(parameters),
-        loop.graph,
-        parameters,
-        tuple(now.curve),
-        now.simulations,
+        environment.prior_and_value(done.parameters),
+        done.parameters,
+        done.curve,
+        done.simulations,
     )
 
 
-class _Loop:
-    """The fixed parts of a run."""
+class _StateEnvironment:
+    """A `learning.Environment`; samples are rows of all actions of the game."""
+
+    minibatch_stream: tuple[int, ...] = (0, 1)
 
     def __init__(
         self,
@@ -176,101 +112,18 @@ class _Loop:
         seed: int,
         matches: int,
     ) -> None:
-        if not stages:
-            raise ValueError("opponents is empty; give at least one StateStage")
-        for stage in stages:
-            check_iterations(stage.rounds, name=f"rounds of {stage.name!r}")
-        self.game, self.player, self.stages = game, player, tuple(stages)
+        network.check_tensor(game)
+        self.game, self.player, self.stages = game, player, stages
         self.config, self.seed, self.matches = config, seed, matches
         low, high = game.min_utility(), game.max_utility()
         self.scale = network.Scale((low + high) / 2, (high - low) / 2 or 1.0)
-        network.check_tensor(game)
         self._features = int(np.prod(game.information_state_tensor_shape()))
         self._actions = game.num_distinct_actions()
-        self.graph, self._first = network.make(
+        self.graph, self.parameters = network.make(
             self._features, self._actions, config.hidden, seed=seed
         )
-        self._ends = np.cumsum([stage.rounds for stage in stages])
 
-    def begin(self, *, look: bool = True) -> learning.Progress:
-        """Nothing learned yet; with a first point of the curve if one is to look."""
-        optimiser = network.optimiser_state(self._first, self.config.learning_rate)
-        learner = learning.Learner(self._first, optimiser)
-        now = learning.Progress(0, 0, learner, self._no_samples(), [])
-        return now._replace(curve=[self._point(now, 0, None)]) if look else now
-
-    def round(self, now: learning.Progress) -> learning.Progress:
-        """Episodes, then learning."""
-        config = self.config
-        stage = int(np.searchsorted(self._ends, now.round, side="right"))
-        bot = self._bot(
-            stage,
-            self.guide(now.learner.parameters),
-            seed=int(np.random.default_rng([self.seed, now.round]).integers(2**31)),
-            noise=config.noise,
-        )
-        kept = self._no_samples() if now.round in self._ends else now.samples
-        rows = {name: [*array] for name, array in kept.items()}
-        policy = self.stages[stage].policy
-        for number in range(config.episodes):
-            random = np.random.default_rng([self.seed, now.round, number])
-            self._episode(bot, policy, random, rows)
-        samples = {
-            name: np.array(values[-config.replay :], kept[name].dtype)
-            for name, values in rows.items()
-        }
-        size = len(samples["returned"])
-        if not size:
-            raise ValueError(
-                f"{self.game}: player {self.player} decided nothing in "
-                f"{config.episodes} episodes; raise episodes"
-            )
-        seen, padded = self._padded(samples)
-        random = np.random.default_rng([self.seed, now.round, 0, 1])
-        learner, losses = learning.steps(
-            self.graph, now.learner, seen, padded, size, config, random
-        )
-        done = now.round + 1
-        now = learning.Progress(
-            done, now.simulations + bot.simulations, learner, samples, now.curve
-        )
-        if done % config.evaluate_every == 0 or done in self._ends:
-            now = now._replace(curve=[*now.curve, self._point(now, stage, losses)])
-        return now
-
-    def guide(self, parameters: Any) -> network.NetworkGuide:
-        return network.NetworkGuide(self.game, self.graph, parameters, self.scale)
-
-    def identity(self) -> dict[str, Any]:
-        """What a checkpoint must agree with."""
-        stages = [[stage.name, stage.rounds] for stage in self.stages]
-        stages[-1].pop()
-        return {
-            "kind": "learning on states",
-            "game": str(self.game),
-            "player": self.player,
-            "opponents": stages,
-            "config": repr(self.config),
-            "seed": self.seed,
-            "matches": self.matches,
-        }
-
-    def _bot(
-        self, stage: int, guide: network.NetworkGuide, *, seed: int, noise: float = 0.0
-    ) -> ismcts_br_bot.ISMCTSBRBot:
-        return ismcts_br_bot.ISMCTSBRBot(
-            self.game,
-            self.player,
-            self.stages[stage].policy,
-            self.config.search,
-            seed=seed,
-            guide=guide,
-            noise=noise,
-            concentration=self.config.concentration,
-        )
-
-    def _no_samples(self) -> dict[str, np.ndarray]:
-        """The empty buffer; visits are those of all actions of the game."""
+    def no_samples(self) -> learning.Samples:
         return {
             "features": np.zeros((0, self._features), np.float32),
             "visits": np.zeros((0, self._actions), np.float32),
@@ -278,38 +131,87 @@ class _Loop:
             "returned": np.zeros(0, np.float32),
         }
 
-    def _padded(
-        self, samples: dict[str, np.ndarray]
-    ) -> tuple[network.Inputs, network.Samples]:
-        """The buffer as the network learns from it: each row its own infoset."""
-        replay = self.config.replay
-        room = [(0, replay - len(samples["returned"]))]
-        full = {
-            name: np.pad(array, room + [(0, 0)] * (array.ndim - 1))
-            for name, array in samples.items()
+    def play(
+        self, stage: int, parameters: Any, round: int
+    ) -> tuple[learning.Samples, int]:
+        seed = int(np.random.default_rng([self.seed, round]).integers(2**31))
+        bot = self._bot(stage, parameters, seed)
+        empty = self.no_samples()
+        rows: dict[str, list[Any]] = {name: [] for name in empty}
+        for number in range(self.config.episodes):
+            random = np.random.default_rng([self.seed, round, number])
+            self._episode(bot, stage, random, rows)
+        samples = {
+            name: np.array(rows[name], array.dtype).reshape(-1, *array.shape[1:])
+            for name, array in empty.items()
         }
-        actions = np.broadcast_to(
-            np.arange(self._actions, dtype=np.int32), (replay, self._actions)
-        )
+        return samples, bot.simulations
+
+    def training_data(
+        self, samples: learning.Samples
+    ) -> tuple[network.Inputs, network.Samples]:
+        """Each row is its own infoset."""
+        rows = np.arange(len(samples["returned"]), dtype=np.int32)
+        actions = np.arange(self._actions, dtype=np.int32)
+        actions = np.broadcast_to(actions, samples["legal"].shape)
         seen = network.Inputs(
-            *map(jnp.asarray, (full["features"], actions, full["legal"]))
+            *map(jnp.asarray, (samples["features"], actions, samples["legal"]))
         )
-        rows = np.arange(replay, dtype=np.int32)
-        return seen, network.Samples(rows, full["visits"], full["returned"])
+        return seen, network.Samples(rows, samples["visits"], samples["returned"])
+
+    def evaluate(self, stage: int, parameters: Any) -> learning.Evaluation:
+        bot = self._bot(stage, parameters, self.seed)
+        prior_and_value = self.prior_and_value(parameters)
+
+        def greedy(state: pyspiel.State) -> int:
+            prior, _ = prior_and_value(state, self.player)
+            return int(state.legal_actions()[int(np.argmax(prior))])
+
+        values, errors = [], []
+        for decide in (greedy, bot.step):
+            returns = []
+            for number in range(self.matches):
+                bot.restart()
+                random = np.random.default_rng([self.seed, number, 0, 2])
+                returns.append(self._match(decide, stage, random))
+            deviation = np.std(returns, ddof=1) if self.matches > 1 else math.inf
+            values.append(float(np.mean(returns)))
+            errors.append(float(deviation) / math.sqrt(self.matches))
+        return learning.Evaluation(values[0], values[1], None, errors[0], errors[1])
+
+    def identity(self) -> dict[str, Any]:
+        return {"kind": "learning on states", "matches": self.matches}
+
+    def prior_and_value(self, parameters: Any) -> network.NetworkPriorAndValue:
+        """The network, for searches."""
+        return network.NetworkPriorAndValue(
+            self.game, self.graph, parameters, self.scale
+        )
+
+    def _bot(self, stage: int, parameters: Any, seed: int) -> ISMCTSBRBot:
+        return ISMCTSBRBot(
+            self.game,
+            self.player,
+            self.stages[stage].opponent,
+            self.config.search,
+            seed=seed,
+            prior_and_value=self.prior_and_value(parameters),
+        )
 
     def _episode(
         self,
-        bot: ismcts_br_bot.ISMCTSBRBot,
-        policy: openspiel_policy.Policy,
+        bot: ISMCTSBRBot,
+        stage: int,
         random: np.random.Generator,
         rows: dict[str, list[Any]],
     ) -> None:
         """Plays a match and appends its decisions."""
-        decisions = 0
+        before = len(rows["visits"])
 
         def decide(state: pyspiel.State) -> int:
-            nonlocal decisions
-            found = bot.search(state)
+            found = bot.search(
+                state, noise=self.config.noise, concentration=self.config.concentration
+            )
             visits = np.array(found.visits, np.float64)
             place = episodes.choose(visits[None], self.config.temperature, random)[0]
             shares = np.zeros(self._actions, np.float32)
@@ -317,60 +219,24 @@ class _Loop:
             rows["features"].append(state.information_state_tensor(self.player))
             rows["visits"].append(shares)
             rows["legal"].append(np.array(state.legal_actions_mask(), bool))
-            decisions += 1
             return found.actions[int(place)]
 
         bot.restart()
-        value = self._match(decide, policy, random)
-        scaled = (value - self.scale.centre) / self.scale.half_range
-        rows["returned"] += [scaled] * decisions
+        returned = self.scale.relative(self._match(decide, stage, random))
+        rows["returned"] += [returned] * (len(rows["visits"]) - before)
 
     def _match(
-        self, decide: Any, policy: openspiel_policy.Policy, random: np.random.Generator
+        self,
+        decide: Callable[[pyspiel.State], int],
+        stage: int,
+        random: np.random.Generator,
     ) -> float:
         """The responder's return; `decide` is asked where there is a choice."""
-        answers = opponents.Answers(policy, 1 - self.player)
+        answers = {
+            1 - self.player: Answers(self.stages[stage].opponent, 1 - self.player)
+        }
         state = self.game.new_initial_state()
-        while not state.is_terminal():
-            mover = state.current_player()
-            if state.is_chance_node():
-                outcomes = state.chance_outcomes()
-                action = ismcts_br_bot.draw_outcome(outcomes, random.random())
-            elif mover == self.player:
-                legal = state.legal_actions()
-                action = legal[0] if len(legal) == 1 else decide(state)
-            else:
-                legal, _, ends = answers(state)
-                action = legal[bisect.bisect_right(ends, random.random())]
-            state.apply_action(action)
+        while play_on(state, answers, random.random) == self.player:
+            legal = state.legal_actions()
+            state.apply_action(legal[0] if len(legal) == 1 else decide(state))
         return float(state.player_return(self.player))
-
-    def _point(
-        self, now: learning.Progress, stage: int, losses: network.Losses | None
-    ) -> StatePoint:
-        guide, policy = self.guide(now.learner.parameters), self.stages[stage].policy
-        bot = self._bot(stage, guide, seed=self.seed)
-
-        def greedy(state: pyspiel.State) -> int:
-            prior, _ = guide(state, self.player)
-            return int(state.legal_actions()[int(np.argmax(prior))])
-
-        measured: list[float] = []
-        for decide in (bot.step, greedy):
-            returns = []
-            for number in range(self.matches):
-                bot.restart()
-                random = np.random.default_rng([self.seed, number, 0, 2])
-                returns.append(self._match(decide, policy, random))
-            spread = float(np.std(returns, ddof=1)) if self.matches > 1 else math.inf
-            measured += [float(np.mean(returns)), _Z * spread / math.sqrt(self.matches)]
-        return StatePoint(
-            stage,
-            self.stages[stage].name,
-            now.round,
-            now.round * self.config.episodes,
-            now.simulations,
-            self.matches,
-            *measured,
-            *(() if losses is None else map(float, losses)),
-        )

@@ -1,4 +1,4 @@
-"""Fourth stage: local best response, a lookahead of one action with exact beliefs.
+"""Local best response, a lookahead of one action with exact beliefs.
 
 Lisý and Bowling 2017, "Equilibrium approximation quality of current no-limit poker
 bots". At each decision, `lbr` and `LBRBot` compare the player's actions by what each
@@ -15,29 +15,33 @@ All legal actions are compared, not some sizes of bets. Default play other than 
 and call is ours, for games that are not poker.
 """
 
-import bisect
 from collections.abc import Callable
 
 import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.common.checks import check_iterations, check_seed
-from spiel_cr.compilation import loading
+from spiel_cr.common.checks import check_choice, check_iterations
+from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.numbering import CHANCE
 from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.policies import conversions as policy_lib
-from spiel_cr.policies.bot_base import PolicyPlayer
-from spiel_cr.responses import ismcts_br_bot, opponents, posterior
+from spiel_cr.policies import conversions
+from spiel_cr.responses import opponents, posterior
+from spiel_cr.responses.rollouts import (
+    TERMINAL,
+    Answers,
+    moves,
+    play_on,
+    uniform_numbers,
+)
 from spiel_cr.responses.state_posterior import StatePosterior
+from spiel_cr.responses.state_responder import StateResponder
 from spiel_cr.sequence_form.decisions import Decisions
 
 LEAVES = ("call", "uniform")
 
 # Values that differ by less are equal but for rounding; relative to the utilities.
 _ROUNDING = 1e-12
-
-_TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 
 
 def lbr(
@@ -66,8 +70,8 @@ def lbr(
       ValueError: a bad player or leaf, not a strategy of the other player, or "call" in
         a game that is not poker.
     """
-    _check(player, leaf)
-    posterior.check_behaviour(tree, 1 - player, opponent_behaviour)
+    check_choice(leaf, "leaf", LEAVES)
+    posterior.check_opponent(tree, player, opponent_behaviour)
     histories, decisions = tree.histories, tree.infosets[player].decisions
     values = _answered_values(tree, player, opponent_behaviour, leaf)
     belief = posterior.beliefs(tree, player, opponent_behaviour)
@@ -80,16 +84,15 @@ def lbr(
     return _best(decisions, expected, tree.game)
 
 
-class LBRBot(PolicyPlayer):
+class LBRBot(StateResponder):
     """Local best response on states, for games too large to compile.
 
     Expected values are exact, or means of rollouts: each draws a history from the
-    belief, and plays it out once after each action. Random numbers are made from the
-    seed and the information state, so a match does not depend on those before it.
+    belief, and plays it out once after each action.
 
     Attributes:
       belief: over histories.
-      rollouts: run since it was made; a rollout has one for each action.
+      simulations: run since it was made; a rollout has one for each action.
     """
 
     def __init__(
@@ -110,7 +113,7 @@ class LBRBot(PolicyPlayer):
           player: the seat, 0 or 1.
           opponent: its policy; must depend on its information states only.
           leaf: default play, "call" (poker only) or "uniform".
-          rollouts: a decision; None: exact values, by going through everything that
+          rollouts: per decision; None: exact values, by going through everything that
             can follow, for small games.
           seed: of all draws.
           belief: over histories; None: `StatePosterior` with its defaults.
@@ -119,35 +122,21 @@ class LBRBot(PolicyPlayer):
           ValueError: a bad argument, or "call" in a game that is not poker.
           pyspiel.SpielError: OpenSpiel does not know the game.
         """
-        super().__init__(player)
-        _check(player, leaf)
-        game = loading.load_game(game)
+        check_choice(leaf, "leaf", LEAVES)
         if rollouts is not None:
             check_iterations(rollouts, name="rollouts")
-        self.belief = belief or StatePosterior(game, player, opponent)
-        self.rollouts = 0
+        game = load_game(game)
+        super().__init__(game, player, opponent, seed=seed, belief=belief)
         self._rollouts = rollouts
-        self._seed = check_seed(seed)
         self._tolerance = _ROUNDING * (game.max_utility() - game.min_utility())
         default = _default_policy(game, leaf)
-        self._defaults = [opponents.Answers(default, p) for p in (0, 1)]
-        self._opponent = opponents.Answers(opponent, 1 - player)
+        self._defaults = {p: Answers(default, p) for p in (0, 1)}
 
-    def restart(self) -> None:
-        """A new match."""
-        self.belief.restart()
-
-    def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
-        loading.check_state(state)
-        legal = state.legal_actions()
-        if len(legal) == 1:
-            return [(legal[0], 1.0)]
+    def best_action(self, state: pyspiel.State) -> int:
+        """The first of equally good actions."""
         values = self.action_values(state)
         best = int(np.argmax(values >= values.max() - self._tolerance))
-        return [(action, float(place == best)) for place, action in enumerate(legal)]
-
-    def choose(self, state: pyspiel.State, policy: list[tuple[int, float]]) -> int:
-        return max(policy, key=lambda outcome: outcome[1])[0]
+        return int(state.legal_actions()[best])
 
     def action_values(self, state: pyspiel.State) -> np.ndarray:
         """float64 [A], what each legal action brings; the responder's utility.
@@ -159,8 +148,7 @@ class LBRBot(PolicyPlayer):
           ValueError: a state of the unconverted simultaneous game, or the belief has
             too many histories.
         """
-        loading.check_state(state)
-        self.belief.update(state)
+        random = self._observe(state)
         legal = state.legal_actions()
         values = np.zeros(len(legal))
         if self._rollouts is None:
@@ -170,54 +158,33 @@ class LBRBot(PolicyPlayer):
                 for place, action in enumerate(legal):
                     values[place] += weight * self._expect(history.child(action), False)
             return values
-        random = ismcts_br_bot.generator_at(self._seed, state, self._player, 0)
-        number = ismcts_br_bot.numbers(random)
+        number = uniform_numbers(random)
         for _ in range(self._rollouts):
             history = self.belief.sample(random)
             for place, action in enumerate(legal):
                 values[place] += self._roll_out(history.child(action), number)
-        self.rollouts += self._rollouts * len(legal)
+        self.simulations += self._rollouts * len(legal)
         return values / self._rollouts
-
-    def _asked(self, mover: int, answered: bool) -> opponents.Answers:
-        """Who decides for a player."""
-        by_default = answered or mover == self._player
-        return self._defaults[mover] if by_default else self._opponent
 
     def _expect(self, state: pyspiel.State, answered: bool) -> float:
         """The responder's expected utility, by going through everything."""
         mover = state.current_player()
-        if mover == _TERMINAL:
+        if mover == TERMINAL:
             return float(state.player_return(self._player))
-        if mover >= 0:
-            actions, probabilities, _ = self._asked(mover, answered)(state)
-            moves = list(zip(actions, probabilities, strict=True))
-            answered = True
-        else:
-            moves = state.chance_outcomes()
-        return sum(p * self._expect(state.child(a), answered) for a, p in moves)
+        acts = mover >= 0
+        by_default = answered or mover == self._player
+        answers = self._defaults[mover] if acts and by_default else self._opponent
+        return sum(
+            p * self._expect(state.child(action), answered or acts)
+            for action, p in moves(state, answers)
+        )
 
     def _roll_out(self, state: pyspiel.State, number: Callable[[], float]) -> float:
         """One sample of `_expect`; the state is played to the end."""
-        answered = False
-        while True:
-            mover = state.current_player()
-            if mover == _TERMINAL:
-                return float(state.player_return(self._player))
-            if mover >= 0:
-                actions, _, ends = self._asked(mover, answered)(state)
-                state.apply_action(actions[bisect.bisect_right(ends, number())])
-                answered = True
-            else:
-                outcomes = state.chance_outcomes()
-                state.apply_action(ismcts_br_bot.draw_outcome(outcomes, number()))
-
-
-def _check(player: int, leaf: str) -> None:
-    if player not in (0, 1):
-        raise ValueError(f"player={player!r} must be 0 or 1")
-    if leaf not in LEAVES:
-        raise ValueError(f"leaf={leaf!r}; choose one of {', '.join(LEAVES)}")
+        if play_on(state, {}, number) == 1 - self._player:
+            state.apply_action(self._opponent.draw(state, number()))
+        play_on(state, self._defaults, number)
+        return float(state.player_return(self._player))
 
 
 def _default_policy(game: pyspiel.Game, leaf: str) -> openspiel_policy.Policy:
@@ -240,8 +207,8 @@ def _answered_values(
     default = None
     if leaf == "call":
         calls = _default_policy(tree.game, leaf)
-        default = policy_lib.behaviour_from_policy(tree, calls)
-    values = policy_lib.history_values(tree, default)
+        default = conversions.behaviour_from_policy(tree, calls)
+    values = conversions.history_values(tree, default)
     if player == 1:
         values = -values
     answered = values.copy()
@@ -250,10 +217,10 @@ def _answered_values(
     step = posterior.transitions(tree, player, opponent_behaviour)
     starts = histories.level_start
     for begin, end in reversed(list(zip(starts[1:-1], starts[2:], strict=True))):
-        at = np.arange(begin, end)
+        level = np.arange(begin, end)
         for who, below in ((other, values), (CHANCE, answered)):
-            mine = at[mover[histories.parent[at]] == who]
-            np.add.at(answered, histories.parent[mine], step[mine] * below[mine])
+            moved = level[mover[histories.parent[level]] == who]
+            np.add.at(answered, histories.parent[moved], step[moved] * below[moved])
     return answered
 
 

@@ -1,4 +1,4 @@
-"""Third stage: a policy-value network, which tells a searching responder where to look.
+"""A policy-value network, which tells a searching responder where to look.
 
 A multilayer perceptron maps what the responder knows (OpenSpiel's information state
 tensor) to a logit for each action of the game and a value. Needs flax and optax, which
@@ -15,10 +15,11 @@ import pyspiel
 
 from spiel_cr.compilation.numbering import TERMINAL
 from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.responses.responder_tree import padded_sequences
 
 # Of actions that are not legal: finite, so that nothing times it is not a number.
 _NEVER = -1e9
-# Opinions that a guide on states remembers.
+# Information states that the network on states remembers.
 _REMEMBERED = 100_000
 
 
@@ -79,6 +80,10 @@ class Scale(NamedTuple):
     centre: float
     half_range: float
 
+    def relative(self, utility: Any) -> Any:
+        """Of a utility in the game's units."""
+        return (utility - self.centre) / self.half_range
+
     def units(self, value: np.ndarray) -> np.ndarray:
         """In the game's units; what no game can return is cut off."""
         inside = np.clip(np.asarray(value, np.float64), -1, 1)
@@ -113,11 +118,7 @@ def inputs(tree: CompiledGame, player: int) -> Inputs:
         tree.state_at(history).information_state_tensor(player)
         for history in infosets.history
     ]
-    decisions = infosets.decisions
-    count = decisions.num_actions[:, None]
-    place = np.arange(int(count.max()))
-    legal = place < count
-    sequence = decisions.first_sequence[:, None] + np.where(legal, place, 0)
+    sequence, legal = padded_sequences(infosets.decisions, np.arange(len(infosets)))
     actions = np.where(legal, infosets.actions[sequence - 1], 0)
     return Inputs(
         jnp.asarray(np.array(features, np.float32)),
@@ -193,8 +194,8 @@ def loss(
       l2: weight of the parameters' squares.
     """
     log_prior, value = evaluate(graph, parameters, seen)
-    told = jnp.where(seen.legal, samples.visits * log_prior, 0)
-    policy = -told.sum(axis=1).mean()
+    cross = jnp.where(seen.legal, samples.visits * log_prior, 0)
+    policy = -cross.sum(axis=1).mean()
     error = jnp.square(value - samples.returned).mean()
     squares = [jnp.square(leaf).sum() for leaf in jax.tree.leaves(parameters)]
     return Losses(policy + error + l2 * sum(squares), policy, error)
@@ -252,10 +253,10 @@ def fit(
     return parameters, state, Losses(*(one.mean() for one in losses))
 
 
-class NetworkGuide:
-    """A network as the guide of a search on states (`state_search.Guide`).
+class NetworkPriorAndValue:
+    """A network for a search on states (an `ismcts_br_bot.StatePriorAndValue`).
 
-    One state a call, and what was asked before is remembered; on compiled games the
+    One state per call, and what was asked before is remembered; on compiled games the
     network is asked for all infosets at once.
     """
 

@@ -1,20 +1,19 @@
-"""Fourth stage: opponents to respond to, as OpenSpiel policies.
+"""Opponents to respond to, as OpenSpiel policies.
 
 Fixed players of poker ("chumps"), and bots that are known by their moves alone.
-Strings name them, too: see `opponent_strings.py`.
+Strings name them, too: see `players.opponent_strings`.
 """
 
-import itertools
 from collections import Counter
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pyspiel
 from open_spiel.python import policy as policy_lib
 
-from spiel_cr.common.checks import check_iterations, check_seed
-from spiel_cr.compilation import loading
+from spiel_cr.common.checks import check_choice, check_iterations, check_seed
+from spiel_cr.compilation.loading import load_game
+from spiel_cr.responses import rollouts
 
 # What each chump would like to do: equally likely wishes, each followed by what it does
 # instead where that is illegal.
@@ -25,8 +24,6 @@ _WISHES: dict[str, tuple[tuple[str, ...], ...]] = {
     "call_raise": (("call", "fold", "raise"), ("raise", "call", "fold")),
 }
 CHUMPS = tuple(_WISHES)
-
-_REMEMBERED = 200_000
 
 
 class ChumpPolicy(policy_lib.Policy):
@@ -39,11 +36,7 @@ class ChumpPolicy(policy_lib.Policy):
 
     def __init__(self, game: pyspiel.Game, kind: str) -> None:
         """Use `chump`."""
-        if kind not in _WISHES:
-            raise ValueError(
-                f"kind={kind!r}: there is no such chump; choose one of "
-                f"{', '.join(CHUMPS)}"
-            )
+        check_choice(kind, "kind", CHUMPS)
         super().__init__(game, list(range(game.num_players())))
         self.kind = kind
         first = _first_decision(game)
@@ -104,7 +97,7 @@ def chump(game: str | pyspiel.Game, kind: str) -> ChumpPolicy:
       ValueError: no such kind, or the game is not poker.
       pyspiel.SpielError: OpenSpiel does not know the game.
     """
-    return ChumpPolicy(loading.load_game(game), kind)
+    return ChumpPolicy(load_game(game), kind)
 
 
 _ROLES = ("fold", "call", "raise")
@@ -190,7 +183,7 @@ class BotPolicy(policy_lib.Policy):
         Raises:
           ValueError: `queries` is not a positive whole number, or a bad seed.
         """
-        game = loading.load_game(game)
+        game = load_game(game)
         super().__init__(game, list(range(game.num_players())))
         self._game = game
         self._each = check_iterations(queries, name="queries")
@@ -207,7 +200,7 @@ class BotPolicy(policy_lib.Policy):
         player = state.current_player() if player_id is None else player_id
         key = player, state.information_state_string(player)
         if key not in self._known:
-            if len(self._known) >= _REMEMBERED:
+            if len(self._known) >= rollouts.REMEMBERED:
                 self._known.clear()
             self._known[key] = self._ask(state, self.bot(player))
         return dict(self._known[key])
@@ -225,109 +218,31 @@ class BotPolicy(policy_lib.Policy):
         """In the middle of a match; a bot that cannot is told what was played."""
         try:
             bot.restart_at(state)
-            return
-        except pyspiel.SpielError as error:
-            if "not implemented" not in str(error):
-                raise
-        bot.restart()
-        before = self._game.new_initial_state()
-        for action in state.history():
-            bot.inform_action(before, before.current_player(), action)
-            before.apply_action(action)
+        except pyspiel.SpielError:
+            bot.restart()
+            before = self._game.new_initial_state()
+            for action in state.history():
+                bot.inform_action(before, before.current_player(), action)
+                before.apply_action(action)
 
     def _ask(self, state: pyspiel.State, bot: pyspiel.Bot) -> dict[int, float]:
         legal = state.legal_actions()
+        name = f"make_bot: a {type(bot).__name__}"
         if bot.provides_policy():
             self.queries += 1
             self._restart_at(bot, state)
-            given = dict(bot.get_policy(state))
-            shares = np.array([given.get(action, 0.0) for action in legal])
+            given: Mapping[int, float] = dict(bot.get_policy(state))
         else:
             self.queries += self._each
             counts: Counter[int] = Counter()
             for _ in range(self._each):
                 self._restart_at(bot, state)
                 counts[int(bot.step(state))] += 1
-            shares = np.array([counts.pop(action, 0) for action in legal], float)
-            if counts:
+            if wrong := counts.keys() - set(legal):
                 raise ValueError(
-                    f"make_bot: a {type(bot).__name__} chose {min(counts)} where "
-                    f"{legal} are legal, after the actions {state.history()}"
+                    f"{name} chose {min(wrong)} where {legal} are legal, after the "
+                    f"actions {state.history()}"
                 )
-        if not (shares >= 0).all() or not shares.sum() > 0:
-            raise ValueError(
-                f"make_bot: a {type(bot).__name__} gave the probabilities "
-                f"{shares.tolist()} of the actions {legal}"
-            )
-        return dict(zip(legal, (shares / shares.sum()).tolist(), strict=True))
-
-
-class Answer(NamedTuple):
-    """A policy at one information state.
-
-    Attributes:
-      actions: those that it may take, of positive probability.
-      probabilities: of each; sum to 1.
-      ends: cumulative probabilities, for drawing: u in [0, 1) draws the first action
-        whose end is above u. The last one is 1.
-    """
-
-    actions: list[int]
-    probabilities: list[float]
-    ends: list[float]
-
-
-class Answers:
-    """A policy asked at states, once for each information state of its player.
-
-    Policies that depend on the legal actions alone (uniform ones and chumps) are known
-    by these, without making a string of the state.
-    """
-
-    def __init__(self, policy: policy_lib.Policy, player: int) -> None:
-        """Asks nothing yet.
-
-        Args:
-          policy: any that depends on the player's information states only.
-          player: whose policy.
-        """
-        self._policy = policy
-        self._player = player
-        self._blind = getattr(
-            policy,
-            "by_legal_actions",
-            type(policy) is policy_lib.UniformRandomPolicy,
-        )
-        self._known: dict[str | tuple[int, ...], Answer] = {}
-
-    def __call__(self, state: pyspiel.State) -> Answer:
-        """The policy where its player is to act."""
-        if self._blind:
-            key: str | tuple[int, ...] = tuple(state.legal_actions())
-        else:
-            key = state.information_state_string(self._player)
-        answer = self._known.get(key)
-        if answer is None:
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
-            answer = self._known[key] = self._ask(state)
-        return answer
-
-    def _ask(self, state: pyspiel.State) -> Answer:
-        given = self._policy.action_probabilities(state, self._player)
-        legal = state.legal_actions()
-        shares = np.array([given.get(action, 0.0) for action in legal], float)
-        if not (shares >= 0).all() or not shares.sum() > 0:
-            raise ValueError(
-                f"opponent: its policy has the probabilities {shares.tolist()} of the "
-                f"actions {legal} at "
-                f"{state.information_state_string(self._player)!r}; they must be at "
-                f"least 0 and sum to 1"
-            )
-        shares /= shares.sum()
-        chosen = [(a, p) for a, p in zip(legal, shares.tolist(), strict=True) if p > 0]
-        probabilities = [p for _, p in chosen]
-        ends = list(itertools.accumulate(probabilities))
-        # Numbers drawn are below 1, whatever the sum was rounded to.
-        ends[-1] = 1.0
-        return Answer([a for a, _ in chosen], probabilities, ends)
+            given = counts
+        shares = rollouts.normalised([given.get(a, 0) for a in legal], name, legal)
+        return dict(zip(legal, shares, strict=True))

@@ -1,4 +1,4 @@
-"""Third stage: what a player believes, on a compiled game.
+"""What a player believes, on a compiled game.
 
 The opponent's policy is fixed and known. Then the probability of a history given what
 the responder knows is chance times the opponent's reach, normalised: the responder's
@@ -7,26 +7,27 @@ own reach is the same at all histories of its infoset and cancels (perfect recal
 
 import numpy as np
 
+from spiel_cr.common.checks import check_choice
 from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.policies import conversions
 
 
-def check_player(player: int) -> None:
-    """Raises ValueError unless it is 0 or 1."""
-    if player not in (0, 1):
-        raise ValueError(f"player={player!r} must be 0 or 1")
-
-
-def check_behaviour(
-    tree: CompiledGame, player: int, behaviour: np.ndarray
+def check_opponent(
+    tree: CompiledGame, player: int, other_behaviour: np.ndarray
 ) -> np.ndarray:
-    """Returns one player's strategy, float64 [S], or raises ValueError."""
-    check_player(player)
-    decisions = tree.infosets[player].decisions
-    behaviour = np.asarray(behaviour, np.float64)
+    """Returns the opponent's strategy, float64 [S'], or raises ValueError.
+
+    Args:
+      tree: the compiled game.
+      player: the responder, 0 or 1.
+      other_behaviour: the opponent's action probabilities.
+    """
+    other = 1 - check_choice(player, "player", (0, 1))
+    decisions = tree.infosets[other].decisions
+    behaviour = np.asarray(other_behaviour, np.float64)
     if behaviour.shape != (decisions.num_sequences,):
         raise ValueError(
-            f"behaviour has shape {behaviour.shape}; player {player} of {tree.game} "
+            f"behaviour has shape {behaviour.shape}; player {other} of {tree.game} "
             f"has {decisions.num_sequences} sequences"
         )
     total = np.bincount(
@@ -35,7 +36,7 @@ def check_behaviour(
     # Written so that NaN fails.
     if not ((behaviour >= 0).all() and np.allclose(total, 1, atol=1e-6)):
         raise ValueError(
-            f"behaviour of player {player} must be probabilities: at least 0, and 1 in "
+            f"behaviour of player {other} must be probabilities: at least 0, and 1 in "
             f"sum at each infoset"
         )
     return behaviour
@@ -50,10 +51,22 @@ def weights(tree: CompiledGame, player: int, other_behaviour: np.ndarray) -> np.
       other_behaviour: float64 [S'], the opponent's action probabilities.
     """
     decisions = tree.infosets[1 - player].decisions
-    reach = policy_lib.reach_from_behaviour(decisions, other_behaviour)
+    reach = conversions.reach_from_behaviour(decisions, other_behaviour)
     histories = tree.histories
     product: np.ndarray = histories.chance * reach[histories.sequence[1 - player]]
     return product
+
+
+def reached(tree: CompiledGame, player: int, other_behaviour: np.ndarray) -> np.ndarray:
+    """bool [I], the responder's infosets that chance and the opponent can lead to."""
+    own = np.flatnonzero(tree.histories.player == player)
+    total = np.bincount(
+        tree.histories.infoset[own],
+        weights=weights(tree, player, other_behaviour)[own],
+        minlength=len(tree.infosets[player]),
+    )
+    result: np.ndarray = total > 0
+    return result
 
 
 def beliefs(
@@ -79,20 +92,20 @@ def beliefs(
       taken to have played uniformly before.
     """
     histories = tree.histories
-    here = np.flatnonzero(histories.player == player)
-    infoset = histories.infoset[here]
+    own = np.flatnonzero(histories.player == player)
+    infoset = histories.infoset[own]
     count = len(tree.infosets[player])
-    uniform = policy_lib.uniform_behaviour(tree.infosets[1 - player].decisions)
+    uniform = conversions.uniform_behaviour(tree.infosets[1 - player].decisions)
     result = np.zeros(len(histories))
     sources = [weights(tree, player, b) for b in (other_behaviour, uniform)]
     if alike is not None:
         sources.insert(0, _weights_below(tree, player, other_behaviour, alike))
     for source in sources:
-        weight = source[here]
+        weight = source[own]
         total = np.bincount(infoset, weights=weight, minlength=count)
-        known = np.bincount(infoset, weights=result[here], minlength=count) > 0
+        known = np.bincount(infoset, weights=result[own], minlength=count) > 0
         new = (total[infoset] > 0) & ~known[infoset]
-        result[here[new]] = weight[new] / total[infoset[new]]
+        result[own[new]] = weight[new] / total[infoset[new]]
     return result
 
 
@@ -130,4 +143,4 @@ def transitions(
     # The responder's own moves count for 1.
     mine = np.ones(tree.infosets[player].decisions.num_sequences)
     both = (mine, other_behaviour) if player == 0 else (other_behaviour, mine)
-    return np.concatenate([np.ones(1), policy_lib.move_probabilities(tree, both)])
+    return np.concatenate([np.ones(1), conversions.move_probabilities(tree, both)])

@@ -1,4 +1,4 @@
-"""Third stage: a compiled game as a searching responder sees it.
+"""A compiled game as a searching responder sees it.
 
 The opponent is fixed, so what lies between two decisions of the responder is chance. A
 simulation jumps from the responder's action straight to its next decision: all that can
@@ -14,7 +14,8 @@ import numpy as np
 
 from spiel_cr.compilation.numbering import TERMINAL
 from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.responses import posterior as posterior_lib
+from spiel_cr.responses import posterior
+from spiel_cr.sequence_form.decisions import Decisions
 
 
 class SearchTree(NamedTuple):
@@ -89,17 +90,17 @@ def build(
       tree: the compiled game.
       player: the responder.
       other_behaviour: float64 [S'], the opponent's action probabilities.
-      alike: beliefs are those of one who takes all histories of an infoset with so many
-        own decisions before it for equally likely, and knows the opponent from there
-        on (to show why not); only these infosets and what follows them are of use then.
-        None: the exact posterior.
+      alike: beliefs are those of one who takes all histories of an infoset with this
+        number of own decisions before it for equally likely, and knows the opponent
+        from there on (to show why not); only these infosets and what follows them are
+        of use then. None: the exact posterior.
       dtype: of utilities and probabilities.
 
     Raises:
       ValueError: not a player, not a strategy of the other, or a game in which the
         responder never decides.
     """
-    posterior_lib.check_behaviour(tree, 1 - player, other_behaviour)
+    posterior.check_opponent(tree, player, other_behaviour)
     histories, decisions = tree.histories, tree.infosets[player].decisions
     if not len(decisions):
         raise ValueError(f"{tree.game}: player {player} never decides anything")
@@ -119,7 +120,7 @@ def build(
     member = np.argsort(infoset, kind="stable")
     member_start = np.searchsorted(infoset[member], np.arange(len(decisions) + 1))
     levels = decisions.levels()
-    belief = posterior_lib.beliefs(
+    belief = posterior.beliefs(
         tree, player, other_behaviour, alike=None if alike is None else levels == alike
     )
     gain = belief[last[over]] * odds[over] * histories.utility[over]
@@ -179,6 +180,24 @@ def pick(
     return low
 
 
+def padded_sequences(
+    decisions: Decisions, infosets: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The sequences of some infosets, in rows of equal length.
+
+    Args:
+      decisions: of one player.
+      infosets: int [R].
+
+    Returns:
+      int [R, A], sequences, 0 at padding, and bool [R, A], not padding.
+    """
+    place = np.arange(int(decisions.num_actions.max()))
+    legal = place < decisions.num_actions[infosets][:, None]
+    sequence = decisions.first_sequence[infosets][:, None] + place
+    return np.where(legal, sequence, 0), legal
+
+
 def _jumps(
     tree: CompiledGame,
     player: int,
@@ -188,7 +207,7 @@ def _jumps(
     """For each history the edge and the node last above it, and its probability given
     that edge."""
     histories = tree.histories
-    step = posterior_lib.transitions(tree, player, other_behaviour)
+    step = posterior.transitions(tree, player, other_behaviour)
     through = np.zeros(len(histories), np.int64)
     last = np.zeros(len(histories), np.int64)
     odds = np.ones(len(histories))

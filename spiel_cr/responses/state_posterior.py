@@ -1,4 +1,4 @@
-"""Fourth stage: what a player knows of the history, on OpenSpiel states.
+"""What a player knows of the history, on OpenSpiel states.
 
 For games that are too large to compile. A responder knows its own information states
 and actions, and the opponent's policy; this gives it a probability for every history.
@@ -6,27 +6,21 @@ and actions, and the opponent's policy; this gives it a probability for every hi
 
 import bisect
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
 import pyspiel
-from open_spiel.python import policy as policy_lib
+from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.common.checks import check_iterations
+from spiel_cr.common.checks import check_choice, check_iterations
 from spiel_cr.policies.observations import Stage, observations
-from spiel_cr.responses import opponents
+from spiel_cr.responses.rollouts import TERMINAL, Answers, moves
 
-# (state at the player's decision, player, generator, consumed) -> a state that the
-# player cannot tell from it, by looking at what the player knows only.
-Resampler = Callable[[pyspiel.State, int, np.random.Generator], pyspiel.State]
-
-OBSERVATIONS = ("auto", "always", "decisions")
+COMPARISONS = ("auto", "always", "decisions")
 
 # How games refuse strings to a player who does not act, C++ and Python ones.
 _REFUSALS = (pyspiel.SpielError, NotImplementedError, AssertionError)
-
-_TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 
 
 class TooManyStatesError(ValueError):
@@ -35,7 +29,7 @@ class TooManyStatesError(ValueError):
 
 # (moves before, who moves, place in the view) -> moves tried, and the place in the view
 # that each fitting one leads to.
-_Told: TypeAlias = dict[tuple[int, int, int], tuple[set[int], dict[int, int]]]
+_Fitting: TypeAlias = dict[tuple[int, int, int], tuple[set[int], dict[int, int]]]
 
 
 class StatePosterior:
@@ -76,12 +70,11 @@ class StatePosterior:
         self,
         game: pyspiel.Game,
         player: int,
-        opponent: policy_lib.Policy,
+        opponent: openspiel_policy.Policy,
         *,
         max_histories: int = 100_000,
         compare: str = "auto",
         open_moves: bool = False,
-        resampler: Resampler | None = None,
     ) -> None:
         """Knows nothing yet.
 
@@ -96,34 +89,25 @@ class StatePosterior:
             who makes it, the number of moves before it, and the player's string before
             it, as in games of cards; then it is looked up at one history instead of at
             each, which is much faster where chance has many outcomes.
-          resampler: draws histories instead, for games with too many; then nothing is
-            enumerated, and it alone decides how likely a history is.
 
         Raises:
           ValueError: a bad player, limit, or way to compare.
         """
-        if player not in (0, 1):
-            raise ValueError(f"player={player!r} must be 0 or 1")
-        if compare not in OBSERVATIONS:
-            raise ValueError(
-                f"compare={compare!r}; choose one of {', '.join(OBSERVATIONS)}"
-            )
+        check_choice(player, "player", (0, 1))
+        check_choice(compare, "compare", COMPARISONS)
         self._limit = check_iterations(max_histories, name="max_histories")
         self._game = game
         self._player = player
         self._between, self._auto = compare == "always", compare == "auto"
         self._open_moves = open_moves
-        self._resampler = resampler
-        self._answers = opponents.Answers(opponent, 1 - player)
-        self._uniform = opponents.Answers(
-            policy_lib.UniformRandomPolicy(game), 1 - player
-        )
+        uniform = openspiel_policy.UniformRandomPolicy(game)
+        self._answers = Answers(opponent, 1 - player)
+        self._uniform = Answers(uniform, 1 - player)
         self.restart()
 
     def restart(self) -> None:
         """A new match."""
         self._stages: list[Stage] = []
-        self._state: pyspiel.State | None = None
         self.surprised = False
         self._set([self._game.new_initial_state()], [1.0])
 
@@ -137,26 +121,19 @@ class StatePosterior:
           ValueError: the player is not to act.
           TooManyStatesError: the belief has more than `max_histories` histories.
         """
-        if self._resampler is not None:
-            self._state = state
-            return
         try:
             self._update(state)
+            return
         except TooManyStatesError:
             if not self._auto:
                 raise
-            self._auto = False
-            self._restart_with(between=True)
-            self.update(state)
+            self._auto, self._between = False, True
         except _REFUSALS:
             if not self._between:
                 raise
-            self._restart_with(between=False)
-            self.update(state)
-
-    def _restart_with(self, *, between: bool) -> None:
-        self._between = between
+            self._between = False
         self.restart()
+        self.update(state)
 
     def _update(self, state: pyspiel.State) -> None:
         stages = observations(state, self._player, between=self._between)
@@ -181,17 +158,10 @@ class StatePosterior:
           random: consumed, one number.
           uniform: all histories of positive probability alike.
         """
-        if self._resampler is not None:
-            if self._state is None:
-                raise ValueError("update(state) must come before sample")
-            return self._resampler(self._state, self._player, random)
-        return self.at(random.random(), uniform=uniform).clone()
-
-    def at(self, number: float, *, uniform: bool = False) -> pyspiel.State:
-        """The history that a number in [0, 1) draws; not to be changed."""
+        number = random.random()
         if uniform:
-            return self.states[int(number * len(self.states))]
-        return self.states[bisect.bisect_right(self._ends, number)]
+            return self.states[int(number * len(self.states))].clone()
+        return self.states[bisect.bisect_right(self._ends, number)].clone()
 
     def _set(self, states: list[pyspiel.State], weights: Sequence[float]) -> None:
         self.states = states
@@ -236,7 +206,7 @@ class StatePosterior:
         weights: list[float],
         action: int | None,
         seen: tuple[str, ...],
-        answers: opponents.Answers,
+        answers: Answers,
     ) -> tuple[list[pyspiel.State], list[float]]:
         """The histories at the player's next decision with the same view.
 
@@ -245,7 +215,7 @@ class StatePosterior:
         me, last, between = self._player, len(seen) - 1, self._between
         found: list[pyspiel.State] = []
         found_weights: list[float] = []
-        told: _Told = {}
+        known: _Fitting = {}
         # (state, its weight, how far in `seen` it is).
         stack: list[tuple[pyspiel.State, float, int]] = []
         looked = 0
@@ -260,28 +230,23 @@ class StatePosterior:
             looked += 1
             mover = state.current_player()
             if mover == me:
-                if at == last if between else _tells(state, me, seen[-1]):
+                if at == last if between else _view(state, me) == seen[-1]:
                     found.append(state)
                     found_weights.append(weight)
                 continue
-            if mover == _TERMINAL:
+            if mover == TERMINAL:
                 continue
             size = looked if self._auto else len(stack) + len(found)
             if size > self._limit:
                 raise TooManyStatesError(
                     f"player {me} of {self._game} cannot tell apart more than "
-                    f"max_histories={self._limit} histories; raise max_histories, or "
-                    f"give a resampler that draws them"
+                    f"max_histories={self._limit} histories; raise max_histories"
                 )
-            if mover >= 0:
-                actions, probabilities, _ = answers(state)
-                odds = dict(zip(actions, probabilities, strict=True))
-            else:
-                odds = {move: p for move, p in state.chance_outcomes() if p > 0}
+            odds = moves(state, answers)
             if between and self._open_moves:
-                self._open(state, weight, odds, seen, at, told, stack)
+                stack += self._open(state, weight, dict(odds), seen, at, known)
                 continue
-            for move, probability in odds.items():
+            for move, probability in odds:
                 child = state.child(move)
                 place = self._place(child, seen, at)
                 if place >= 0 or not between:
@@ -295,36 +260,38 @@ class StatePosterior:
         odds: dict[int, float],
         seen: tuple[str, ...],
         at: int,
-        told: _Told,
-        stack: list[tuple[pyspiel.State, float, int]],
-    ) -> None:
-        """Adds to the stack the children that moves lead to which fit the view."""
+        known: _Fitting,
+    ) -> Iterator[tuple[pyspiel.State, float, int]]:
+        """The children that fit the view, with their weights and places in the view.
+
+        The last of them is the state itself, moved on.
+        """
         key = state.move_number(), state.current_player(), at
-        tried, fitting = told.setdefault(key, (set(), {}))
+        tried, fitting = known.setdefault(key, (set(), {}))
         for move in odds:
             if move not in tried:
                 child = state.child(move)
                 # Whether a move ends the game may depend on what is hidden.
-                if child.current_player() != _TERMINAL:
+                if child.current_player() != TERMINAL:
                     tried.add(move)
                     place = self._place(child, seen, at)
                     if place >= 0:
                         fitting[move] = place
-        moves = [move for move in fitting if move in odds]
-        for move in moves[:-1]:
-            stack.append((state.child(move), weight * odds[move], fitting[move]))
-        for move in moves[-1:]:
+        possible = [move for move in fitting if move in odds]
+        for move in possible[:-1]:
+            yield state.child(move), weight * odds[move], fitting[move]
+        for move in possible[-1:]:
             state.apply_action(move)
-            stack.append((state, weight * odds[move], fitting[move]))
+            yield state, weight * odds[move], fitting[move]
 
     def _place(self, state: pyspiel.State, seen: tuple[str, ...], at: int) -> int:
         """How far in `seen` a view is that was at `at`; -1: it differs, or is unknown.
 
         The state is one move further.
         """
-        if not self._between or state.current_player() == _TERMINAL:
+        if not self._between or state.current_player() == TERMINAL:
             return -1
-        text = state.information_state_string(self._player)
+        text = _view(state, self._player)
         if at >= 0 and seen[at] == text:
             return at
         if at + 1 < len(seen) and seen[at + 1] == text:
@@ -332,5 +299,5 @@ class StatePosterior:
         return -1
 
 
-def _tells(state: pyspiel.State, player: int, text: str) -> bool:
-    return bool(state.information_state_string(player) == text)
+def _view(state: pyspiel.State, player: int) -> str:
+    return str(state.information_state_string(player))

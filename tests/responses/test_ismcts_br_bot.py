@@ -1,5 +1,6 @@
 """ISMCTS-BR on states: best responses found, memory bounded, nothing hidden used."""
 
+import dataclasses
 import itertools
 from collections import Counter
 
@@ -13,16 +14,9 @@ from spiel_cr.compilation import loading
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.responses import ismcts_node, opponents
 from spiel_cr.responses.ismcts_br_bot import ISMCTSBRBot
-from spiel_cr.responses.ismcts_config import SearchConfig
-from spiel_cr.responses.state_posterior import StatePosterior
+from spiel_cr.responses.ismcts_config import BACKUPS, SearchConfig
 from tests.support import games, reference
-
-
-def at(game, path):
-    state = game.new_initial_state()
-    for action in path:
-        state.apply_action(action)
-    return state
+from tests.support.states import after
 
 
 def fixed(game, seed):
@@ -40,7 +34,7 @@ def response_value(tree, opponent, bot, player):
     policy = reference.from_openspiel(tree, opponent)
     for key, histories in tree.infosets.items():
         if key[0] == player:
-            state = at(tree.game, tree.nodes[histories[0]].path)
+            state = after(tree.game, *tree.nodes[histories[0]].path)
             bot.restart_at(state)
             policy[key] = dict(bot.get_policy(state))
     return (1 - 2 * player) * reference.value_at(tree, policy)
@@ -84,7 +78,7 @@ def test_the_posterior_matters():
     """A call of such a bet loses; were all cards alike, it would not."""
     game = pyspiel.load_game("kuhn_poker")
     honest = Honest(game, [0, 1])
-    state = at(game, (2, 1, 1))
+    state = after(game, 2, 1, 1)
     for kind, call, answer in (("exact", -2, 0), ("uniform", 0, 1)):
         config = SearchConfig(simulations=2000, posterior=kind)
         bot = ISMCTSBRBot(game, 1, honest, config)
@@ -114,7 +108,7 @@ def test_puct_by_hand():
 def test_values_by_hand():
     """Two decisions, one after the other; the first may also end the game."""
     totals = {}
-    for kind in ismcts_node.BACKUPS:
+    for kind in BACKUPS:
         first, second = (ismcts_node.Node([0, 1], [0.5, 0.5]) for _ in range(2))
         seen = []
         for path, value in (
@@ -136,7 +130,7 @@ def test_values_by_hand():
     assert totals["mean"] == [2, 6, -4, -6, -6, -1]
 
 
-def test_a_guides_value_until_there_is_better():
+def test_a_predicted_value_until_there_is_better():
     root, leaf = (ismcts_node.Node([0, 1], [0.5, 0.5]) for _ in range(2))
     ismcts_node.back_up([(root, 1)], leaf, 7.0, "chosen")
     assert root.totals == [0, 7] and leaf.visits == [0, 0]
@@ -162,7 +156,7 @@ def test_values_are_those_of_the_most_visited_actions(monkeypatch):
 
     monkeypatch.setattr(ismcts_node, "back_up", record)
     bot = ISMCTSBRBot(game, 0, fixed(game, 2), SearchConfig(simulations=2000))
-    bot.search(at(game, (0, 2)))
+    bot.search(after(game, 0, 2))
     for node, above, by, arrived in parents.values():
         ended[id(above), by] += len(arrived) * node.value
         assert node.visits[node.most] == max(node.visits)
@@ -185,12 +179,13 @@ def test_exploration_does_not_hide_what_is_good():
     opponent = fixed(game, 2)
     asked = reference.from_openspiel(tree, opponent)
     config = SearchConfig(simulations=100, exploration=10.0)
-    shares = {kind: [] for kind in ismcts_node.BACKUPS}
+    configs = {kind: dataclasses.replace(config, backup=kind) for kind in BACKUPS}
+    shares = {kind: [] for kind in BACKUPS}
     for player in (0, 1):
         best = reference.best_response_value(tree, asked, player)
         own = (1 - 2 * player) * reference.value_at(tree, asked)
-        for kind, seed in itertools.product(ismcts_node.BACKUPS, range(3)):
-            bot = ISMCTSBRBot(game, player, opponent, config, seed=seed, backup=kind)
+        for kind, seed in itertools.product(BACKUPS, range(3)):
+            bot = ISMCTSBRBot(game, player, opponent, configs[kind], seed=seed)
             found = response_value(tree, opponent, bot, player)
             assert found <= best + 1e-9
             shares[kind].append((found - own) / (best - own))
@@ -210,20 +205,20 @@ def test_what_is_hidden_is_not_looked_at():
                 found = []
                 for history in (histories[0], histories[-1]):
                     bot.restart()
-                    found.append(bot.search(at(game, tree.nodes[history].path)))
+                    found.append(bot.search(after(game, *tree.nodes[history].path)))
                 assert found[0] == found[1]
 
 
 def test_seeds():
     game = pyspiel.load_game("leduc_poker")
     opponent = policy_lib.UniformRandomPolicy(game)
-    state = at(game, (0, 2, 2))
+    state = after(game, 0, 2, 2)
 
     def search(seed, before=()):
         config = SearchConfig(simulations=50)
         bot = ISMCTSBRBot(game, 1, opponent, config, seed=seed)
         for path in before:
-            bot.search(at(game, path))
+            bot.search(after(game, *path))
             bot.restart()
         return bot.search(state)
 
@@ -234,11 +229,11 @@ def test_seeds():
 def test_memory_is_bounded():
     game = pyspiel.load_game("leduc_poker")
     opponent = policy_lib.UniformRandomPolicy(game)
-    state = at(game, (0, 2, 2))
-    config = SearchConfig(simulations=300)
+    state = after(game, 0, 2, 2)
     sizes = {}
     for most in (7, 1000):
-        bot = ISMCTSBRBot(game, 1, opponent, config, max_nodes=most)
+        config = SearchConfig(simulations=300, max_nodes=most)
+        bot = ISMCTSBRBot(game, 1, opponent, config)
         bot.search(state)
         sizes[most] = bot.num_nodes
         assert sum(bot.search(state).visits) == (300 if most == 7 else 600)
@@ -251,20 +246,20 @@ def test_the_tree_is_kept_within_a_match():
     game = pyspiel.load_game("leduc_poker")
     opponent = policy_lib.UniformRandomPolicy(game)
     bot = ISMCTSBRBot(game, 0, opponent, SearchConfig(simulations=200))
-    first = bot.search(at(game, (0, 2)))
-    second = bot.search(at(game, (0, 2, 2, 2)))
+    first = bot.search(after(game, 0, 2))
+    second = bot.search(after(game, 0, 2, 2, 2))
     assert sum(first.visits) == 200 < sum(second.visits)
     bot.restart()
-    assert sum(bot.search(at(game, (0, 2, 2, 2))).visits) == 200
+    assert sum(bot.search(after(game, 0, 2, 2, 2)).visits) == 200
 
 
-def test_guides():
+def test_priors_and_values():
     """A value takes a rollout's place; a prior says what to try."""
     game = pyspiel.load_game("leduc_poker")
     opponent = opponents.chump(game, "always_raise")
     asked = []
 
-    def guide(state, player):
+    def predict(state, player):
         asked.append(state.information_state_string(player))
         legal = state.legal_actions()
         prior = [0.0] * len(legal)
@@ -272,8 +267,8 @@ def test_guides():
         return prior, 7.5
 
     config = SearchConfig(simulations=1)
-    bot = ISMCTSBRBot(game, 0, opponent, config, guide=guide)
-    found = bot.search(at(game, (0, 2)))
+    bot = ISMCTSBRBot(game, 0, opponent, config, prior_and_value=predict)
+    found = bot.search(after(game, 0, 2))
     assert found.actions == [1, 2]
     assert found.visits == [0, 1] and found.values == [0.0, 7.5]
     assert len(asked) == 2 == bot.num_nodes
@@ -284,8 +279,8 @@ def test_guides():
         legal = state.legal_actions()
         return [0.25, 0.75] if len(legal) == 2 else [1 / len(legal)] * len(legal), None
 
-    bot = ISMCTSBRBot(game, 0, opponent, spread, guide=skewed)
-    visits = bot.search(at(game, (0, 2))).visits
+    bot = ISMCTSBRBot(game, 0, opponent, spread, prior_and_value=skewed)
+    visits = bot.search(after(game, 0, 2)).visits
     assert visits == pytest.approx([100, 300], abs=2)
 
 
@@ -298,69 +293,52 @@ def test_how_rollouts_are_played():
     """
     game = pyspiel.load_game("leduc_poker")
     raises = opponents.chump(game, "always_raise")
-    config = SearchConfig(simulations=200)
+    config = SearchConfig(simulations=200, max_nodes=1)
 
-    def guide(state, player):
+    def predict(state, player):
         return [float(action == 1) for action in state.legal_actions()], None
 
     values = {}
     for kind in (None, "always_fold", "always_call"):
         bot = ISMCTSBRBot(
             *(game, 0, raises, config),
-            max_nodes=1,
-            guide=guide,
+            prior_and_value=predict,
             rollout=kind and opponents.chump(game, kind),
         )
-        found = bot.search(at(game, (4, 2)))
+        found = bot.search(after(game, 4, 2))
         assert found.actions == [1, 2] and found.visits == [200, 0]
         values[kind] = found.values[0]
     assert values["always_fold"] == -1
     assert -1 < values[None] < values["always_call"]
 
 
-def test_noise_and_temperature():
+def test_noise():
     game = pyspiel.load_game("leduc_poker")
     opponent = policy_lib.UniformRandomPolicy(game)
-    state, config = at(game, (0, 2, 2)), SearchConfig(simulations=70)
+    state, config = after(game, 0, 2, 2), SearchConfig(simulations=70)
     plain = ISMCTSBRBot(game, 1, opponent, config).search(state)
-    noisy = ISMCTSBRBot(game, 1, opponent, config, noise=1.0).search(state)
+    noisy = ISMCTSBRBot(game, 1, opponent, config).search(state, noise=1.0)
     assert plain.visits != noisy.visits
-    shares = {}
-    for temperature in (0.0, 0.5, 1.0):
-        bot = ISMCTSBRBot(game, 1, opponent, config, temperature=temperature)
-        policy = bot.get_policy(state)
-        assert [action for action, _ in policy] == [0, 1, 2]
-        shares[temperature] = np.array([share for _, share in policy])
-    visits = np.array(plain.visits)
-    assert np.allclose(shares[1.0], visits / visits.sum())
-    assert np.allclose(shares[0.5], visits**2 / (visits**2).sum())
-    assert len(set(plain.visits)) == 3
-    assert shares[0.0].tolist() == (visits == visits.max()).tolist()
 
 
-def test_matches_draw_anew_with_a_temperature():
+def test_the_most_visited_action_is_played():
     game = pyspiel.load_game("leduc_poker")
     opponent = policy_lib.UniformRandomPolicy(game)
-    state, config = at(game, (0, 2, 2)), SearchConfig(simulations=70)
-    bot = ISMCTSBRBot(game, 1, opponent, config, temperature=1.0)
-    drawn = []
-    for _ in range(200):
-        bot.restart()
-        drawn.append(bot.step(state))
-    expected = np.array([share for _, share in bot.get_policy(state)])
-    counts = np.bincount(drawn, minlength=3)
-    # Five standard errors of 200 draws at most.
-    assert counts / 200 == pytest.approx(expected, abs=5 * 0.5 / np.sqrt(200))
-    assert (counts > 0).sum() > 1
+    state, config = after(game, 0, 2, 2), SearchConfig(simulations=70)
+    visits = np.array(ISMCTSBRBot(game, 1, opponent, config).search(state).visits)
+    bot = ISMCTSBRBot(game, 1, opponent, config)
+    policy = bot.get_policy(state)
+    assert len(set(visits)) == 3
+    assert policy == [(a, float(visits[a] == visits.max())) for a in (0, 1, 2)]
 
 
 def test_noise_does_not_pile_up():
     game = pyspiel.load_game("leduc_poker")
     opponent = policy_lib.UniformRandomPolicy(game)
-    state, config = at(game, (0, 2, 2)), SearchConfig(simulations=5)
-    bot = ISMCTSBRBot(game, 1, opponent, config, noise=0.5)
+    state, config = after(game, 0, 2, 2), SearchConfig(simulations=5)
+    bot = ISMCTSBRBot(game, 1, opponent, config)
     for _ in range(3):
-        bot.search(state)
+        bot.search(state, noise=0.5)
         root = bot._nodes[state.information_state_string(1)]
         assert root.prior == [1 / 3] * 3
 
@@ -381,27 +359,10 @@ def test_matches_by_openspiels_referee(string):
         assert bots[seat].simulations % 20 == 0 < bots[seat].simulations
 
 
-def test_a_resampler_takes_the_beliefs_place():
-    game = pyspiel.load_game("kuhn_poker")
-    opponent = policy_lib.UniformRandomPolicy(game)
-    belief = StatePosterior(
-        game, 1, opponent, resampler=lambda state, player, random: at(game, (0, 1, 1))
-    )
-    config = SearchConfig(simulations=30)
-    bot = ISMCTSBRBot(game, 1, opponent, config, belief=belief)
-    # As if the opponent always held the lowest card.
-    assert bot.search(at(game, (2, 1, 1))).values == [-1, 2]
-
-
 @pytest.mark.parametrize(
     "settings",
     [
         {"player": 2},
-        {"noise": 1.5},
-        {"concentration": 0.0},
-        {"temperature": -1.0},
-        {"max_nodes": 0},
-        {"backup": "best"},
         {"seed": -1},
     ],
 )

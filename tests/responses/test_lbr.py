@@ -14,6 +14,7 @@ from spiel_cr.policies.best_responses import best_response_value
 from spiel_cr.responses import opponents
 from spiel_cr.responses.local_best_response import LEAVES, LBRBot, lbr
 from tests.support import games, reference
+from tests.support.states import after
 
 OPPONENTS = ("uniform", "skewed", *opponents.CHUMPS)
 
@@ -41,13 +42,6 @@ def opponent_of(name, kind):
 
 def behaviour_of(name, kind):
     return arrays.behaviour_from_policy(games.compiled(name), opponent_of(name, kind))
-
-
-def at(game, path):
-    state = game.new_initial_state()
-    for action in path:
-        state.apply_action(action)
-    return state
 
 
 def value(name, player, own, other):
@@ -124,7 +118,7 @@ def test_trees_and_states_agree_with_enumeration(name, kind, leaf, player):
     for i, (key, history) in enumerate(
         zip(infosets.keys, infosets.history, strict=True)
     ):
-        state = at(tree.game, tree.histories.actions_to(int(history)))
+        state = after(tree.game, *tree.histories.actions_to(int(history)))
         actions, values = zip(*expected[key].items(), strict=True)
         bot.restart_at(state)
         assert bot.action_values(state) == pytest.approx(values, abs=1e-9)
@@ -164,14 +158,14 @@ def test_by_hand():
     game = pyspiel.load_game("kuhn_poker")
     raises, folds = (opponents.chump(game, k) for k in ("always_raise", "always_fold"))
     bot = LBRBot(game, 1, raises, rollouts=None)
-    assert bot.action_values(at(game, (2, 1, 1))).tolist() == [-1, 0]
-    assert bot.action_values(at(game, (2, 0, 1))).tolist() == [-1, -2]
-    assert bot.action_values(at(game, (0, 2, 1))).tolist() == [-1, 2]
+    assert bot.action_values(after(game, 2, 1, 1)).tolist() == [-1, 0]
+    assert bot.action_values(after(game, 2, 0, 1)).tolist() == [-1, -2]
+    assert bot.action_values(after(game, 0, 2, 1)).tolist() == [-1, 2]
     bot = LBRBot(game, 1, folds, rollouts=None)
-    assert bot.action_values(at(game, (2, 0, 0))).tolist() == [-1, 1]
+    assert bot.action_values(after(game, 2, 0, 0)).tolist() == [-1, 1]
     # What comes after the answer is default play: after a pass and a bet, a call.
     bot = LBRBot(game, 0, raises, rollouts=None)
-    assert bot.action_values(at(game, (0, 2))).tolist() == [-2, -2]
+    assert bot.action_values(after(game, 0, 2)).tolist() == [-2, -2]
 
 
 def test_one_answer_only():
@@ -184,14 +178,14 @@ def test_one_answer_only():
     game = pyspiel.load_game("leduc_poker")
     bot = LBRBot(game, 0, opponents.chump(game, "always_raise"), rollouts=None)
     for card in (0, 4):
-        call, raises = bot.action_values(at(game, (card, 2)))
+        call, raises = bot.action_values(after(game, card, 2))
         assert call != 0 and raises / call == pytest.approx(5 / 3)
 
 
 def test_rollouts_estimate_what_is_exact():
     game = pyspiel.load_game("leduc_poker")
     opponent = skewed(game)
-    state = at(game, (0, 2, 2))
+    state = after(game, 0, 2, 2)
     rollouts = 3000
     exact = LBRBot(game, 1, opponent, rollouts=None).action_values(state)
     bot = LBRBot(game, 1, opponent, rollouts=rollouts)
@@ -201,7 +195,7 @@ def test_rollouts_estimate_what_is_exact():
     found = bot.action_values(state)
     assert found[0] == exact[0] == -1
     assert np.abs(found - exact).max() < error
-    assert bot.rollouts == 3 * rollouts
+    assert bot.simulations == 3 * rollouts
     again = LBRBot(game, 1, opponent, rollouts=rollouts)
     assert again.action_values(state).tolist() == found.tolist()
     other = LBRBot(game, 1, opponent, rollouts=rollouts, seed=1)
@@ -213,7 +207,7 @@ def test_bad_arguments():
     other = arrays.uniform_behaviour(tree.infosets[1].decisions)
     with pytest.raises(ValueError, match="leaf='call'.*not a game of poker.*uniform"):
         lbr(tree, 0, other)
-    with pytest.raises(ValueError, match="choose one of call, uniform"):
+    with pytest.raises(ValueError, match="must be one of call, uniform"):
         lbr(tree, 0, other, leaf="best")
     with pytest.raises(ValueError, match="player=2"):
         lbr(tree, 2, other, leaf="uniform")

@@ -22,7 +22,7 @@ from spiel_cr.players import opponent_strings
 from spiel_cr.policies import conversions as policy_lib  # noqa: E402
 from spiel_cr.responses import episodes, ismcts_br, learn_compiled, network, posterior
 from spiel_cr.responses.ismcts_config import SearchConfig  # noqa: E402
-from spiel_cr.responses.learning_config import LearningConfig, Stage  # noqa: E402
+from spiel_cr.responses.learning import LearningConfig, Stage  # noqa: E402
 
 # Few programs, which are most of the time here.
 QUICK = LearningConfig(
@@ -84,8 +84,8 @@ def by_hand(seen, samples, weights, l2):
         features, actions, legal = (np.asarray(a[i]) for a in seen)
         out = np.maximum(features @ kernel0 + bias0, 0) @ kernel1 + bias1
         odds = np.exp(out[actions[legal]])
-        told = np.asarray(samples.visits[i])[legal]
-        total -= float(told @ np.log(odds / odds.sum()))
+        visits = np.asarray(samples.visits[i])[legal]
+        total -= float(visits @ np.log(odds / odds.sum()))
         total += float(out[-1] - samples.returned[i]) ** 2
     squares = sum(float((w**2).sum()) for pair in weights for w in pair)
     return total / len(samples.infoset) + l2 * squares
@@ -134,9 +134,9 @@ def test_a_network_that_is_right_does_not_move(small):
     assert all(abs(np.asarray(leaf)).max() < 1e-5 for leaf in jax.tree.leaves(slope))
 
 
-def test_the_guide_on_states_is_the_guide_on_arrays(kuhn):
+def test_predictions_on_states_are_those_on_arrays(kuhn):
     learned = run(kuhn, 1)
-    on_states = network.NetworkGuide(
+    on_states = network.NetworkPriorAndValue(
         kuhn.game, learned.graph, learned.parameters, network.scale(kuhn, 1)
     )
     infosets = kuhn.infosets[1]
@@ -147,9 +147,9 @@ def test_the_guide_on_states_is_the_guide_on_arrays(kuhn):
         prior, value = on_states(state, 1)
         first = int(infosets.decisions.first_sequence[i])
         assert sum(prior) == pytest.approx(1)
-        expected = np.asarray(learned.guide.prior)[first : first + 2]
+        expected = np.asarray(learned.prior_and_value.prior)[first : first + 2]
         assert prior == pytest.approx(expected, abs=1e-6)
-        assert value == pytest.approx(float(learned.guide.value[i]), abs=1e-5)
+        assert value == pytest.approx(float(learned.prior_and_value.value[i]), abs=1e-5)
 
 
 def test_episodes_follow_chance_and_the_opponent(kuhn):
@@ -165,12 +165,12 @@ def test_episodes_follow_chance_and_the_opponent(kuhn):
     )
     reach[0] = 1
     other = policy_lib.behaviour_from_reach(decisions, reach)
-    arena = episodes.arena(kuhn, 1, other)
-    guide = ismcts_br.uniform_guide(kuhn.infosets[1], arena.shape, np.float32)
-    guide = guide._replace(value=jnp.zeros(7, np.float32))
+    process = episodes.decision_process(kuhn, 1, other)
+    predicted = ismcts_br.uniform_prior(kuhn.infosets[1], process.shape, np.float32)
+    predicted = predicted._replace(value=jnp.zeros(7, np.float32))
     played = episodes.play(
-        arena,
-        guide,
+        process,
+        predicted,
         QUICK.search,
         20_000,
         key=jax.random.key(0),
@@ -203,11 +203,13 @@ def test_actions_are_drawn_by_temperature():
 
 def test_noise_goes_to_the_roots_only(kuhn):
     infosets = kuhn.infosets[0]
-    arena = episodes.arena(kuhn, 0, behaviour(kuhn, "uniform", 1))
-    guide = ismcts_br.uniform_guide(infosets, arena.shape, np.float32)
+    process = episodes.decision_process(kuhn, 0, behaviour(kuhn, "uniform", 1))
+    predicted = ismcts_br.uniform_prior(infosets, process.shape, np.float32)
     random = np.random.default_rng(0)
-    noisy = episodes.with_noise(guide, infosets, np.array([1, 4]), 0.25, 0.3, random)
-    before, after = np.asarray(guide.prior), np.asarray(noisy.prior)
+    noisy = episodes.with_noise(
+        predicted, infosets, np.array([1, 4]), 0.25, 0.3, random
+    )
+    before, after = np.asarray(predicted.prior), np.asarray(noisy.prior)
     moved = np.flatnonzero(before != after)
     first = infosets.decisions.first_sequence
     assert set(moved) == {first[1], first[1] + 1, first[4], first[4] + 1}
@@ -230,9 +232,9 @@ def test_it_learns_a_best_response(kuhn, opponent, exact):
     learned = learn_compiled.learn_response(kuhn, 1, stages, config, seed=3)
     first, last = learned.curve[0], learned.curve[-1]
     assert last.exact_value == pytest.approx(exact)
-    assert first.share(first.network_value) < 0.95
-    assert last.share(last.network_value) > 0.95
-    assert last.share(last.search_value) > 0.95
+    assert first.network_value / first.exact_value < 0.95
+    assert last.network_value / last.exact_value > 0.95
+    assert last.search_value / last.exact_value > 0.95
     assert all(p.search_value <= p.exact_value + 1e-9 for p in learned.curve)
 
 
@@ -247,9 +249,9 @@ def test_it_learns_on_leduc(player):
     learned = learn_compiled.learn_response(tree, player, stages, config, seed=1)
     first, last = learned.curve[0], learned.curve[-1]
     assert last.exact_value == pytest.approx((0.4291, 1.5932)[player], abs=1e-4)
-    assert first.share(first.network_value) < 0
-    assert last.share(last.network_value) > 0.9
-    assert last.share(last.search_value) > 0.95
+    assert first.network_value / first.exact_value < 0
+    assert last.network_value / last.exact_value > 0.9
+    assert last.search_value / last.exact_value > 0.95
 
 
 def run(kuhn, rounds, path=None, seed=5):
@@ -268,7 +270,7 @@ def bits(learned):
         (
             learned.behaviour,
             learned.network_behaviour,
-            learned.guide,
+            learned.prior_and_value,
             learned.parameters,
         )
     )
@@ -287,7 +289,9 @@ def test_a_resumed_run_has_the_same_bits(kuhn, tmp_path):
         )
         assert straight.curve == other.curve
     assert [p.opponent for p in straight.curve] == ["uniform"] * 3 + ["call"] * 3
-    assert not np.array_equal(straight.guide.value, run(kuhn, 3, seed=6).guide.value)
+    assert not np.array_equal(
+        straight.prior_and_value.value, run(kuhn, 3, seed=6).prior_and_value.value
+    )
     with pytest.raises(ValueError, match="seed"):
         run(kuhn, 3, path, seed=6)
     with pytest.raises(ValueError, match="rounds"):
@@ -346,7 +350,7 @@ def test_bad_opponents_are_refused(kuhn):
 def test_what_is_missing_is_named(kuhn, monkeypatch):
     game = pyspiel.load_game("tic_tac_toe")
     with pytest.raises(ValueError, match="information_state_tensor"):
-        network.NetworkGuide(game, None, None, network.Scale(0.0, 1.0))
+        network.NetworkPriorAndValue(game, None, None, network.Scale(0.0, 1.0))
     monkeypatch.setitem(sys.modules, "optax", None)
     with pytest.raises(ImportError, match=r"pip install spiel_cr\[deep\]"):
         network.make(3, 2, (4,), seed=0)

@@ -17,8 +17,7 @@ from spiel_cr.compilation import compiler as tree_lib  # noqa: E402
 from spiel_cr.players import opponent_strings
 from spiel_cr.responses import learn_states
 from spiel_cr.responses.ismcts_config import SearchConfig  # noqa: E402
-from spiel_cr.responses.learn_states import StateStage  # noqa: E402
-from spiel_cr.responses.learning_config import LearningConfig  # noqa: E402
+from spiel_cr.responses.learning import LearningConfig, Stage  # noqa: E402
 
 QUICK = LearningConfig(
     search=SearchConfig(simulations=12),
@@ -34,8 +33,8 @@ QUICK = LearningConfig(
 def run(rounds, path=None, seed=5, **changes):
     game = pyspiel.load_game("kuhn_poker")
     stages = [
-        StateStage("uniform", opponent_strings.load_opponent("uniform", game), 1),
-        StateStage("call", opponent_strings.load_opponent("always_call", game), rounds),
+        Stage("uniform", opponent_strings.load_opponent("uniform", game), 1),
+        Stage("call", opponent_strings.load_opponent("always_call", game), rounds),
     ]
     config = dataclasses.replace(QUICK, **changes)
     return learn_states.learn_on_states(
@@ -60,12 +59,12 @@ def test_it_learns_a_best_response():
         state = game.new_initial_state()
         for action in (*cards, 0):
             state.apply_action(action)
-        prior, value = learned.guide(state, 1)
+        prior, value = learned.prior_and_value(state, 1)
         chosen[cards[1]] = int(np.argmax(prior)), value
     assert chosen[0][0] == 0 and chosen[2][0] == 1
     assert chosen[0][1] < -0.5 < 1 < chosen[2][1]
     assert last.network_value >= first.network_value
-    assert last.network_half_width > 0
+    assert last.network_error > 0
 
 
 def test_a_resumed_run_has_the_same_bits(tmp_path):
@@ -94,7 +93,7 @@ def test_a_resumed_run_has_the_same_bits(tmp_path):
 
 def test_bad_arguments():
     game = pyspiel.load_game("kuhn_poker")
-    stage = StateStage("uniform", opponent_strings.load_opponent("uniform", game), 1)
+    stage = Stage("uniform", opponent_strings.load_opponent("uniform", game), 1)
     with pytest.raises(ValueError, match="opponents is empty"):
         learn_states.learn_on_states(game, 0, [])
     with pytest.raises(ValueError, match="player=2"):
@@ -114,7 +113,7 @@ def test_the_network_helps_a_short_search_on_leduc():
     policy = opponent_strings.load_opponent("always_raise", game)
     config = LearningConfig(search=SearchConfig(simulations=50), episodes=64, steps=200)
     learned = learn_states.learn_on_states(
-        game, 0, [StateStage("raise", policy, 6)], config, seed=1, matches=500
+        game, 0, [Stage("raise", policy, 6)], config, seed=1, matches=500
     )
     first, last = learned.curve[0], learned.curve[-1]
     tree = tree_lib.compile_game(game)
@@ -122,6 +121,6 @@ def test_the_network_helps_a_short_search_on_leduc():
     exact = approximate_nash_conv.on_tree(
         tree, 0, behaviour, "exact", SearchConfig()
     ).value
-    assert first.network_value + first.network_half_width < 0.5 * exact
-    assert abs(last.search_value - exact) < last.search_half_width + 0.2
+    assert first.network_value + 2 * first.network_error < 0.5 * exact
+    assert abs(last.search_value - exact) < 2 * last.search_error + 0.2
     assert last.network_value > first.network_value + 0.5

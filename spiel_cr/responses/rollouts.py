@@ -1,0 +1,181 @@
+"""Play on OpenSpiel states: policies asked once, moves drawn, rollouts to the end.
+
+The loop that plays everybody but a searching responder stands here once, for ISMCTS-BR,
+for local best response and for the episodes of learning.
+"""
+
+import bisect
+import itertools
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+
+TERMINAL = int(pyspiel.PlayerId.TERMINAL)
+
+# Information states whose answers are remembered, of one player.
+REMEMBERED = 200_000
+
+
+class Answer(NamedTuple):
+    """A policy at one information state.
+
+    Attributes:
+      actions: those that it may take, of positive probability.
+      probabilities: of each; sum to 1.
+      ends: cumulative probabilities, for drawing: u in [0, 1) draws the first action
+        whose end is above u. The last one is 1.
+    """
+
+    actions: list[int]
+    probabilities: list[float]
+    ends: list[float]
+
+
+class Answers:
+    """A policy asked at states, once for each information state of its player.
+
+    Policies that depend on the legal actions alone (uniform ones and chumps) are known
+    by these, without making a string of the state.
+    """
+
+    def __init__(self, policy: openspiel_policy.Policy, player: int) -> None:
+        """Asks nothing yet.
+
+        Args:
+          policy: any that depends on the player's information states only.
+          player: whose policy.
+        """
+        self._policy = policy
+        self._player = player
+        self._by_legal_actions = getattr(
+            policy,
+            "by_legal_actions",
+            type(policy) is openspiel_policy.UniformRandomPolicy,
+        )
+        self._known: dict[str | tuple[int, ...], Answer] = {}
+
+    def __call__(self, state: pyspiel.State) -> Answer:
+        """The policy where its player is to act."""
+        if self._by_legal_actions:
+            key: str | tuple[int, ...] = tuple(state.legal_actions())
+        else:
+            key = state.information_state_string(self._player)
+        answer = self._known.get(key)
+        if answer is None:
+            if len(self._known) >= REMEMBERED:
+                self._known.clear()
+            answer = self._known[key] = self._ask(state)
+        return answer
+
+    def draw(self, state: pyspiel.State, number: float) -> int:
+        """The action that a number in [0, 1) draws."""
+        actions, _, ends = self(state)
+        return actions[bisect.bisect_right(ends, number)]
+
+    def _ask(self, state: pyspiel.State) -> Answer:
+        given = self._policy.action_probabilities(state, self._player)
+        legal = state.legal_actions()
+        shares = normalised(
+            [given.get(action, 0.0) for action in legal],
+            f"opponent: its policy at {state.information_state_string(self._player)!r}",
+            legal,
+        )
+        chosen = [(a, p) for a, p in zip(legal, shares, strict=True) if p > 0]
+        probabilities = [p for _, p in chosen]
+        ends = list(itertools.accumulate(probabilities))
+        # Numbers drawn are below 1, whatever the sum was rounded to.
+        ends[-1] = 1.0
+        return Answer([a for a, _ in chosen], probabilities, ends)
+
+
+def normalised(
+    probabilities: Sequence[float], whose: str, actions: list[int]
+) -> list[float]:
+    """Probabilities divided by their sum.
+
+    Args:
+      probabilities: of the actions.
+      whose: they are, for the error.
+      actions: OpenSpiel's, for the error.
+
+    Raises:
+      ValueError: one is negative or not a number, or all are 0.
+    """
+    shares = np.array(probabilities, float)
+    if not (shares >= 0).all() or not shares.sum() > 0:
+        raise ValueError(
+            f"{whose} has the probabilities {shares.tolist()} of the actions "
+            f"{actions}; they must be at least 0 and sum to 1"
+        )
+    result: list[float] = (shares / shares.sum()).tolist()
+    return result
+
+
+def moves(state: pyspiel.State, answers: Answers) -> list[tuple[int, float]]:
+    """Possible actions and their probabilities where chance or a known policy acts."""
+    if state.is_chance_node():
+        return [(action, p) for action, p in state.chance_outcomes() if p > 0]
+    actions, probabilities, _ = answers(state)
+    return list(zip(actions, probabilities, strict=True))
+
+
+def play_on(
+    state: pyspiel.State,
+    answers: Mapping[int, Answers],
+    number: Callable[[], float],
+) -> int:
+    """Plays chance and some players until another player is to act, or to the end.
+
+    Args:
+      state: changed.
+      answers: policies by player; who has none stops the play.
+      number: gives uniform numbers in [0, 1), one for each move.
+
+    Returns:
+      The player to act, or `TERMINAL`.
+    """
+    while True:
+        mover: int = state.current_player()
+        if mover >= 0:
+            if mover not in answers:
+                return mover
+            actions, _, ends = answers[mover](state)
+            state.apply_action(actions[bisect.bisect_right(ends, number())])
+        elif mover == TERMINAL:
+            return mover
+        else:
+            state.apply_action(draw_outcome(state.chance_outcomes(), number()))
+
+
+def uniform_numbers(random: np.random.Generator) -> Callable[[], float]:
+    """Uniform numbers in [0, 1), one per call, drawn in blocks, which is faster.
+
+    Args:
+      random: consumed, a block at a time.
+    """
+
+    def draw() -> Iterator[float]:
+        while True:
+            yield from random.random(1024).tolist()
+
+    return draw().__next__
+
+
+def draw_outcome(outcomes: Sequence[tuple[int, float]], number: float) -> int:
+    """The action of (action, probability) that a number in [0, 1) draws."""
+    for action, probability in outcomes:
+        number -= probability
+        if number < 0:
+            return action
+    # The probabilities may round to less than 1.
+    return max(outcomes, key=lambda outcome: outcome[1])[0]
+
+
+def generator_at(seed: int, state: pyspiel.State, player: int) -> np.random.Generator:
+    """The generator of one decision, the same whenever it is met."""
+    key = state.information_state_string(player).encode()
+    return np.random.default_rng([seed, player, 0, zlib.crc32(key)])

@@ -1,0 +1,83 @@
+"""What bots that look ahead on OpenSpiel states share: belief, seed, statistics."""
+
+import numpy as np
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+
+from spiel_cr.common.checks import check_seed
+from spiel_cr.compilation.loading import check_state
+from spiel_cr.policies.bot_base import PolicyPlayer
+from spiel_cr.responses.rollouts import Answers, generator_at
+from spiel_cr.responses.state_posterior import StatePosterior
+
+
+class StateResponder(PolicyPlayer):
+    """A bot that responds to a known policy by looking ahead from its exact belief.
+
+    Subclasses define `best_action`. Each decision has its own random numbers, made from
+    the seed and the information state, so a match does not depend on those played
+    before it.
+
+    Attributes:
+      belief: over histories.
+      simulations: how many matches it has played to their ends in its head, or to a
+        predicted value, since it was made.
+      num_nodes: information states that it remembers now.
+    """
+
+    num_nodes = 0
+
+    def __init__(
+        self,
+        game: pyspiel.Game,
+        player: int,
+        opponent: openspiel_policy.Policy,
+        *,
+        seed: int,
+        belief: StatePosterior | None,
+    ) -> None:
+        """Asks nothing yet.
+
+        Args:
+          game: OpenSpiel game.
+          player: the seat, 0 or 1.
+          opponent: its policy; must depend on its information states only.
+          seed: of all draws.
+          belief: over histories; None: `StatePosterior` with its defaults.
+
+        Raises:
+          ValueError: a bad seat or seed.
+        """
+        super().__init__(player)
+        self.belief = belief or StatePosterior(game, player, opponent)
+        self.simulations = 0
+        self._seed = check_seed(seed)
+        self._opponent = Answers(opponent, 1 - player)
+
+    def restart(self) -> None:
+        """A new match: the belief is dropped."""
+        self.belief.restart()
+
+    def best_action(self, state: pyspiel.State) -> int:
+        """The action to take where there are several."""
+        raise NotImplementedError
+
+    def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
+        check_state(state)
+        legal = state.legal_actions()
+        best = legal[0] if len(legal) == 1 else self.best_action(state)
+        return [(action, float(action == best)) for action in legal]
+
+    def choose(self, state: pyspiel.State, policy: list[tuple[int, float]]) -> int:
+        return max(policy, key=lambda outcome: outcome[1])[0]
+
+    def _observe(self, state: pyspiel.State) -> np.random.Generator:
+        """Brings the belief up to date; returns the generator of this decision.
+
+        Raises:
+          ValueError: the belief has too many histories, see `StatePosterior`; or a
+            state of the unconverted simultaneous game.
+        """
+        check_state(state)
+        self.belief.update(state)
+        return generator_at(self._seed, state, self._player)
