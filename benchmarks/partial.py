@@ -1,4 +1,4 @@
-"""Players of games that are too large to be compiled: matches of the growing player.
+"""Players of games that are too large to be compiled: matches on partial trees.
 
 Run `python -m benchmarks.partial --help`. docs/partial.md has the tables.
 """
@@ -36,8 +36,8 @@ OPPONENTS = {"ismcts": "OpenSpiel's ISMCTSBot", "uniform": "uniform random"}
 PLAYERS = {"resolving": "resolving", "oos": "outcome sampling"}
 MARKS = document.Marks("<!-- partial tables: begin -->", "<!-- partial tables: end -->")
 
-# How a player came to its answers, see `growing_resolver.PartialStatistics`.
-_WAYS = "inside", "beyond", "between", "stale", "lost"
+# How a player came to its answers, see `PartialStatistics`.
+_WAYS = "safe_resolves", "unsafe_restarts", "reused", "fallback", "uniform"
 # Of a normal distribution, for intervals of 95 %.
 _Z = 1.96
 
@@ -119,12 +119,12 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--max-histories",
         type=int,
         default=100_000,
-        help="of the growing part (default %(default)s)",
+        help="of a partial tree (default %(default)s)",
     )
     parser.add_argument("--seed", type=int, default=0, help="default %(default)s")
     parser.add_argument(
         "--out",
-        default="out/benchmarks/growing.jsonl",
+        default="out/benchmarks/partial.jsonl",
         help="JSON lines replace this file (default %(default)s)",
     )
     document.add_option(parser, MARKS)
@@ -154,7 +154,7 @@ def measure(
       game: OpenSpiel string.
       player: of `PLAYERS`.
       opponent: of `OPPONENTS`.
-      max_histories: of the growing part.
+      max_histories: of a partial tree.
       move_ms: milliseconds of a move.
       count: matches, seats in turn.
       seed: of everything.
@@ -244,14 +244,14 @@ def _player(
     seed: int,
 ) -> partial_bots.PartialResolvingBot | partial_bots.PartialOOSBot:
     """Who is measured."""
-    growing = PartialConfig(max_histories)
+    partial = PartialConfig(max_histories)
     if kind == "oos":
         return partial_bots.PartialOOSBot(
-            game, seat, growing=growing, iterations=iterations, seed=seed
+            game, seat, partial=partial, iterations=iterations, seed=seed
         )
     config = ResolvingConfig(move_ms=move_ms)
     return partial_bots.PartialResolvingBot(
-        game, seat, config, growing=growing, seed=seed
+        game, seat, config, partial=partial, seed=seed
     )
 
 
@@ -273,7 +273,7 @@ def markdown(rows: Sequence[Row]) -> str:
         for row in rows
     ]
     conduct = ["game", "player", "against", "moves", "late", "slowest, ms", "illegal"]
-    conduct += ["programs compiled", *_WAYS]
+    conduct += ["programs compiled", *(way.replace("_", " ") for way in _WAYS)]
     conduct += ["most histories", "peak memory, MB", "at start, MB"]
     how = [
         [

@@ -1,4 +1,4 @@
-"""What a growing player gives away, by the exact values of an equilibrium.
+"""What a player on partial trees gives away, by the exact values of an equilibrium.
 
 Results of matches say little before there are thousands of them. In a game that can
 still be compiled whole an equilibrium says what each action is worth: a player's loss
@@ -137,7 +137,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.partial_loss",
-        description="What growing players give away against an equilibrium.",
+        description="What players on partial trees give away against an equilibrium.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.add_argument("--game", default=_GAME, help="small enough to be solved whole")
@@ -148,13 +148,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--solve", type=int, default=400, help="for the equilibrium")
     parser.add_argument("--simulations", type=int, default=2300, help="of ISMCTSBot")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", default="out/benchmarks/growing_loss.jsonl")
+    parser.add_argument("--out", default="out/benchmarks/partial_loss.jsonl")
     given = parser.parse_args(argv)
     if given.matches < 2:
         parser.error(f"--matches {given.matches}: at least 2")
-    growing = f"max_histories={given.max_histories},iterations={given.iterations}"
+    common = f"max_histories={given.max_histories},iterations={given.iterations}"
     names = given.bots or [
-        *(f"resolving({growing},edge=rollout(n={n}))" for n in _ROLLOUTS),
+        *(f"resolving({common},leaf=rollouts(n={n}))" for n in _ROLLOUTS),
         f"ismcts({given.simulations})",
         "uniform",
     ]

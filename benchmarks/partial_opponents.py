@@ -1,4 +1,4 @@
-"""Opponents of the growing player: OpenSpiel's search, and what it samples from."""
+"""Opponents of players on partial trees: OpenSpiel's search, and its samples."""
 
 import time
 
@@ -7,10 +7,10 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import ismcts
 
-from spiel_cr.partial import particle_belief
-from spiel_cr.partial.simulator import Rollouts
-from spiel_cr.partial.state_simulator import StateSource
+from spiel_cr.partial.particle_belief import Belief, ParticleFilter, uniform_strategy
+from spiel_cr.partial.state_simulator import StateSimulator
 from spiel_cr.players import bots
+from spiel_cr.policies.leaf_values import RolloutValue
 from spiel_cr.policies.observations import Stage, observations
 
 # Histories that the ISMCTSBot's samples are drawn from.
@@ -31,10 +31,10 @@ class Worlds:
           game: a sequential game.
           seed: of the draws.
         """
-        self._source = StateSource(game, Rollouts(), observations=False)
+        self._simulator = StateSimulator(game, observations=False)
         self._random = np.random.default_rng(seed)
         self._seen: list[Stage] = []
-        self._belief: particle_belief.Belief | None = None
+        self._belief: Belief | None = None
         self._player = -1
 
     def __call__(self, state: pyspiel.State, player: int) -> pyspiel.State:
@@ -49,7 +49,7 @@ class Worlds:
         assert self._belief is not None
         nodes, weights = self._belief
         number = self._random.choice(len(weights), p=weights)
-        return nodes.handles[number].clone()
+        return nodes.states[number].clone()
 
     def _follow(self, seen: list[Stage], player: int) -> None:
         done = len(self._seen)
@@ -61,32 +61,32 @@ class Worlds:
         )
         belief = self._belief
         if not goes_on or belief is None:
-            done, belief = 0, particle_belief.Belief(self._source.root(), np.ones(1))
+            done, belief = 0, Belief(self._simulator.root(), np.ones(1))
+        particles = ParticleFilter(
+            *(self._simulator, player),
+            strategies=(uniform_strategy, uniform_strategy),
+            most=_WORLDS,
+            random=self._random,
+        )
         for number in range(done, len(seen)):
             action = seen[number - 1].action if number else None
-            step = particle_belief.advance(
-                *(self._source, belief, player, action, seen[number].seen[-1]),
-                lambda labels, counts: np.repeat(1 / counts, counts),
-                most=_WORLDS,
-                random=self._random,
-            )
+            step = particles.step(belief, action, seen[number].seen[-1])
             if step is None:
                 raise RuntimeError(f"no history kept gives {seen[number].seen[-1]!r}")
             belief = step.belief
         self._seen, self._belief, self._player = seen, belief, player
 
 
-class _Playout:
+class _Rollout:
     """Evaluates states by a random rollout, as OpenSpiel's searches in Python ask."""
 
     def __init__(self, game: pyspiel.Game, seed: int) -> None:
-        self._source = StateSource(game, Rollouts(1, seed), observations=False)
+        self._game, self._value = game, RolloutValue(1, seed)
 
     def evaluate(self, state: pyspiel.State) -> np.ndarray:
-        handles = np.empty(1, object)
-        handles[0] = state
-        player = np.array([state.current_player()])
-        value = self._source.values(handles, player)[0]
+        states = np.empty(1, object)
+        states[0] = state
+        value = self._value(self._game, states)[0]
         return np.array([value, -value])
 
     def prior(self, state: pyspiel.State) -> list[tuple[int, float]]:
@@ -135,7 +135,7 @@ def search(game: pyspiel.Game, simulations: int, seed: int) -> pyspiel.Bot:
     """
     bot = ismcts.ISMCTSBot(
         game,
-        _Playout(game, seed),
+        _Rollout(game, seed),
         uct_c=2.0,
         max_simulations=simulations,
         random_state=np.random.RandomState(seed),

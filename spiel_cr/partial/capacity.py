@@ -1,89 +1,86 @@
-"""Third stage: rooms of fixed shape, so that a player of a growing game never compiles.
+"""Padded shapes with slack, so that nothing is compiled during a match.
 
-A program belongs to the shapes of its arrays. The subgames that a player meets in a
-growing game all differ; each is laid out in one of a few rooms (see `PaddedShape`), which
-are learnt, with slack, from subgames met before the first match.
+A program belongs to the shapes of its arrays. The subgames that a player of a partial
+tree meets all differ; each is laid out in one of a few padded shapes (see
+`layout.PaddedShape`), which are learnt from subgames met before the first match.
 """
 
 import numpy as np
 
-from spiel_cr.sequence_form import layout
+from spiel_cr.sequence_form.layout import PaddedShape, PaddedShapes, common_shapes, fits
 
-# A new room has places for so many times the infosets and rows that are needed, for
-# rows and infosets so many times as long, and so many levels more. Where room is left
-# iterations take longer; a subgame that fits no room loses histories, which is worse.
+# New shapes have places for so many times the infosets and rows that are needed, for
+# rows and infosets so many times as long, and so many levels more. Iterations take
+# longer where places are empty; a subgame that fits no shapes loses histories, which is
+# worse.
 _MORE_PLACES = 2.5
 _LONGER_ROWS = 2.0
 _MORE_ACTIONS = 1.25
 _MORE_LEVELS = 2
-# The same for the last room, which takes what fits none of those learnt; and how much
-# longer its first row is.
+# The same for the last shapes, which take what fits none of those learnt; and how much
+# longer their first row is.
 _LAST_PLACES = 1.25
 _LAST_LONGER = 3
-# A game gets a room of its own where the smallest one that it fits is so many times as
-# large as that would be.
+# A game gets shapes of its own where the smallest ones that it fits are so many times
+# as large as those would be.
 _WASTE = 4.0
-# Capacities learnt at most, but for the last one. Of further subgames those that fit none
-# widen the last one.
-_MOST_ROOMS = 6
+# Shapes learnt at most, but for the last ones. Further subgames that fit none widen the
+# last ones learnt.
+_MOST_SHAPES = 6
 
 
 class Capacities:
-    """Capacities for games in sequence form."""
+    """Padded shapes for games in sequence form."""
 
     def __init__(self) -> None:
         """None yet."""
-        self._rooms: list[layout.PaddedShapes] = []
+        self._known: list[PaddedShapes] = []
 
     def __len__(self) -> int:
-        return len(self._rooms)
+        return len(self._known)
 
-    def find(self, need: layout.PaddedShapes) -> layout.PaddedShapes | None:
-        """The smallest room in which a game fits; None: there is none."""
-        fitting = [room for room in self._rooms if layout.fits(need, room)]
+    def find(self, need: PaddedShapes) -> PaddedShapes | None:
+        """The smallest shapes in which a game fits; None: there are none."""
+        fitting = [shapes for shapes in self._known if fits(need, shapes)]
         return min(fitting, key=_size, default=None)
 
-    def learn(self, need: layout.PaddedShapes) -> layout.PaddedShapes:
-        """A room in which a game fits, a new one if need be."""
-        found, own = self.find(need), _stretched(need)
-        full = len(self._rooms) == _MOST_ROOMS
+    def learn(self, need: PaddedShapes) -> PaddedShapes:
+        """Shapes in which a game fits, new ones if need be."""
+        found, own = self.find(need), _with_slack(need)
+        full = len(self._known) == _MOST_SHAPES
         if found is not None and (full or _size(found) <= _WASTE * _size(own)):
             return found
         if full:
-            own = layout.common_shapes([self._rooms.pop(), own])
-        self._rooms.append(own)
+            own = common_shapes([self._known.pop(), own])
+        self._known.append(own)
         return own
 
-    def close(self) -> layout.PaddedShapes:
-        """Adds, and gives, a last room, wider than all of them together."""
-        room = []
-        for mine in layout.common_shapes(self._rooms):
-            levels = tuple(
-                np.full(len(wide), wide.max(initial=0))
-                for wide in (_more(counts, 1.0, _LAST_PLACES) for counts in mine.levels)
-            )
+    def close(self) -> PaddedShapes:
+        """Adds, and gives, the last shapes, wider than all of them together."""
+        players = []
+        for mine in common_shapes(self._known):
+            levels = [_more(counts, 1.0, _LAST_PLACES) for counts in mine.levels]
+            alike = tuple(np.full(len(x), x.max(initial=0)) for x in levels)
             rows = _more(mine.rows, 1.0, _LAST_PLACES)
             # The first one is that of the empty sequence, where a gadget's values are.
             rows[:1] *= _LAST_LONGER
-            room.append(layout.PaddedShape(levels, rows))
-        self._rooms.append((room[0], room[1]))
-        return self._rooms[-1]
+            players.append(PaddedShape(alike, rows))
+        self._known.append((players[0], players[1]))
+        return self._known[-1]
 
 
-def _size(room: layout.PaddedShapes) -> int:
+def _size(shapes: PaddedShapes) -> int:
     """What an iteration has to go through."""
-    return sum(int(s.rows.sum()) + sum(map(len, s.levels)) for s in room)
+    return sum(int(s.rows.sum()) + sum(map(len, s.levels)) for s in shapes)
 
 
-def _stretched(need: layout.PaddedShapes) -> layout.PaddedShapes:
-    """More room of the same kind."""
+def _with_slack(need: PaddedShapes) -> PaddedShapes:
+    """Larger shapes of the same kind."""
     players = []
     for mine in need:
         levels = [_more(counts, _MORE_ACTIONS) for counts in mine.levels]
         levels += levels[-1:] * _MORE_LEVELS
-        players.append(
-            layout.PaddedShape(tuple(levels), _more(mine.rows, _LONGER_ROWS))
-        )
+        players.append(PaddedShape(tuple(levels), _more(mine.rows, _LONGER_ROWS)))
     return players[0], players[1]
 
 

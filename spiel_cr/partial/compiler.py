@@ -1,21 +1,21 @@
-"""A game too large to be compiled whole, compiled down to a frontier."""
+"""Compiles a game that is too large to be compiled whole, down to a frontier."""
 
 import pyspiel
 
 from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.partial.simulator import EdgeValue
 from spiel_cr.partial.tree import PartialTree
+from spiel_cr.policies.leaf_values import LeafValue
 
 
 def compile_partial(
     game: str | pyspiel.Game,
     max_histories: int,
-    edge: str | EdgeValue,
+    leaf: str | LeafValue,
     *,
     observations: bool = False,
     vectorised: bool = True,
 ) -> CompiledGame:
-    """Compiles as much of a game as there is room for.
+    """Compiles at most `max_histories` histories of a game.
 
     Whole levels are compiled as long as they fit, and of the next one whole infosets,
     those first that chance and uniform play lead to.
@@ -23,12 +23,11 @@ def compile_partial(
     Args:
       game: OpenSpiel game string or game: two players, zero-sum, perfect recall.
       max_histories: the most histories to compile.
-      edge: what the other histories at the frontier are worth, which are terminals of
-        the compiled game: "rollout", "rollout(n=4,seed=0)" (the mean of random
-        rollouts), or what a function says, from an array of states (`pyspiel.State`s,
-        or those of the game's vectorised rules) to float64 [n], player 0's utilities.
-        `CompiledGame.frontier` tells which ones.
-      observations: also record what the player who does not act is told.
+      leaf: what the histories at the frontier are worth, which are terminals of the
+        compiled game (`CompiledGame.frontier` tells which): "rollouts" or
+        "rollouts(n=4,seed=0)", the mean of random rollouts, or a function, see
+        `LeafValue`, which is given states of the vectorised game or of OpenSpiel.
+      observations: also record the observations of the player who does not act.
       vectorised: play by the game's own rules on arrays, if it has them.
 
     Raises:
@@ -36,20 +35,18 @@ def compile_partial(
       ValueError: the game is not two-player zero-sum, a player forgets something, or
         there is no room for a decision of each player.
     """
-    part = PartialTree(
-        game, max_histories, edge=edge, observations=observations, vectorised=vectorised
+    partial = PartialTree.start(
+        *(game, max_histories),
+        leaf=leaf,
+        observations=observations,
+        vectorised=vectorised,
     )
-    part.grow()
-    if len(part) == 1 and not part.is_whole:
-        raise ValueError(
-            f"max_histories={max_histories} has no room for the first moves of "
-            f"{part.game}; raise it"
-        )
-    tree = part.compile().tree
+    partial.grow()
+    tree = partial.compile().tree
     for player, infosets in enumerate(tree.infosets):
-        if tree.frontier is not None and not len(infosets):
+        if not (partial.is_whole or len(infosets)):
             raise ValueError(
                 f"max_histories={max_histories} has no room for a decision of player "
-                f"{player} in {part.game}; raise it"
+                f"{player} in {partial.game}; raise it"
             )
     return tree

@@ -1,75 +1,74 @@
-"""Third stage: how a player resolves in a game too large to be compiled whole."""
+"""Settings of players in games too large to be compiled whole."""
 
 import dataclasses
 
-from spiel_cr.common.checks import check_iterations
-from spiel_cr.partial.simulator import EdgeValue, parse_edge
+from spiel_cr.common.checks import check_iterations, check_number, check_whole
+from spiel_cr.policies.leaf_values import LeafValue, parse_leaf
 from spiel_cr.resolving.config import ResolvingConfig
 
 
 @dataclasses.dataclass(frozen=True)
 class PartialConfig:
-    """How a part of the game grows while it is played.
+    """How partial trees follow a match.
 
     Attributes:
-      max_histories: N, the most histories that a part ever has.
-      edge: what histories at its edge are worth, see `growing.PartialTree`. More
+      max_histories: N, the most histories that a tree ever has.
+      leaf: what histories at the frontier are worth, see `PartialTree.start`. More
         rollouts take time, and make fewer mistakes (docs/partial.md has figures).
-      roots: a subgame is resolved as one if its roots are at most this share of the
-        histories that the move has room for; else the part begins anew with what is
-        thought possible.
-      again: at a decision that an earlier solve has answered, the part is made anew if
-        that solve had less than this share of the histories that there is room for
-        after it; 0: never.
-      beliefs: the most histories to think possible at a time; of more, some are drawn.
-      mix: share of uniform play in how both players are believed to have played.
-      neighbours: share, from 0 to less than 1, of the roots of a part made anew that
-        the opponent thinks possible and the player does not (`growing_possible.py`).
-      growing: share of a move's time for growing the part; the rest is for solving it.
-      warmup: matches played at construction, to learn what rooms and how much time
-        subgames take.
+      max_root_share: a subgame is resolved safely if its roots are at most this share
+        of the histories that the move has room for; else the tree is made anew from
+        what is considered possible.
+      reuse_share: an earlier solve answers a decision if it had at least this share of
+        the histories that there is room for after it; else the tree is made anew. 0:
+        an earlier solve is always reused.
+      max_particles: the most histories to consider possible at a time; of more, some
+        are drawn.
+      uniform_share: share of uniform play in how both players are believed to have
+        played.
+      opponent_share: share, from 0 to less than 1, of the roots of a tree made anew
+        that only the opponent considers possible (`opponent_knowledge.py`).
+      expansion_share: share of a move's time for growing the tree; the rest is for
+        solving it.
+      warmup_matches: matches played at construction, to learn what shapes subgames have
+        and how much time they take.
     """
 
     max_histories: int
-    edge: str | EdgeValue = "rollout(n=4)"
-    roots: float = 0.003
-    again: float = 0.5
-    beliefs: int = 1000
-    mix: float = 0.05
-    neighbours: float = 0.5
-    growing: float = 0.7
-    warmup: int = 3
+    leaf: str | LeafValue = "rollouts(n=4)"
+    max_root_share: float = 0.003
+    reuse_share: float = 0.5
+    max_particles: int = 1000
+    uniform_share: float = 0.05
+    opponent_share: float = 0.5
+    expansion_share: float = 0.7
+    warmup_matches: int = 3
 
     def __post_init__(self) -> None:
-        for name in ("max_histories", "beliefs"):
+        for name in ("max_histories", "max_particles"):
             check_iterations(getattr(self, name), name=name)
-        if self.warmup < 0:
-            raise ValueError(f"warmup={self.warmup!r} must be a number from 0 up")
-        parse_edge(self.edge)
-        for name in ("roots", "again", "mix"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name}={getattr(self, name)!r} must be from 0 to 1")
-        if not 0 <= self.neighbours < 1:
-            raise ValueError(
-                f"neighbours={self.neighbours!r} must be from 0 to less than 1: some "
-                f"roots are the player's own"
-            )
-        if not 0 < self.growing < 1:
-            raise ValueError(
-                f"growing={self.growing!r} must lie between 0 and 1: a move's time is "
-                f"for growing and for solving"
-            )
+        check_whole(self.warmup_matches, "warmup_matches", 0)
+        parse_leaf(self.leaf, compiled=False)
+        for name in ("max_root_share", "reuse_share", "uniform_share"):
+            check_number(getattr(self, name), name, "[0, 1]")
+        check_number(
+            *(self.opponent_share, "opponent_share", "[0, 1)"),
+            why="some roots are the player's own",
+        )
+        check_number(
+            *(self.expansion_share, "expansion_share", "(0, 1)"),
+            why="a move's time is for growing and for solving",
+        )
 
     def check(self, resolving: ResolvingConfig) -> None:
-        """Raises ValueError where settings do not go with a growing part."""
+        """Raises ValueError where settings do not go with partial trees."""
         if resolving.sampled is not None:
             raise ValueError(
                 f"max_histories needs a full-width solver, not {resolving.solver!r}"
             )
         if resolving.gadget != "cfrd" or resolving.depth is not None:
             raise ValueError(
-                "max_histories needs gadget='cfrd' and no depth: the part's edge is "
-                "where the lookahead ends"
+                "max_histories needs gadget='cfrd' and no depth: the lookahead ends at "
+                "the partial tree's frontier"
             )
         if resolving.values not in (None, "iterates"):
             raise ValueError(

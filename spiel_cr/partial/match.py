@@ -1,102 +1,248 @@
-"""Third stage: what a player of a growing game remembers in a match."""
+"""A match on partial trees: what every player of them remembers and does.
 
+`PartialAgent` brings what a player knows up to date, decision by decision. What a
+decision needs to be solved, and how, is up to its subclasses.
+"""
+
+import abc
 import dataclasses
 import functools
 from collections.abc import Sequence
 
 import numpy as np
+import pyspiel
 
+from spiel_cr.common.errors import HiddenTurnsError, ImperfectRecallError
 from spiel_cr.partial import opponent_knowledge
 from spiel_cr.partial.config import PartialConfig
-from spiel_cr.partial.neighbours import Follower
-from spiel_cr.partial.opponent_knowledge import Possible
+from spiel_cr.partial.opponent_knowledge import Knowledge
+from spiel_cr.partial.particle_belief import ParticleFilter, Strategy, uniform_strategy
 from spiel_cr.partial.solved_tree import SolvedTree
+from spiel_cr.partial.tree import PartialTree
 from spiel_cr.policies.observations import Stage
+from spiel_cr.resolving.clock import Clock, Statistics
+
+# A tree for an unsafe restart has room for so many histories for each of its roots, but
+# there are a few roots, however little that is.
+_HISTORIES_PER_ROOT, _LEAST_ROOTS = 64, 4
 
 
 @dataclasses.dataclass
-class PartialMatch:
-    """What is remembered in a match.
+class PartialStatistics:
+    """How a player came to its answers since it was made, besides `clock.Statistics`.
 
     Attributes:
-      situation: the part and what was solved of it.
-      stages: what was seen and done at decisions that were taken in.
-      possible: at the last of them, if a part began anew there, or had to.
+      safe_resolves: subgames of the tree that were solved where the match is.
+      unsafe_restarts: decisions for which a new tree was made from what the player
+        thought possible.
+      reused: decisions that an earlier solve, of the match or before it, answered.
+      fallback: decisions that should have been solved and could not be: answered by
+        what an older solve said, if only that all actions are alike.
+      uniform: decisions where the player knew nothing and played all actions alike.
+      shrunk: times that a tree had to be made smaller to fit a program's shapes.
+      most_histories: of any tree.
     """
 
-    situation: SolvedTree
-    stages: list[Stage]
-    possible: Possible | None = None
+    safe_resolves: int = 0
+    unsafe_restarts: int = 0
+    reused: int = 0
+    fallback: int = 0
+    uniform: int = 0
+    shrunk: int = 0
+    most_histories: int = 0
 
-    def leads_to(self, stages: Sequence[Stage]) -> bool:
-        """Whether a view continues what was taken in.
 
-        What was done at the last decision was not known then.
-        """
-        last = len(self.stages) - 1
-        return last < 0 or (
-            len(stages) > last
-            and list(self.stages[:-1]) == list(stages[:last])
-            and self.stages[-1].seen == stages[last].seen
-        )
+class PartialAgent(abc.ABC):
+    """Decides for one player of a game that cannot be compiled whole.
 
-    def look(self, infoset: int, config: PartialConfig) -> None:
-        """Takes in what is possible at an infoset of the part."""
-        self.possible = opponent_knowledge.at_infoset(
-            *(self.situation, infoset, config.mix), neighbours=config.neighbours > 0
-        )
+    It plays one match at a time: a new one forgets the labels of infosets that were met
+    in the one before.
 
-    def follow(
+    Attributes:
+      player: 0 or 1.
+      settings: how partial trees are made.
+      counts: how it came to its answers.
+      solved: the tree of the match, and what was solved of it.
+    """
+
+    solved: SolvedTree
+
+    def __init__(
         self,
-        stages: Sequence[Stage],
-        number: int,
-        config: PartialConfig,
+        player: int,
+        settings: PartialConfig,
+        clock: Clock,
         random: np.random.Generator,
     ) -> None:
-        """Takes in what is possible at a decision that the part does not have.
+        """Subclasses make and solve the first tree, see `_start_from`.
 
-        That is nothing, if none of the histories that were followed leads there.
+        Args:
+          player: 0 or 1.
+          settings: how partial trees are made.
+          clock: for moves and solves.
+          random: consumed.
+        """
+        self.player, self.settings = player, settings
+        self.counts = PartialStatistics()
+        self._clock, self._random = clock, random
+
+    @property
+    def statistics(self) -> Statistics:
+        """What it did since it was made."""
+        return self._clock.statistics
+
+    @abc.abstractmethod
+    def _solve_decision(self, stages: Sequence[Stage], number: int) -> None:
+        """Solves what a decision of the match needs.
 
         Args:
           stages: what the player saw and did.
-          number: the decision; all before it were taken in.
-          config: how much to believe.
-          random: consumed, see `growing_belief.advance`.
+          number: the decision; all before it were solved.
         """
-        here = self.situation
-        own, opponent = (
-            functools.partial(here.play, player=p, mix=config.mix)
-            for p in (here.player, 1 - here.player)
+
+    @abc.abstractmethod
+    def _programs(self) -> int:
+        """How many JAX programs were compiled."""
+
+    def _first_tree(self, game: str | pyspiel.Game) -> PartialTree:
+        """The start of the game, not expanded."""
+        settings = self.settings
+        return PartialTree.start(game, settings.max_histories, leaf=settings.leaf)
+
+    def _start_from(self, start: SolvedTree) -> None:
+        """Every match begins with a tree."""
+        self._start = start
+        self._label_counts = [len(known) for known in start.partial.simulator.labels]
+        self.restart()
+
+    def _reset_statistics(self) -> None:
+        """Forgets what was counted so far, but not the largest tree."""
+        self._clock.restart_statistics()
+        self.counts = PartialStatistics(most_histories=self.counts.most_histories)
+
+    def restart(self) -> None:
+        """A new match."""
+        labels = self._start.partial.simulator.labels
+        for known, count in zip(labels, self._label_counts, strict=True):
+            known.forget(count)
+        self.solved = self._start.copy()
+        # What was seen and done at decisions that were solved, and what was possible at
+        # the last of them, if a new tree was made there or had to be.
+        self._stages: list[Stage] = []
+        self._knowledge: Knowledge | None = None
+
+    def strategy(self, stages: Sequence[Stage]) -> tuple[list[int], np.ndarray] | None:
+        """The player's action probabilities at its decision.
+
+        Args:
+          stages: what the player saw and did, see `observations`; the last one is to be
+            answered. If they do not continue those of the last call, a new match
+            begins.
+
+        Returns:
+          Actions and float64 [A]; None: nothing is known of the decision.
+        """
+        programs = self._programs()
+        with self._clock.move():
+            if not self._continues(stages):
+                self.restart()
+            for number in range(len(self._stages), len(stages)):
+                self._solve_decision(stages, number)
+            self._stages = list(stages)
+            infoset = self.solved.find(stages[-1].seen[-1])
+            answer = None
+            if infoset >= 0:
+                answer = self.solved.strategy(infoset)
+            else:
+                self.counts.uniform += 1
+        self.statistics.programs_compiled += self._programs() - programs
+        return answer
+
+    def _continues(self, stages: Sequence[Stage]) -> bool:
+        """Whether a view continues the match.
+
+        What was done at the last decision was not known then.
+        """
+        last = len(self._stages) - 1
+        return last < 0 or (
+            len(stages) > last
+            and self._stages[:-1] == list(stages[:last])
+            and self._stages[-1].seen == stages[last].seen
         )
-        begin = None
-        if self.possible is None and number:
-            before = here.find(stages[number - 1].seen[-1])
+
+    def _make_solved(self, tree: PartialTree) -> SolvedTree | None:
+        """A tree with what is known of its strategies; None: it cannot be resolved.
+
+        A tree that begins with a chance move to some histories need not be a game with
+        perfect recall: players may have moved between two of them.
+        """
+        try:
+            return SolvedTree.of(tree, self.player, self.solved)
+        except (ImperfectRecallError, HiddenTurnsError):
+            return None
+
+    def _restarted_tree(self, knowledge: Knowledge, max_histories: int) -> PartialTree:
+        """A tree that begins with what the players consider possible."""
+        most = most_roots(self.settings.max_particles, max_histories)
+        roots = knowledge.draw_roots(most, self.settings.opponent_share, self._random)
+        return self.solved.partial.rooted_at(*roots)
+
+    def _knowledge_at(self, infoset: int) -> Knowledge:
+        """What is possible at an infoset of the tree."""
+        settings = self.settings
+        return opponent_knowledge.at_infoset(
+            *(self.solved, infoset, settings.uniform_share),
+            opponent=settings.opponent_share > 0,
+        )
+
+    def _follow(self, stages: Sequence[Stage], number: int) -> Knowledge | None:
+        """What is possible at a decision that the tree does not have.
+
+        None: none of the histories that were followed leads there.
+        """
+        solved, knowledge = self.solved, self._knowledge
+        if knowledge is None and number:
+            before = solved.find(stages[number - 1].seen[-1])
             if before >= 0:
-                self.look(before, config)
-        if self.possible is not None:
-            begin = number
-        # From the beginning, with a simpler opponent for what was thought impossible.
-        tries = ((begin, opponent), (0, opponent), (0, _uniform))
-        for first, other in tries:
-            if first is None:
-                continue
-            follower = Follower(
-                *(here.growing.source, here.player, own, other),
-                most=config.beliefs,
-                neighbours=config.neighbours > 0,
-                random=random,
+                knowledge = self._knowledge_at(before)
+        known: list[Strategy] = [
+            functools.partial(solved.play, player=p, mix=self.settings.uniform_share)
+            for p in range(2)
+        ]
+        simple = known.copy()
+        simple[1 - self.player] = uniform_strategy
+        # From the start, with a simpler opponent for what was thought impossible.
+        tries = [(0, known), (0, simple)]
+        if knowledge is not None:
+            tries.insert(0, (number, known))
+        for first, strategies in tries:
+            particles = ParticleFilter(
+                *(solved.partial.simulator, self.player),
+                strategies=(strategies[0], strategies[1]),
+                most=self.settings.max_particles,
+                random=self._random,
             )
-            possible = self.possible if first else follower.root()
-            for at in range(first, number + 1):
-                if possible is not None:
-                    action = stages[at - 1].action if at else None
-                    key = stages[at].seen[-1]
-                    possible = follower.advance(possible, action, key)
-            if possible is not None:
-                break
-        self.possible = possible
+            found = knowledge if first else opponent_knowledge.at_start(particles)
+            for stage in range(first, number + 1):
+                if found is not None:
+                    found = opponent_knowledge.follow(
+                        *(particles, found),
+                        action=stages[stage - 1].action if stage else None,
+                        key=stages[stage].seen[-1],
+                        opponent=self.settings.opponent_share > 0,
+                    )
+            if found is not None:
+                return found
+        return None
 
 
-def _uniform(labels: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """All actions alike, see `growing_belief.Strategy`."""
-    return np.repeat(1 / counts, counts)
+def most_roots(max_particles: int, max_histories: int) -> int:
+    """How many histories a tree may begin with.
+
+    Args:
+      max_particles: how many histories the player follows at most.
+      max_histories: that the tree may have.
+    """
+    few = max(_LEAST_ROOTS, min(max_particles, max_histories // _HISTORIES_PER_ROOT))
+    # The chance move to them takes room, too.
+    return max(1, min(few, max_histories - 1))

@@ -1,18 +1,19 @@
-"""Third stage: what may have happened, as far as each player can tell, in a part.
+"""What may have happened at a decision, as far as each player can tell.
 
-A part that begins anew is a game of its own; where it begins, both players know how it
-begins. So it must not begin with the histories that a player thinks possible at its
-decision, or
+A partial tree that begins in the middle of a match is a game of its own: both players
+know how it begins. So its roots must not be the histories that the player considers
+possible at its decision, or
 
   - what the opponent did last would be taken for granted, as the player believes it,
-    and nothing would be lost by playing otherwise: so it begins where the opponent
-    acted first since the player's last decision, its *turn*;
-  - the opponent would know the player's infoset, all that the player hides: so there
-    are *neighbours* among the roots, the other histories of the opponent's infosets.
+    and playing otherwise would cost the opponent nothing: so the roots are where the
+    opponent acted first since the player's last decision, its *turn*;
+  - the opponent would know the player's infoset, all that the player hides: so the
+    other histories of the opponent's infosets are roots, too.
 
 Zhang and Sandholm 2021, "Subgame solving without common knowledge", limit subgames to
-few steps of "who cannot tell what from what" in the same way. They keep the player's
-strategy at such histories; here it is solved there, too, and then forgotten.
+knowledge sets of low order ("who cannot tell what from what") in the same way. They
+keep the player's strategy at such histories; here it is solved there, too, and then
+forgotten.
 """
 
 import itertools
@@ -20,146 +21,266 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cr.partial.particle_belief import Belief, join, keep_some
-from spiel_cr.partial.simulator import Nodes
+from spiel_cr.compilation.numbering import TERMINAL
+from spiel_cr.compilation.tree import Histories
+from spiel_cr.partial.particle_belief import Belief, ParticleFilter, Step, join
 from spiel_cr.partial.solved_tree import SolvedTree
-from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.policies.conversions import reach_from_behaviour
+
+# The player is believed to do what it did with at least this probability.
+_LEAST_ODDS = 1e-3
 
 
-class Possible(NamedTuple):
+class Knowledge(NamedTuple):
     """What may have happened when a player decides.
 
     Attributes:
-      belief: the histories of its infoset.
-      around: others, at decisions of the player with other infosets, none after
-        another, of which the opponent may think the same as of the belief, now or
-        later; weighted relative to the belief. None: none, or that is not known.
-      roots: where a part begins for this decision: the opponent's turn, or the belief,
+      belief: the histories of its infoset (its knowledge set of order 1).
+      alternatives: others, at decisions of the player with other infosets, none after
+        another, at which the opponent may have observed the same as at the belief, now
+        or later; weighted relative to the belief. None: none, or that is not known.
+      roots: where a tree for this decision begins: the opponent's turn, or the belief,
         if the opponent has not acted since the player's last decision.
-      neighbours: other histories that the opponent cannot tell from the roots, weighted
-        relative to those; None: as for `around`.
+      opponent_roots: other histories that the opponent cannot tell from the roots
+        (order 2), weighted relative to those; None: as for `alternatives`.
     """
 
     belief: Belief
-    around: Belief | None
+    alternatives: Belief | None
     roots: Belief
-    neighbours: Belief | None
+    opponent_roots: Belief | None
+
+    def draw_roots(
+        self, most: int, opponent_share: float, random: np.random.Generator
+    ) -> Belief:
+        """The roots of a tree for this decision.
+
+        Args:
+          most: roots to have at most.
+          opponent_share: of them, for those that only the opponent considers possible.
+          random: consumed.
+        """
+        others = int(opponent_share * most)
+        if self.opponent_roots is None or not others:
+            return self.roots.resample(most, random)
+        own = self.roots.resample(most - others, random)
+        return join(own, self.opponent_roots.resample(others, random))
 
 
-def share_room(
-    possible: Possible, most: int, share: float, random: np.random.Generator
-) -> tuple[Nodes, np.ndarray]:
-    """The roots of a part that begins anew, and their weights.
-
-    Args:
-      possible: what may have happened.
-      most: how many roots there may be.
-      share: of them, for neighbours.
-      random: consumed.
-    """
-    others = int(share * most)
-    if possible.neighbours is None or not others:
-        return keep_some(*possible.roots, most, random)
-    mine = Belief(*keep_some(*possible.roots, most - others, random))
-    return join(mine, Belief(*keep_some(*possible.neighbours, others, random)))
+def at_start(particles: ParticleFilter) -> Knowledge:
+    """At the start of the game."""
+    start = Belief(particles.simulator.root(), np.ones(1))
+    return Knowledge(start, None, start, None)
 
 
 def at_infoset(
-    here: SolvedTree, infoset: int, mix: float, *, neighbours: bool
-) -> Possible:
-    """What may have happened at a player's infoset of a part.
+    solved: SolvedTree, infoset: int, uniform_share: float, *, opponent: bool
+) -> Knowledge:
+    """At a player's infoset of a partial tree.
 
     Args:
-      here: the part and how it is played.
+      solved: the tree and how it is played.
       infoset: the player's.
-      mix: share of uniform play in how both players are believed to play.
-      neighbours: also look for them.
+      uniform_share: share of uniform play in how both players are believed to play.
+      opponent: also look for what only the opponent considers possible.
     """
-    belief = here.belief(infoset, mix)
-    look = _Look(here, infoset, mix)
-    turn = look.turn()
-    roots = look.own if turn is None else turn
-    told = look.histories.observations is not None
-    around = look.around() if neighbours and told else None
-    near = None
-    if neighbours and turn is not None:
-        near = look.of_opponent(turn)
-    elif around is not None:
-        near = np.intersect1d(around, np.flatnonzero(look.alike))
-    total = look.weights[roots].sum()
-    if not total:
-        return Possible(belief, None, belief, None)
-    return Possible(
+    tree, player = solved.snapshot.tree, solved.player
+    histories, own = tree.histories, solved.histories_of(infoset)
+    first, second = (
+        reach_from_behaviour(
+            tree.infosets[p].decisions, solved.mixed(p, uniform_share)
+        )[histories.sequence[p]]
+        for p in range(2)
+    )
+    reach = histories.chance * first * second
+
+    def weighted(rows: np.ndarray | None, weights: np.ndarray) -> Belief | None:
+        if rows is None or not len(rows):
+            return None
+        return Belief(solved.partial.nodes(solved.snapshot.ids[rows]), weights[rows])
+
+    # The player's own reach is the same at all histories of its infoset.
+    likely = histories.chance * (first if player else second)
+    if not likely[own].sum():
+        likely = histories.chance
+    belief = weighted(own, likely / likely[own].sum())
+    assert belief is not None
+    turn = _turn(histories, own, player)
+    roots = own if turn is None else turn
+    if not reach[roots].sum():
+        return Knowledge(belief, None, belief, None)
+    alternatives = opponent_roots = None
+    if opponent and histories.observations is not None:
+        observed = np.isin(histories.observations, histories.observations[own])
+        alike = observed & (histories.player == player)
+        alternatives = _alternatives(histories, own, player, alike)
+        if turn is None:
+            opponent_roots = alternatives[alike[alternatives]]
+    if opponent and turn is not None:
+        acts = histories.player == 1 - player
+        same = np.isin(histories.infoset, histories.infoset[turn])
+        opponent_roots = np.setdiff1d(np.flatnonzero(acts & same), turn)
+    relative = reach / reach[roots].sum()
+    known_roots = weighted(roots, relative)
+    assert known_roots is not None
+    own_reach = reach[own].sum()
+    return Knowledge(
         belief,
-        look.weighted(around, look.weights[look.own].sum()),
-        Belief(here.growing.nodes(here.part.ids[roots]), look.weights[roots] / total),
-        look.weighted(near, total),
+        weighted(alternatives, reach / own_reach) if own_reach else None,
+        known_roots,
+        weighted(opponent_roots, relative),
     )
 
 
-class _Look:
-    """Histories of a part, seen from an infoset of the player."""
+def _turn(histories: Histories, own: np.ndarray, player: int) -> np.ndarray | None:
+    """Where the opponent acted first since the player's last decision.
 
-    def __init__(self, here: SolvedTree, infoset: int, mix: float) -> None:
-        tree = here.part.tree
-        self._here, self.histories = here, tree.histories
-        self._mine = self.histories.player == here.player
-        self.own = np.flatnonzero(self._mine & (self.histories.infoset == infoset))
-        first, second = (
-            policy_lib.reach_from_behaviour(
-                tree.infosets[p].decisions, here.mixed(p, mix)
-            )[self.histories.sequence[p]]
-            for p in range(2)
+    None: the opponent has not acted before all of the histories `own`.
+    """
+    first, above = np.full(len(own), -1), histories.parent[own]
+    while True:
+        goes_on = (above >= 0) & (histories.player[above] != player)
+        if not goes_on.any():
+            break
+        acts = goes_on & (histories.player[above] == 1 - player)
+        first = np.where(acts, above, first)
+        above = np.where(goes_on, histories.parent[above], -1)
+    first = np.unique(first)
+    return first if first[0] >= 0 else None
+
+
+def _alternatives(
+    histories: Histories, own: np.ndarray, player: int, alike: np.ndarray
+) -> np.ndarray:
+    """Histories of `Knowledge.alternatives`.
+
+    Args:
+      histories: of the tree.
+      own: the histories of the player's infoset.
+      player: i.
+      alike: bool [N], decisions of the player at which the opponent has observed what
+        it has observed at the infoset.
+    """
+    is_own = np.zeros(len(histories), bool)
+    is_own[own] = True
+    above, parents = is_own.copy(), own
+    while len(parents := np.unique(histories.parent[parents])) and parents[-1] >= 0:
+        parents = parents[parents >= 0]
+        above[parents] = True
+    # From where the opponent had observed no more than now, on to the player's next
+    # decision.
+    since, stays = alike & above, (histories.player == player) & ~above
+    stops = is_own | (stays & alike)
+    for low, high in itertools.pairwise(histories.level_start[1:].tolist()):
+        parent, level = histories.parent[low:high], slice(low, high)
+        stays[level] &= ~stops[parent] & (alike[level] | since[parent])
+        stops[level] |= stops[parent] | stays[level]
+        since[level] |= since[parent]
+    return np.flatnonzero(stays)
+
+
+def follow(
+    particles: ParticleFilter,
+    before: Knowledge,
+    action: int | None,
+    key: str,
+    *,
+    opponent: bool,
+) -> Knowledge | None:
+    """From a decision, or the start of the game, to the player's next decision.
+
+    Args:
+      particles: follows histories for the player.
+      before: what was possible there.
+      action: what the player did; None at the start.
+      key: its information-state string at the next decision.
+      opponent: also follow what only the opponent considers possible.
+
+    Returns:
+      What is possible there; None: none of the histories that were followed leads
+      there.
+    """
+    step = particles.step(before.belief, action, key)
+    if step is None:
+        return None
+    roots = step.belief if step.turn is None else step.turn
+    if not opponent or step.belief.nodes.observation[0] < 0:
+        return Knowledge(step.belief, None, roots, None)
+    alternatives, opponent_roots = _follow_others(particles, before, step)
+    taken = _odds_of(particles, before.belief, action)
+    alternatives = _scaled(alternatives, taken * step.probability)
+    opponent_roots = _scaled(opponent_roots, taken)
+    if step.turn is None and alternatives is not None:
+        observed = np.isin(
+            alternatives.nodes.observation, step.belief.nodes.observation
         )
-        self.weights = self.histories.chance * first * second
-        # Where the opponent is told what it is told at the infoset.
-        self.alike = np.zeros(len(self._mine), bool)
-        if self.histories.observations is not None:
-            told = np.unique(self.histories.observations[self.own])
-            self.alike = self._mine & np.isin(self.histories.observations, told)
+        opponent_roots = alternatives.select(observed)
+    return Knowledge(step.belief, alternatives, roots, opponent_roots)
 
-    def weighted(self, rows: np.ndarray | None, total: float) -> Belief | None:
-        """Some of the histories."""
-        if rows is None or not len(rows) or not total:
-            return None
-        nodes = self._here.growing.nodes(self._here.part.ids[rows])
-        return Belief(nodes, self.weights[rows] / total)
 
-    def turn(self) -> np.ndarray | None:
-        """Where the opponent acted first since the player's last decision."""
-        parent, player = self.histories.parent, self.histories.player
-        first, at = np.full(len(self.own), -1), parent[self.own]
-        while True:
-            goes_on = (at >= 0) & ~self._mine[at]
-            if not goes_on.any():
-                break
-            first = np.where(goes_on & (player[at] == 1 - self._here.player), at, first)
-            at = np.where(goes_on, parent[at], -1)
-        first = np.unique(first)
-        return first if first[0] >= 0 else None
+def _follow_others(
+    particles: ParticleFilter, before: Knowledge, step: Step
+) -> tuple[Belief | None, Belief | None]:
+    """`Knowledge.alternatives` and `opponent_roots` at the next decision."""
+    observed, label = step.belief.nodes.observation, step.belief.nodes.label[0]
+    # Where the opponent has observed nothing new, the player's turn goes on.
+    old = np.setdiff1d(before.belief.nodes.observation, observed)
+    belief, ready = before.belief, np.zeros(len(before.belief.weights), bool)
+    if before.alternatives is not None:
+        belief = join(before.belief, before.alternatives)
+        others = np.ones(len(before.alternatives.weights), bool)
+        ready = np.append(ready, others)
+    alternatives: list[Belief] = []
+    opponent_roots: list[Belief] = []
+    while len(belief.weights):
+        nodes = belief.nodes
+        own = nodes.player == particles.player
+        stays = own & ready & ~np.isin(nodes.observation, old)
+        alternatives.append(belief.select(stays))
+        goes_on = ~stays & ~(own & (nodes.label == label)) & (nodes.player != TERMINAL)
+        belief = belief.select(goes_on).resample(particles.most, particles.random)
+        if step.turn is not None:
+            nodes, turn = belief.nodes, step.turn.nodes
+            others = nodes.player == 1 - particles.player
+            others &= np.isin(nodes.label, turn.label)
+            others &= ~np.isin(nodes.observation, turn.observation)
+            opponent_roots.append(belief.select(others))
+        if len(belief.weights):
+            belief, _ = particles.children(belief)
+        ready = belief.nodes.label != label
+    return (
+        _limited(particles, alternatives, observed),
+        _limited(particles, opponent_roots, None),
+    )
 
-    def of_opponent(self, turn: np.ndarray) -> np.ndarray:
-        """Other histories of the opponent's infosets at its turn."""
-        acts = self.histories.player == 1 - self._here.player
-        same = np.isin(self.histories.infoset, np.unique(self.histories.infoset[turn]))
-        return np.setdiff1d(np.flatnonzero(acts & same), turn)
 
-    def around(self) -> np.ndarray:
-        """See `Possible`."""
-        histories = self.histories
-        own = np.zeros(len(self._mine), bool)
-        own[self.own] = True
-        above, at = own.copy(), self.own
-        while len(at := np.unique(histories.parent[at])) and at[-1] >= 0:
-            at = at[at >= 0]
-            above[at] = True
-        # From where the opponent was told no more than now, on to the player's next
-        # decision.
-        since, stays = self.alike & above, self._mine & ~above
-        stops = own | (stays & self.alike)
-        for low, high in itertools.pairwise(histories.level_start[1:].tolist()):
-            parent, level = histories.parent[low:high], slice(low, high)
-            stays[level] &= ~stops[parent] & (self.alike[level] | since[parent])
-            stops[level] |= stops[parent] | stays[level]
-            since[level] |= since[parent]
-        return np.flatnonzero(stays)
+def _limited(
+    particles: ParticleFilter, found: list[Belief], observed: np.ndarray | None
+) -> Belief | None:
+    """As many as may be kept of those with some observations, and of the others."""
+    if not found:
+        return None
+    belief = join(*found)
+    observation = belief.nodes.observation
+    first = np.isin(observation, observation if observed is None else observed)
+    kept = join(
+        *(
+            belief.select(some).resample(particles.most, particles.random)
+            for some in (first, ~first)
+        )
+    )
+    return kept if len(kept.weights) else None
+
+
+def _odds_of(particles: ParticleFilter, before: Belief, action: int | None) -> float:
+    """How likely the player was to do what it did."""
+    if action is None:
+        return 1.0
+    one = before.nodes.select(np.arange(1))
+    moves = particles.simulator.children(one.states, one.player)[0].action
+    odds = particles.strategies[particles.player](one.label, one.num_actions)
+    return max(_LEAST_ODDS, float(odds[moves == action][0]))
+
+
+def _scaled(belief: Belief | None, unit: float) -> Belief | None:
+    return None if belief is None else Belief(belief.nodes, belief.weights / unit)

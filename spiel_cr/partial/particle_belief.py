@@ -1,57 +1,63 @@
-"""Third stage: what may have happened, as far as a player can tell, in a growing game.
+"""What may have happened, as far as a player can tell: weighted histories.
 
 A belief is a list of histories of one infoset of the player, each weighted with the
-probability that chance and the opponent, as it is believed to play, lead there.
+probability that chance and the opponent, as it is believed to play, lead there: a
+particle filter whose particles are histories.
 """
 
+import dataclasses
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from spiel_cr.compilation import numbering
-from spiel_cr.partial.simulator import Nodes, Source
-
-# A part that begins anew has room for so many histories for each of its roots, but
-# there are a few roots, however little that is.
-_ROOM_OF_A_ROOT, _LEAST_ROOTS = 64, 4
+from spiel_cr.compilation.numbering import TERMINAL
+from spiel_cr.partial.simulator import Nodes, Simulator
 
 # From a player's infosets, by label, and how many actions they have, int [n] each: its
 # probabilities, float64 [sum of the counts].
-Strategy = Callable[[np.ndarray, np.ndarray], np.ndarray]
+Strategy: TypeAlias = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 class Belief(NamedTuple):
-    """Histories of one infoset.
+    """Weighted histories.
 
     Attributes:
       nodes: n histories.
-      weights: float64 [n], their probabilities; sum to 1.
+      weights: float64 [n], their probabilities; those of one infoset sum to 1.
     """
 
     nodes: Nodes
     weights: np.ndarray
 
+    def select(self, chosen: np.ndarray) -> "Belief":
+        """Some of the histories, by index or mask, weighted as they are."""
+        return Belief(self.nodes.select(chosen), self.weights[chosen])
 
-class Advanced(NamedTuple):
-    """What `advance` finds.
+    def resample(self, most: int, random: np.random.Generator) -> "Belief":
+        """At most `most` histories, drawn by their weights where there are more.
+
+        Systematic sampling: a history whose weight is k times the mean of those kept is
+        drawn about k times, and then weighs k; the draws are one random number.
+        """
+        drawn, weights = _draw(self.weights, most, random)
+        return Belief(self.nodes.select(drawn), weights)
+
+
+class Step(NamedTuple):
+    """What `ParticleFilter.step` finds.
 
     Attributes:
       belief: at the next decision.
-      odds: probability that chance and the opponent lead there, after the action.
+      probability: that chance and the opponent lead there, after the action.
       turn: where the opponent acted first since the last decision, all histories of
-        infosets after which the next one may come; weighted by probability. None: the
-        opponent did not always act.
+        infosets after which the next decision may come; weighted by probability. None:
+        the opponent did not always act.
     """
 
     belief: Belief
-    odds: float
+    probability: float
     turn: Belief | None
-
-
-def select(nodes: Nodes, chosen: np.ndarray) -> Nodes:
-    """Some of the histories, by index or mask."""
-    return Nodes(*(column[chosen] for column in nodes))
 
 
 def join(*beliefs: Belief) -> Belief:
@@ -61,34 +67,15 @@ def join(*beliefs: Belief) -> Belief:
     return Belief(nodes, np.concatenate([weights for _, weights in beliefs]))
 
 
-def most_roots(beliefs: int, room: int) -> int:
-    """How many histories a part may begin with.
-
-    Args:
-      beliefs: how many the player thinks possible at most.
-      room: histories that the part may have.
-    """
-    few = max(_LEAST_ROOTS, min(beliefs, room // _ROOM_OF_A_ROOT))
-    # The move of chance to them takes room, too.
-    return max(1, min(few, room - 1))
-
-
-def keep_some(
-    nodes: Nodes, weights: np.ndarray, most: int, random: np.random.Generator
-) -> tuple[Nodes, np.ndarray]:
-    """At most so many histories, drawn by their weights where there are more.
-
-    Systematic sampling: a history whose weight is k times the mean of those kept is
-    drawn k times or so, and then weighs k; the draws are one random number.
-    """
-    drawn, weights = _draw(weights, most, random)
-    return select(nodes, drawn), weights
+def uniform_strategy(labels: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """All actions alike, see `Strategy`."""
+    return np.repeat(1 / counts, counts)
 
 
 def _draw(
     weights: np.ndarray, most: int, random: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Indices and new weights of those that `keep_some` keeps."""
+    """Indices and new weights of the histories that `resample` keeps."""
     positive = np.flatnonzero(weights > 0)
     if len(positive) <= most:
         return positive, weights[positive]
@@ -99,88 +86,89 @@ def _draw(
     return drawn, times * (ends[-1] / most)
 
 
-def advance(
-    source: Source,
-    belief: Belief,
-    player: int,
-    action: int | None,
-    key: str,
-    opponent: Strategy,
-    *,
-    most: int,
-    random: np.random.Generator,
-) -> Advanced | None:
-    """From a player's decision to its next one.
+@dataclasses.dataclass(frozen=True)
+class ParticleFilter:
+    """Follows histories from one decision of a player to its next one.
 
-    Args:
-      source: of the game.
-      belief: at the last decision, or at the beginning of the game.
-      player: whose.
-      action: what it did there; None at the beginning of the game.
-      key: its information-state string at the next decision.
-      opponent: how the other one plays.
+    Attributes:
+      simulator: of the game.
+      player: whose decisions.
+      strategies: how both players play, in the order of players.
       most: histories to follow at a time; of more, some are drawn.
-      random: consumed, one number a draw of histories.
-
-    Returns:
-      What is possible there; None: none of the histories that were followed leads
-      there.
+      random: consumed, one number for each draw of histories.
     """
-    nodes, weights = belief
-    if action is not None:
-        nodes, weights = _after(source, nodes, weights, action)
-    found: list[Belief] = []
-    # Where the opponent acted first, and which of these each history comes after.
-    turns: list[Belief] = []
-    turn, turn_found, count = np.full(len(weights), -1), [], 0
-    while len(weights):
-        mine = np.flatnonzero(nodes.player == player)
-        if len(mine):
-            strings = source.strings(nodes.handles[mine], player)
-            fits = mine[[string == key for string in strings]]
-            found.append(Belief(select(nodes, fits), weights[fits]))
-            turn_found.append(turn[fits])
-        goes_on = (nodes.player != player) & (nodes.player != numbering.TERMINAL)
-        chosen, weights = _draw(np.where(goes_on, weights, 0.0), most, random)
-        nodes, turn = select(nodes, chosen), turn[chosen]
-        first = np.flatnonzero((nodes.player == 1 - player) & (turn < 0))
-        turn[first] = count + np.arange(len(first))
-        turns.append(Belief(select(nodes, first), weights[first]))
-        count += len(first)
-        if len(weights):
-            nodes, weights, where = _follow(source, nodes, weights, opponent)
-            turn = turn[where]
-    if not sum(len(weights) for _, weights in found):
-        return None
-    nodes, weights = join(*found)
-    chosen, weights = _draw(weights, most, random)
-    if not len(weights):
-        return None
-    begun = np.unique(np.concatenate(turn_found)[chosen])
-    since = None
-    if begun[0] >= 0:
-        starts = join(*turns)
-        every = np.isin(starts.nodes.label, starts.nodes.label[begun])
-        since = Belief(select(starts.nodes, every), starts.weights[every])
-    odds = float(weights.sum())
-    return Advanced(Belief(select(nodes, chosen), weights / odds), odds, since)
 
+    simulator: Simulator
+    player: int
+    strategies: tuple[Strategy, Strategy]
+    most: int
+    random: np.random.Generator
 
-def _after(
-    source: Source, nodes: Nodes, weights: np.ndarray, action: int
-) -> tuple[Nodes, np.ndarray]:
-    """The histories after an action of the player."""
-    children, where = source.children(nodes.handles, nodes.player, action)
-    return children, weights[where]
+    def children(self, belief: Belief) -> tuple[Belief, np.ndarray]:
+        """The children of histories that go on, and int64 [n], whose."""
+        nodes = belief.nodes
+        children, parents = self.simulator.children(nodes.states, nodes.player)
+        odds = children.factor.copy()
+        for player, strategy in enumerate(self.strategies):
+            acts = nodes.player == player
+            if acts.any():
+                odds[acts[parents]] = strategy(
+                    nodes.label[acts], nodes.num_actions[acts]
+                )
+        return Belief(children, belief.weights[parents] * odds), parents
 
+    def step(self, belief: Belief, action: int | None, key: str) -> Step | None:
+        """From a decision of the player, or the start of the game, to its next one.
 
-def _follow(
-    source: Source, nodes: Nodes, weights: np.ndarray, opponent: Strategy
-) -> tuple[Nodes, np.ndarray, np.ndarray]:
-    """The children of histories where chance or the opponent acts, and whose."""
-    children, where = source.children(nodes.handles, nodes.player)
-    odds = children.factor.copy()
-    acts = nodes.player != numbering.CHANCE
-    if acts.any():
-        odds[acts[where]] = opponent(nodes.label[acts], nodes.legal[acts])
-    return children, weights[where] * odds, where
+        Args:
+          belief: there.
+          action: what the player did; None at the start of the game.
+          key: its information-state string at the next decision.
+
+        Returns:
+          What is possible there; None: none of the histories that were followed leads
+          there.
+        """
+        if action is not None:
+            nodes, parents = self.simulator.children(
+                belief.nodes.states, belief.nodes.player, action
+            )
+            belief = Belief(nodes, belief.weights[parents])
+        found: list[Belief] = []
+        # Where the opponent acted first, and which of these each history comes after.
+        turns: list[Belief] = []
+        turn, turn_found, count = np.full(len(belief.weights), -1), [], 0
+        while len(belief.weights):
+            nodes = belief.nodes
+            own = np.flatnonzero(nodes.player == self.player)
+            if len(own):
+                strings = self.simulator.strings(nodes.states[own], self.player)
+                fits = own[[string == key for string in strings]]
+                found.append(belief.select(fits))
+                turn_found.append(turn[fits])
+            goes_on = (nodes.player != self.player) & (nodes.player != TERMINAL)
+            weights = np.where(goes_on, belief.weights, 0.0)
+            chosen, weights = _draw(weights, self.most, self.random)
+            belief, turn = Belief(nodes.select(chosen), weights), turn[chosen]
+            acts = belief.nodes.player == 1 - self.player
+            first = np.flatnonzero(acts & (turn < 0))
+            turn[first] = count + np.arange(len(first))
+            turns.append(belief.select(first))
+            count += len(first)
+            if len(weights):
+                belief, parents = self.children(belief)
+                turn = turn[parents]
+        if not sum(len(weights) for _, weights in found):
+            return None
+        belief = join(*found)
+        chosen, weights = _draw(belief.weights, self.most, self.random)
+        if not len(weights):
+            return None
+        begun = np.unique(np.concatenate(turn_found)[chosen])
+        since = None
+        if begun[0] >= 0:
+            starts = join(*turns)
+            labels = starts.nodes.label
+            since = starts.select(np.isin(labels, labels[begun]))
+        total = float(weights.sum())
+        return Step(Belief(belief.nodes.select(chosen), weights / total), total, since)

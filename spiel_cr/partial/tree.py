@@ -1,252 +1,213 @@
-"""Second stage, games too large to be compiled whole: a part of the tree that grows.
+"""Games too large to be compiled whole: a partial tree of at most N histories.
 
-A `PartialTree` holds at most N histories. Those that were not expanded are its *edge*:
-in the compiled part they are TERMINAL, with a leaf value for a utility. `grow` expands
-more of them, `focus` gives up all that does not lead to some histories, so that the
-room goes to what lies below these. The compiled part is an ordinary `CompiledGame`.
+Histories that were not expanded are its *frontier*: in the compiled game they are
+TERMINAL, with a leaf value for a utility. `grow` expands more of them. `focus` drops
+all that does not lead to some histories, which makes room for what lies below these.
 """
 
 import dataclasses
+import itertools
 from typing import NamedTuple
 
 import numpy as np
 import pyspiel
 
+from spiel_cr.common.checks import check_whole
 from spiel_cr.compilation import infostate_strings, loading, numbering
-from spiel_cr.compilation import tree as compiled
-from spiel_cr.compilation import vectorised as expansion
-from spiel_cr.partial import expand
-from spiel_cr.partial.nodes import Ids, Rows
-from spiel_cr.partial.simulator import ArraySource, EdgeValue, Nodes, Source, parse_edge
-from spiel_cr.partial.state_simulator import StateSource
+from spiel_cr.compilation.tree import CompiledGame, assemble, histories_of
+from spiel_cr.compilation.vectorised import of_game
+from spiel_cr.partial.nodes import Ids, NodeTable
+from spiel_cr.partial.simulator import ArraySimulator, Nodes, Simulator
+from spiel_cr.partial.state_simulator import StateSimulator
+from spiel_cr.policies.leaf_values import LeafValue, leaf_utilities, parse_leaf
 
 
-class Part(NamedTuple):
-    """What `PartialTree.compile` gives.
+class Snapshot(NamedTuple):
+    """A partial tree as it is now, compiled.
 
     Attributes:
-      tree: the part as a compiled game; `tree.frontier` tells where it ends before the
-        game does.
+      tree: the compiled game; `tree.frontier` tells where it ends before the game does.
       ids: int64 [N], the lasting number of each history; no other history has it, in
         any tree made of the same one.
-      labels: for each player int32 [I], a number for each infoset that lasts as long as
-        the growing tree and all that was made of it.
+      labels: for each player int32 [I], a number for each infoset, which lasts as long
+        as the partial tree and all that was made of it.
     """
 
-    tree: compiled.CompiledGame
+    tree: CompiledGame
     ids: np.ndarray
     labels: tuple[np.ndarray, np.ndarray]
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class PartialTree:
     """A part of a game tree, of at most `max_histories` histories.
 
     Histories have ids, which they keep while the tree grows, and in trees made of it by
-    `focus`. Infosets are whole as far as their histories are there: of those of an
-    infoset on one level `grow` and `truncate` leave all expanded, or none of them.
+    `focus`. Of the histories of an infoset on one level that are in the tree, `grow`
+    and `truncate` leave all expanded, or none of them.
 
     Attributes:
-      game: the sequential game.
-      max_histories: N, the most histories that it ever holds.
+      simulator: plays the game.
+      leaf: what histories at the frontier are worth.
+      table: the histories.
+      has_chance_root: the tree begins with a chance move that the game does not have.
     """
 
-    def __init__(
-        self,
+    simulator: Simulator
+    leaf: LeafValue
+    table: NodeTable
+    has_chance_root: bool = False
+
+    @classmethod
+    def start(
+        cls,
         game: str | pyspiel.Game,
         max_histories: int,
         *,
-        edge: str | EdgeValue = "rollout",
+        leaf: str | LeafValue = "rollouts(n=4)",
         observations: bool = True,
         vectorised: bool = True,
-    ) -> None:
-        """The beginning of the game only.
+    ) -> "PartialTree":
+        """The start of the game, not expanded.
 
         Args:
           game: OpenSpiel game string or game, as for `compile_game`.
           max_histories: N, at least 2.
-          edge: what histories at the edge are worth: "rollout", "rollout(n=4,seed=0)",
-            the mean of random rollouts, or a function from an array of states to
-            float64 [n], player 0's utilities. The states are `pyspiel.State`s, or those
-            of the game's expansion, if it has one and `vectorised` is true.
-          observations: also record what the player who does not act is told.
+          leaf: what histories at the frontier are worth: "rollouts(n=4,seed=0)", the
+            mean of random rollouts, or a function, see `LeafValue`. It is given states
+            of the vectorised game, if there is one and `vectorised` is true, else
+            OpenSpiel's.
+          observations: also record the observations of the player who does not act.
           vectorised: play by the game's own rules on arrays, if it has them.
 
         Raises:
-          ValueError: a bad game, limit or edge value.
+          ValueError: a bad game, limit or leaf value.
         """
-        if max_histories < 2:
-            raise ValueError(f"max_histories={max_histories!r} must be at least 2")
+        check_whole(max_histories, "max_histories", 2)
         game = loading.load_game(game)
-        rules = expansion.of_game(game) if vectorised else None
-        value = parse_edge(edge)
-        source: Source
+        leaf = parse_leaf(leaf, compiled=False)
+        rules = of_game(game) if vectorised else None
+        simulator: Simulator
         if rules is None:
-            source = StateSource(game, value, observations=observations)
+            simulator = StateSimulator(game, observations=observations)
         else:
-            source = ArraySource(game, rules, value, observations=observations)
-        self.game = game
-        self.max_histories = max_histories
-        self.source = source
-        self._rules = rules
-        # Whether it begins with a move of chance that is not the game's own.
-        self._rooted = False
-        self._rows = Rows(max_histories, Ids())
-        self._rows.append(source.root(), np.full(1, -1))
-        self._rows.marks = [1]
-
-    def _with(self, rows: Rows, *, rooted: bool) -> "PartialTree":
-        """Another tree of the same game."""
-        tree = object.__new__(PartialTree)
-        vars(tree).update(vars(self))
-        tree._rows, tree._rooted = rows, rooted
-        return tree
+            simulator = ArraySimulator(game, rules, observations=observations)
+        return cls(simulator, leaf, NodeTable(max_histories, Ids(), simulator.root()))
 
     def __len__(self) -> int:
-        return self._rows.used
+        return self.table.used
+
+    @property
+    def game(self) -> pyspiel.Game:
+        """The sequential game."""
+        return self.simulator.game
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of the game is there: none is left to expand, or dropped."""
-        return (
-            not self._rooted
-            and not len(self._rows.frontier())
-            and not self._rows.stub[: self._rows.used].any()
-        )
+        """Whether the whole game is there: nothing is left to expand, or dropped."""
+        stubs = self.table.stub[: self.table.used]
+        return not (self.has_chance_root or self.can_grow or stubs.any())
 
     @property
     def can_grow(self) -> bool:
         """Whether there is something left to expand."""
-        return len(self._rows.frontier()) > 0
+        return len(self.table.frontier()) > 0
 
     def rows(self, ids: np.ndarray) -> np.ndarray:
-        """int64 [n], places of histories in `reach` and the like, by id.
+        """int64 [n], where histories stand in the order of ids.
 
         Raises:
-          KeyError: a history that is not there (any more).
+          KeyError: a history is not in this tree.
         """
-        mine = self._rows.id[: self._rows.used]
-        rows = np.searchsorted(mine, ids)
-        if not (mine[np.minimum(rows, self._rows.used - 1)] == ids).all():
+        known = self.table.id[: self.table.used]
+        rows = np.searchsorted(known, ids)
+        if not (known[np.minimum(rows, len(known) - 1)] == ids).all():
             raise KeyError("a history is not in this tree; it was dropped by focus")
         return rows
 
     def nodes(self, ids: np.ndarray) -> Nodes:
-        """Histories by id, as the source gives them; terminal ones may be stubs."""
-        rows = self.rows(ids)
-        columns = (
-            self._rows.action,
-            self._rows.player,
-            self._rows.label,
-            self._rows.told,
-        )
-        action, player, label, told = (column[rows] for column in columns)
-        ones = np.ones(len(rows))
-        return Nodes(
-            *(self._rows.states(rows), action, player, label, told),
-            *(ones, self._rows.utility[rows], self._rows.legal[rows]),
-        )
+        """Histories by id, as the simulator gives them; stubs look like terminals."""
+        return self.table.nodes(self.rows(ids))
 
-    def grow(
-        self,
-        most: int | None = None,
-        *,
-        best_first: bool = False,
-        reach: np.ndarray | None = None,
-        deadline: float | None = None,
-    ) -> bool:
-        """Expands histories, all those of an infoset on one level or none.
+    def grow(self, most: int | None = None, *, deadline: float | None = None) -> None:
+        """Expands whole levels, and of the first that does not fit what fits.
 
-        With `best_first`, histories of an infoset that are found late are expanded at
-        once where earlier ones were; what there is no room for in that way is left.
+        There the infosets go first that chance and uniform play lead to most.
 
         Args:
           most: histories to have at most, at least 1; None: `max_histories`.
-          best_first: always expand what is reached most; else whole levels as long as
-            they fit, and of the next one what is reached most.
-          reach: float64 [len(self)], priorities of the histories in the order of ids;
-            those below share it like chance and uniform play. None: the probability
-            that chance and uniform play lead there.
-          deadline: by `time.perf_counter`; after it no more is expanded than the
-            first few thousand histories.
-
-        Returns:
-          Whether there is nothing left to expand.
+          deadline: by `time.perf_counter`; after it no more is expanded than the first
+            few thousand histories.
 
         Raises:
           ValueError: a bad number of histories.
         """
-        if most is None:
-            most = self.max_histories
-        if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-            raise ValueError(f"most={most!r} must be a whole number from 1 up, or None")
-        limit = min(most, self.max_histories)
-        if reach is not None:
-            self._rows.reach[: self._rows.used] = reach
-        return expand.expand(
-            *(self._rows, self.source, limit),
-            best_first=best_first,
-            deadline=deadline,
+        capacity = self.table.capacity
+        limit = (
+            capacity if most is None else min(check_whole(most, "most", 1), capacity)
         )
+        self.table.expand(self.simulator, limit, deadline=deadline)
+
+    def truncate(self, most: int) -> None:
+        """Takes the last expansions back until at most `most` histories are left.
+
+        What a tree made by `focus` or `rooted_at` began with stays.
+        """
+        self.table.truncate(most)
 
     def focus(
-        self, ids: np.ndarray, *, bare: bool = False, worth: np.ndarray | None = None
+        self,
+        ids: np.ndarray,
+        *,
+        collapse: bool = False,
+        stub_values: np.ndarray | None = None,
     ) -> "PartialTree":
-        """A tree in which only what leads to some histories, or comes after, is left.
+        """A tree with only what leads to some histories, and what comes after them.
 
-        Their ancestors stay, with all their moves; what a dropped move leads to is a
-        terminal worth nothing (a stub). So infosets and sequences above stay as they
-        are, but what strategies are worth there means nothing any more.
+        Their ancestors stay, with all their moves. What a dropped move led to becomes a
+        stub: a terminal worth 0. So infosets and sequences above stay as they are, but
+        values of strategies there mean nothing any more.
 
         Args:
           ids: int64 [n], histories.
-          bare: also give up what comes after them, to be expanded anew; then none of
+          collapse: also drop what comes after them, to be expanded again; then none of
             them may come after another.
-          worth: float64 [len(self)], player 0's utility of each history, in the order
-            of ids, for what stubs are worth instead.
+          stub_values: float64 [len(self)], player 0's utility of each history, in the
+            order of ids: what stubs are worth instead of 0.
 
         Raises:
-          KeyError: a history that is not in this tree.
-          ValueError: with `bare`, one of them comes after another.
+          KeyError: a history is not in this tree.
+          ValueError: with `collapse`, one of them comes after another.
         """
-        rows, used = self.rows(ids), self._rows.used
-        parent, depth = self._rows.parent[:used], self._rows.depth[:used]
-        inside, above = np.zeros(used, bool), np.zeros(used, bool)
-        inside[rows] = True
-        by_depth = np.argsort(depth, kind="stable")
-        bounds = np.searchsorted(depth[by_depth], np.arange(depth.max() + 2))
-        levels = [by_depth[a:b] for a, b in zip(bounds[1:-1], bounds[2:], strict=True)]
-        for level in levels:
-            if not bare:
-                inside[level] |= inside[parent[level]]
+        parent = self.table.parent[: self.table.used]
+        inside, above = np.zeros((2, len(parent)), bool)
+        inside[self.rows(ids)] = True
+        order, starts = self.table.breadth_first()
+        levels = [order[a:b] for a, b in itertools.pairwise(starts[1:].tolist())]
+        for level in () if collapse else levels:
+            inside[level] |= inside[parent[level]]
         for level in reversed(levels):
             above[parent[level[inside[level] | above[level]]]] = True
-        if bare and (above & inside).any():
+        if collapse and (above & inside).any():
             raise ValueError(
-                "ids: with bare=True no history may come after another one, which "
-                "gives up what comes after it; leave it out"
+                "ids: with collapse=True no history may come after another one, which "
+                "drops what comes after it; leave it out"
             )
         above &= ~inside
         siblings = np.append(False, above[parent[1:]])
         kept = np.flatnonzero(inside | above | siblings)
-        taken = self._rows.take(kept)
-        # Terminals stay what they are, whoever leads to them.
-        legal = taken.legal[: len(kept)]
-        dropped = np.flatnonzero(~(inside | above)[kept] & (legal > 0))
-        taken.stub[dropped] = True
-        taken.legal[dropped] = 0
-        taken.first[dropped] = -1
-        taken.utility[dropped] = 0.0 if worth is None else worth[kept[dropped]]
-        return self._with(taken, rooted=self._rooted)
+        table = self.table.take(kept)
+        # Terminals stay what they are, whatever leads to them.
+        goes_on = table.num_actions[: len(kept)] > 0
+        stubs = np.flatnonzero(~(inside | above)[kept] & goes_on)
+        table.stub[stubs] = True
+        table.num_actions[stubs] = 0
+        table.first[stubs] = -1
+        table.utility[stubs] = 0.0 if stub_values is None else stub_values[kept[stubs]]
+        return dataclasses.replace(self, table=table)
 
-    def truncate(self, most: int) -> None:
-        """Takes the last expansions back until at most so many histories are left.
-
-        What a tree made by `focus` or `rooted` began with stays.
-        """
-        self._rows.truncate(most)
-
-    def rooted(self, nodes: Nodes, weights: np.ndarray) -> "PartialTree":
-        """A tree that begins with a move of chance to one of some histories.
+    def rooted_at(self, nodes: Nodes, weights: np.ndarray) -> "PartialTree":
+        """A tree that begins with a chance move to one of some histories.
 
         Args:
           nodes: n histories, fewer than `max_histories`.
@@ -255,110 +216,114 @@ class PartialTree:
         Raises:
           ValueError: too many histories, or weights that are no odds.
         """
-        count = len(nodes.player)
-        if not 0 < count < self.max_histories:
+        count, capacity = len(nodes.player), self.table.capacity
+        if not 0 < count < capacity:
             raise ValueError(
                 f"nodes: {count} histories must be fewer than "
-                f"max_histories={self.max_histories}, and at least one"
+                f"max_histories={capacity}, and at least one"
             )
         if weights.shape != (count,) or not (weights >= 0).all() or not weights.sum():
             raise ValueError("weights must be numbers from 0 up, one for each history")
-        rows = Rows(self.max_histories, self._rows.ids)
-        chance = nodes._replace(
-            handles=nodes.handles[:1],
-            action=np.full(1, -1, np.int32),
-            player=np.full(1, numbering.CHANCE, np.int8),
-            label=np.full(1, -1, np.int32),
-            told=np.full(1, -1, np.int32),
-            factor=np.ones(1),
-            utility=np.zeros(1),
-            legal=np.full(1, count, np.int32),
+        minus = np.full(1, -1, np.int32)
+        root = Nodes(
+            *(nodes.states[:1], minus, np.full(1, numbering.CHANCE, np.int8)),
+            *(minus, minus, np.ones(1), np.zeros(1), np.full(1, count, np.int32)),
         )
-        rows.append(chance, np.full(1, -1))
-        rows.first[0] = 1
-        actions = np.arange(count, dtype=np.int32)
-        below = nodes._replace(action=actions, factor=weights / weights.sum())
-        rows.append(below, np.zeros(count, np.int64))
-        rows.marks = [rows.used]
-        return self._with(rows, rooted=True)
+        table = NodeTable(capacity, self.table.ids, root)
+        below = nodes._replace(
+            action=np.arange(count, dtype=np.int32), factor=weights / weights.sum()
+        )
+        table.add_children(np.zeros(1, np.int64), below, np.zeros(count, np.int64))
+        table.marks = [table.used]
+        return dataclasses.replace(self, table=table, has_chance_root=True)
 
-    def compile(self) -> Part:
-        """The part that is there as a compiled game.
+    def compile(self) -> Snapshot:
+        """The tree as a compiled game, which ends at the frontier.
 
         If that is the whole game, it is what `compile_game` gives, bit for bit.
+
+        Raises:
+          ImperfectRecallError: in what is there a player seems to forget something.
         """
-        order, level_start = self._rows.breadth_first()
+        table = self.table
+        order, level_start = table.breadth_first()
         rank = np.empty(len(order), np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)
-        edge, utility = self._edge()
+        frontier, utility = self._leaves()
         player = np.where(
-            edge, np.int8(numbering.TERMINAL), self._rows.player[: self._rows.used]
-        )
-        player = player[order]
-        parent = self._rows.parent[order]
-        label = np.full(len(order), -1, np.int32)
-        told = np.full(len(order), -1, np.int32)
-        lasting = []
+            frontier, np.int8(numbering.TERMINAL), table.player[: len(order)]
+        )[order]
+        parent = table.parent[order]
+        label, observation = np.full((2, len(order)), -1, np.int32)
+        known = []
         for p in range(2):
-            here = np.flatnonzero(player == p)
-            known, label[here] = np.unique(
-                self._rows.label[order[here]], return_inverse=True
+            acts = np.flatnonzero(player == p)
+            labels, label[acts] = np.unique(
+                table.label[order[acts]], return_inverse=True
             )
-            _, told[here] = np.unique(self._rows.told[order[here]], return_inverse=True)
-            lasting.append(known.astype(np.int32))
+            _, observation[acts] = np.unique(
+                table.observation[order[acts]], return_inverse=True
+            )
+            known.append(labels)
         walked = numbering.Walked(
             parent=np.where(parent >= 0, rank[parent], np.int32(-1)),
-            action=self._rows.action[order],
+            action=table.action[order],
             player=player,
             label=label,
-            observations=told if self.source.tells else None,
-            chance=self._rows.chance[order],
+            observations=observation if self.simulator.observations else None,
+            chance=table.chance[order],
             utility=utility[order],
             level_start=level_start,
         )
-        numbered = numbering.number(walked, self.game)
-        histories = compiled.histories_of(walked, numbered)
-        if self._rules is not None and not self._rooted:
-            tree = compiled.assemble(
-                self.game, histories, numbered.players, rules=self._rules
-            )
-        else:
-            strings = [
-                self._strings(order[numbers.history], p)
-                for p, numbers in enumerate(numbered.players)
-            ]
-            tree = compiled.assemble(
-                *(self.game, histories, numbered.players),
-                strings=(strings[0], strings[1]),
-            )
-        if edge.any() or self._rooted:
-            tree = dataclasses.replace(tree, frontier=edge[order], rooted=self._rooted)
-        labels = [
-            known[numbers.order]
-            for known, numbers in zip(lasting, numbered.players, strict=True)
-        ]
-        return Part(tree, self._rows.id[order], (labels[0], labels[1]))
 
-    def _edge(self) -> tuple[np.ndarray, np.ndarray]:
-        """bool, which rows are the edge; float64, the utility of each row."""
-        used = self._rows.used
-        open_ = self._rows.frontier()
-        new = open_[np.isnan(self._rows.value[open_])]
-        if len(new):
-            self._rows.value[new] = self.source.values(
-                self._rows.states(new), self._rows.player[new]
+        def key_at(history: int, player: int) -> str:
+            return self._strings(order[[history]], player)[0]
+
+        # Paths of a tree with a chance root cannot be replayed.
+        numbered = numbering.number(
+            *(walked, self.game), key_at=key_at if self.has_chance_root else None
+        )
+        rules = None
+        if isinstance(self.simulator, ArraySimulator) and not self.has_chance_root:
+            rules = self.simulator.rules
+        first, second = (
+            self._strings(order[mine.history], p)
+            for p, mine in enumerate(numbered.players)
+        )
+        tree = assemble(
+            *(self.game, histories_of(walked, numbered), numbered.players),
+            rules=rules,
+            strings=(first, second),
+        )
+        if frontier.any() or self.has_chance_root:
+            tree = dataclasses.replace(
+                tree, frontier=frontier[order], rooted=self.has_chance_root
             )
-        utility = self._rows.utility[:used].copy()
-        utility[open_] = self._rows.value[open_]
-        edge = self._rows.stub[:used].copy()
-        edge[open_] = True
-        return edge, utility
+        one, other = (
+            labels[mine.order]
+            for labels, mine in zip(known, numbered.players, strict=True)
+        )
+        return Snapshot(tree, table.id[order], (one, other))
+
+    def _leaves(self) -> tuple[np.ndarray, np.ndarray]:
+        """bool, rows that are cut off or stubs; float64, the utility of each row."""
+        table, rows = self.table, self.table.frontier()
+        new = rows[np.isnan(table.value[rows])]
+        if len(new):
+            table.value[new] = leaf_utilities(
+                self.leaf, self.simulator.rules, table.states[new]
+            )
+        utility = table.utility[: table.used].copy()
+        utility[rows] = table.value[rows]
+        frontier = table.stub[: table.used].copy()
+        frontier[rows] = True
+        return frontier, utility
 
     def _strings(self, rows: np.ndarray, player: int) -> infostate_strings.Strings:
         """Information-state strings at some rows, on demand."""
-        handles, source = self._rows.states(rows), self.source
+        states, strings = self.table.states[rows], self.simulator.strings
         return infostate_strings.Strings(
             len(rows),
-            lambda number: source.strings(handles[number : number + 1], player)[0],
-            lambda: source.strings(handles, player),
+            lambda number: strings(states[number : number + 1], player)[0],
+            lambda: strings(states, player),
         )

@@ -31,27 +31,27 @@ MEMORY_LIMIT = "4GB"
 def _resolving(
     game: Game, player: int, seed: int, given: dict[str, Any]
 ) -> pyspiel.Bot:
-    growing = _growing(given)
+    growing = _growing(given, "leaf")
     if not {"iterations", "move_ms"} & set(given):
         given["move_ms"] = 100.0 if growing is None else 1000.0
     if growing is not None:
         config = resolver.ResolvingConfig(**given)
         whole = _not_compiled(game)
-        return PartialResolvingBot(whole, player, config, growing=growing, seed=seed)
+        return PartialResolvingBot(whole, player, config, partial=growing, seed=seed)
     config = resolver.ResolvingConfig(**given)
     return ResolvingBot(game, player, config, seed=seed)
 
 
-def _growing(given: dict[str, Any]) -> PartialConfig | None:
-    """Takes the settings of a growing part out, if it is to be one."""
-    mine = {name: given.pop(name) for name in _PART if name in given}
-    if not mine:
+def _growing(given: dict[str, Any], shared: str = "") -> PartialConfig | None:
+    """Takes the settings of partial trees out, if there are to be any."""
+    if "max_histories" not in given:
+        wrong = [name for name in _PART if name in given and name != shared]
+        if wrong:
+            raise ValueError(
+                f"{', '.join(wrong)}: only for partial trees; give max_histories, too"
+            )
         return None
-    if "max_histories" not in mine:
-        raise ValueError(
-            f"{', '.join(mine)}: only for parts of games; give max_histories, too"
-        )
-    return PartialConfig(**mine)
+    return PartialConfig(**{name: given.pop(name) for name in _PART if name in given})
 
 
 def _not_compiled(game: Game) -> str | pyspiel.Game:
@@ -60,14 +60,19 @@ def _not_compiled(game: Game) -> str | pyspiel.Game:
 
 
 def _oos(game: Game, player: int, seed: int, given: dict[str, Any]) -> pyspiel.Bot:
-    unused = {"roots", "again", "growing", "warmup"} & set(given)
+    unused = {
+        "max_root_share",
+        "reuse_share",
+        "expansion_share",
+        "warmup_matches",
+    } & set(given)
     growing = _growing(given)
     if growing is not None:
         wrong = sorted(unused | (set(given) - {"solver", "iterations"}))
         if wrong:
             raise ValueError(f"{', '.join(wrong)}: not with max_histories in oos")
         whole = _not_compiled(game)
-        return PartialOOSBot(whole, player, growing=growing, seed=seed, **given)
+        return PartialOOSBot(whole, player, partial=growing, seed=seed, **given)
     if "iterations" in given and "move_ms" not in given:
         given["move_ms"] = None
     return OOSBot(game, player, seed=seed, **given)
@@ -102,17 +107,17 @@ class _Kind:
     text: str
 
 
-# Settings of players that compile a part of the game, see `growing_config.py`.
+# Settings of players on partial trees, see `partial/config.py`.
 _PART: dict[str, type] = {
     "max_histories": int,
-    "edge": str,
-    "roots": float,
-    "again": float,
-    "beliefs": int,
-    "mix": float,
-    "neighbours": float,
-    "growing": float,
-    "warmup": int,
+    "leaf": str,
+    "max_root_share": float,
+    "reuse_share": float,
+    "max_particles": int,
+    "uniform_share": float,
+    "opponent_share": float,
+    "expansion_share": float,
+    "warmup_matches": int,
 }
 _BUDGET: dict[str, type] = {"iterations": int, "move_ms": float, "init_ms": float}
 

@@ -1,32 +1,60 @@
-"""Fourth stage: players of games that are never whole, as OpenSpiel bots.
+"""Players of games that are never compiled whole, as OpenSpiel bots.
 
 Bots are handed the true state of the game. These look at their own information state
 strings and their own actions only.
 """
 
+from collections.abc import Sequence
+
+import numpy as np
 import pyspiel
 
-from spiel_cr.cfr import config as algorithm_lib
+from spiel_cr.cfr.config import SAMPLED_PRESETS, MCCFRConfig, parse_any
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.mccfr import mccfr
-from spiel_cr.partial import opponent_knowledge, particle_belief
 from spiel_cr.partial.config import PartialConfig
-from spiel_cr.partial.match import PartialMatch
-from spiel_cr.partial.resolver import PartialResolver, PartialStatistics
+from spiel_cr.partial.match import PartialAgent, PartialStatistics
+from spiel_cr.partial.resolver import PartialResolver
 from spiel_cr.partial.solved_tree import SolvedTree
-from spiel_cr.partial.tree import PartialTree
 from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.policies.observations import Stage, observations
-from spiel_cr.resolving import clock
+from spiel_cr.resolving.clock import Clock, Statistics
 from spiel_cr.resolving.config import ResolvingConfig
 
 
-class PartialResolvingBot(PolicyPlayer):
-    """Plays by continual resolving in a part of the game that grows with the match.
+class _PartialBot(PolicyPlayer):
+    """Plays what an agent decides.
 
     Attributes:
-      resolver: its mind, see `growing_resolver.py`.
+      agent: see `partial/match.py`.
     """
+
+    agent: PartialAgent
+
+    @property
+    def statistics(self) -> Statistics:
+        """What it did since it was made."""
+        return self.agent.statistics
+
+    @property
+    def counts(self) -> PartialStatistics:
+        """How it came to its answers since it was made."""
+        return self.agent.counts
+
+    def restart(self) -> None:
+        """A new match."""
+        self.agent.restart()
+
+    def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
+        answer = self.agent.strategy(observations(state, self._player, between=False))
+        if answer is None:
+            legal = state.legal_actions()
+            return [(action, 1 / len(legal)) for action in legal]
+        return list(zip(answer[0], answer[1].tolist(), strict=True))
+
+
+class PartialResolvingBot(_PartialBot):
+    """Plays by continual resolving on partial trees that follow the match."""
 
     def __init__(
         self,
@@ -34,16 +62,16 @@ class PartialResolvingBot(PolicyPlayer):
         player: int,
         config: ResolvingConfig | None = None,
         *,
-        growing: PartialConfig,
+        partial: PartialConfig,
         seed: int = 0,
     ) -> None:
-        """Warms up: solves the beginning of the game, compiles all programs.
+        """Warms up: solves the start of the game, compiles all programs.
 
         Args:
           game: OpenSpiel game string or game.
           player: the seat, 0 or 1.
-          config: how it thinks; None: CFR+ for 1000 ms a move.
-          growing: how the part grows.
+          config: how it resolves; None: CFR+ for 1000 ms per move.
+          partial: how partial trees follow the match.
           seed: of all that it draws.
 
         Raises:
@@ -51,44 +79,19 @@ class PartialResolvingBot(PolicyPlayer):
         """
         super().__init__(player, seed=seed)
         config = config or ResolvingConfig(move_ms=1000)
-        self.resolver = PartialResolver(game, player, config, growing, seed=seed)
-        self._match = self.resolver.match()
-
-    @property
-    def statistics(self) -> clock.Statistics:
-        """What it did since it was made."""
-        return self.resolver.statistics
-
-    @property
-    def counts(self) -> PartialStatistics:
-        """How it came to its answers since it was made."""
-        return self.resolver.counts
-
-    def restart(self) -> None:
-        """A new match."""
-        self._match = self.resolver.match()
-
-    def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
-        seen = observations(state, self._player, between=False)
-        answer = self.resolver.strategy(self._match, seen)
-        if answer is None:
-            legal = state.legal_actions()
-            return [(action, 1 / len(legal)) for action in legal]
-        return list(zip(answer[0], answer[1].tolist(), strict=True))
+        self.agent = PartialResolver(game, player, config, partial, seed=seed)
 
 
-class PartialOOSBot(PolicyPlayer):
-    """Online outcome sampling in a part of the game that is focused on the match.
+class PartialOOSBot(_PartialBot):
+    """Online outcome sampling on partial trees that are focused on the match.
 
-    At each decision the part gives up what does not lead to the player's infoset (what
-    it drops is worth what the last solve said), grows below it, and is solved by
-    sampling, aimed there. Where the part does not have the infoset, the histories that
-    the player thinks possible begin a new part. A part has a program of its own, which
-    is compiled in the match and given up when the part is solved.
+    At each decision the tree drops what does not lead to the player's infoset (which is
+    worth what the last solve said), grows below it, and is solved by sampling, aimed
+    there. Where the tree does not have the infoset, the histories that the players
+    consider possible begin a new tree. A tree has a program of its own, which is
+    compiled in the match and released when the tree is solved.
 
-    Attributes:
-      statistics: what it did since it was made; `iterations` are batches.
-      counts: how it came to its answers since it was made.
+    In `statistics`, `iterations` are batches.
     """
 
     def __init__(
@@ -96,108 +99,90 @@ class PartialOOSBot(PolicyPlayer):
         game: str | pyspiel.Game,
         player: int,
         *,
-        growing: PartialConfig,
+        partial: PartialConfig,
         solver: str = "os-mccfr(epsilon=0.4,exploration=0.01,batch=256)",
         iterations: int = 100,
         seed: int = 0,
     ) -> None:
-        """Solves the beginning of the game.
+        """Solves the start of the game.
 
         Args:
           game: OpenSpiel game string or game.
           player: the seat, 0 or 1.
-          growing: how the part grows; times are not used.
+          partial: how partial trees follow the match; shares of time are not used.
           solver: sampled algorithm; its `delta` is the share of aimed trajectories.
-          iterations: batches a move.
+          iterations: batches per move.
           seed: of all that it draws.
 
         Raises:
           pyspiel.SpielError, ValueError: a full-width solver, or as `PartialTree`.
         """
         super().__init__(player, seed=seed)
-        config = algorithm_lib.parse_any(solver)
-        if not isinstance(config, algorithm_lib.MCCFRConfig):
+        config = parse_any(solver)
+        if not isinstance(config, MCCFRConfig):
             raise ValueError(
                 f"solver={solver!r} does not sample; choose one of "
-                f"{', '.join(algorithm_lib.SAMPLED_PRESETS)}"
+                f"{', '.join(SAMPLED_PRESETS)}"
             )
-        self._config, self._growing = config, growing
-        self._iterations = check_iterations(iterations)
-        self.statistics = clock.Statistics()
-        self.counts = PartialStatistics()
-        tree = PartialTree(game, growing.max_histories, edge=growing.edge)
+        clock = Clock(None, check_iterations(iterations))
+        self.agent = _Sampler(game, player, partial, clock, config, self._random)
+
+
+class _Sampler(PartialAgent):
+    """Solves partial trees by aimed sampling."""
+
+    def __init__(
+        self,
+        game: str | pyspiel.Game,
+        player: int,
+        partial: PartialConfig,
+        clock: Clock,
+        config: MCCFRConfig,
+        random: np.random.Generator,
+    ) -> None:
+        super().__init__(player, partial, clock, random)
+        self._config = config
+        tree = self._first_tree(game)
         tree.grow()
-        self._start = SolvedTree.of(tree, player)
-        self._marks = [len(labels) for labels in tree.source.labels]
-        self._solve(self._start, None)
-        self.restart()
-        self.statistics = clock.Statistics()
-        self.counts = PartialStatistics(most_histories=len(tree))
+        self.counts.most_histories = len(tree)
+        start = SolvedTree.of(tree, player)
+        self._sample(start, None)
+        self._start_from(start)
+        self._reset_statistics()
 
-    def restart(self) -> None:
-        """A new match."""
-        labels = self._start.growing.source.labels
-        for mine, mark in zip(labels, self._marks, strict=True):
-            mine.forget(mark)
-        self._match = PartialMatch(self._start, [])
+    def _programs(self) -> int:
+        return mccfr.programs()
 
-    def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
-        seen = observations(state, self._player, between=False)
-        programs = mccfr.programs()
-        if not self._match.leads_to(seen):
-            self.restart()
-        match = self._match
-        for number in range(len(match.stages), len(seen)):
-            self._take_in(match, seen, number)
-        match.stages = seen
-        self.statistics.moves += 1
-        self.statistics.programs_compiled += mccfr.programs() - programs
-        infoset = match.situation.find(seen[-1].seen[-1])
-        if infoset < 0:
-            self.counts.lost += 1
-            legal = state.legal_actions()
-            return [(action, 1 / len(legal)) for action in legal]
-        actions, odds = match.situation.strategy(infoset)
-        return list(zip(actions, odds.tolist(), strict=True))
-
-    def _take_in(self, match: PartialMatch, seen: list[Stage], number: int) -> None:
-        """One decision of the match: moves the part there and solves it."""
-        here, key = match.situation, seen[number].seen[-1]
-        infoset = here.find(key)
+    def _solve_decision(self, stages: Sequence[Stage], number: int) -> None:
+        key = stages[number].seen[-1]
+        infoset = self.solved.find(key)
         if infoset >= 0:
-            match.possible = None
-            tree = here.focus_on(infoset)
+            self._knowledge = None
+            tree = self.solved.focus_on(infoset)
         else:
-            match.follow(seen, number, self._growing, self._random)
-            if match.possible is None:
+            self._knowledge = self._follow(stages, number)
+            if self._knowledge is None:
                 return
-            most = particle_belief.most_roots(
-                self._growing.beliefs, self._growing.max_histories
-            )
-            roots = opponent_knowledge.share_room(
-                match.possible, most, self._growing.neighbours, self._random
-            )
-            tree = here.growing.rooted(*roots)
+            tree = self._restarted_tree(self._knowledge, self.settings.max_histories)
         tree.grow()
         self.counts.most_histories = max(self.counts.most_histories, len(tree))
-        try:
-            after = SolvedTree.of(tree, self._player, here)
-        except (ValueError, pyspiel.SpielError):
-            self.counts.stale += infoset >= 0
+        after = self._make_solved(tree)
+        if after is None:
+            self.counts.fallback += infoset >= 0
             return
-        self._solve(after, key)
-        match.situation = after
-        self.counts.inside += infoset >= 0
-        self.counts.beyond += infoset < 0
+        self._sample(after, key)
+        self.solved = after
+        self.counts.safe_resolves += infoset >= 0
+        self.counts.unsafe_restarts += infoset < 0
 
-    def _solve(self, here: SolvedTree, key: str | None) -> None:
+    def _sample(self, solved: SolvedTree, key: str | None) -> None:
         """Samples, aimed at an infoset."""
-        tree = here.part.tree
+        tree = solved.snapshot.tree
         target = None
-        infoset = -1 if key is None else here.find(key)
+        infoset = -1 if key is None else solved.find(key)
         if infoset >= 0:
-            histories = tree.histories
-            target = (histories.player == self._player) & (histories.infoset == infoset)
+            target = np.zeros(len(tree.histories), bool)
+            target[solved.histories_of(infoset)] = True
         solver, _ = mccfr.make_targeted_solver(
             tree,
             config=self._config,
@@ -205,8 +190,6 @@ class PartialOOSBot(PolicyPlayer):
             target=target,
             alone=True,
         )
-        solver.run(self._iterations)
-        for p in range(2):
-            here.behaviour[p][:] = solver.average_behaviour(p)
-        self.statistics.solves += 1
-        self.statistics.iterations += self._iterations
+        with self._clock.solve(solver, None):
+            for p in range(2):
+                solved.behaviour[p][:] = solver.average_behaviour(p)

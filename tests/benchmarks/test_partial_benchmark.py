@@ -1,4 +1,4 @@
-"""The benchmark of players in growing games measures what it says; on Kuhn poker."""
+"""The benchmark of players on partial trees measures what it says; on Kuhn poker."""
 
 import json
 
@@ -7,9 +7,8 @@ import pyspiel
 import pytest
 
 import spiel_cr
-from benchmarks import partial as growing
-from benchmarks import partial_opponents
-from spiel_cr.partial.resolver import PartialStatistics
+from benchmarks import partial, partial_opponents
+from spiel_cr.partial.match import PartialStatistics
 from spiel_cr.resolving import clock
 
 
@@ -20,13 +19,13 @@ def here(measure, *arguments):
 @pytest.mark.slow
 def test_smoke(tmp_path, capsys):
     lines, page = tmp_path / "out.jsonl", tmp_path / "page.md"
-    page.write_text(f"before\n{growing.MARKS.begin}\nold\n{growing.MARKS.end}\nafter\n")
+    page.write_text(f"before\n{partial.MARKS.begin}\nold\n{partial.MARKS.end}\nafter\n")
     command = ["--games", "kuhn_poker", "--matches", "4", "--move-ms", "100"]
     command += ["--players", "resolving", "oos", "--iterations", "2"]
     command += ["--max-histories", "58", "--out", str(lines), "--markdown", str(page)]
-    assert growing.main(command, run=here) == 0
+    assert partial.main(command, run=here) == 0
     rows = [json.loads(line) for line in lines.read_text().splitlines()]
-    assert [row["opponent"] for row in rows] == 2 * list(growing.OPPONENTS)
+    assert [row["opponent"] for row in rows] == 2 * list(partial.OPPONENTS)
     assert [row["player"] for row in rows] == 2 * ["resolving"] + 2 * ["oos"]
     assert [row["iterations"] for row in rows] == [None, None, 2, 2]
     assert rows[0]["late_moves"] is not None and rows[2]["late_moves"] is None
@@ -37,9 +36,9 @@ def test_smoke(tmp_path, capsys):
         assert row["peak_bytes"] >= row["start_bytes"] > 0
     assert rows[0]["simulations"] > 0 and rows[1]["simulations"] is None
     text = page.read_text()
-    assert text.startswith(f"before\n{growing.MARKS.begin}\n") and "old" not in text
-    assert text.endswith(f"{growing.MARKS.end}\nafter\n")
-    assert growing.markdown(rows) == capsys.readouterr().out[:-1]
+    assert text.startswith(f"before\n{partial.MARKS.begin}\n") and "old" not in text
+    assert text.endswith(f"{partial.MARKS.end}\nafter\n")
+    assert partial.markdown(rows) == capsys.readouterr().out[:-1]
 
 
 def test_worlds_are_what_the_player_may_think_possible():
@@ -88,9 +87,9 @@ class Failing(pyspiel.Bot):
 
 
 def measure(monkeypatch, mine, other):
-    monkeypatch.setattr(growing, "_player", lambda *_: mine)
+    monkeypatch.setattr(partial, "_player", lambda *_: mine)
     monkeypatch.setattr(partial_opponents, "make", lambda *_: ((other, other), None))
-    return growing.measure("K", "kuhn_poker", "resolving", "uniform", 9, 9.0, 8, 0, 1)
+    return partial.measure("K", "kuhn_poker", "resolving", "uniform", 9, 9.0, 8, 0, 1)
 
 
 def test_only_illegal_moves_of_the_player_count_as_that(monkeypatch):

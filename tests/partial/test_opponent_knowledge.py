@@ -8,11 +8,11 @@ import pytest
 import game_defs  # noqa: F401  registers the games
 from spiel_cr.compilation import compiler as tree_lib
 from spiel_cr.partial import opponent_knowledge
-from spiel_cr.partial import tree as growing
 from spiel_cr.partial.config import PartialConfig
-from spiel_cr.partial.neighbours import Follower
+from spiel_cr.partial.particle_belief import ParticleFilter, uniform_strategy
 from spiel_cr.partial.resolver import PartialResolver
 from spiel_cr.partial.solved_tree import SolvedTree
+from spiel_cr.partial.tree import PartialTree
 from spiel_cr.players.partial_bots import PartialResolvingBot
 from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.policies.best_responses import best_response_value
@@ -30,14 +30,10 @@ def compiled(name):
 
 
 @functools.cache
-def situation(name, player, room):
-    part = growing.PartialTree(name, room, vectorised=False)
+def solved_tree(name, player, capacity):
+    part = PartialTree.start(name, capacity, vectorised=False)
     part.grow()
     return SolvedTree.of(part, player)
-
-
-def uniform(labels, counts):
-    return np.repeat(1 / counts, counts)
 
 
 def line(tree, history):
@@ -62,10 +58,10 @@ def reaches(name):
 
 
 def expected(name, player, infoset):
-    """Roots and their neighbours by enumeration: {actions from the root: share}.
+    """All roots by enumeration: {actions from the root: share}.
 
     All histories of the opponent's infosets at its turn; if it had none, all decisions
-    of the player, the first on each line, where the opponent is told the same.
+    of the player, the first on each line, where the opponent has observed the same.
     """
     tree, reach = compiled(name), reaches(name)
     histories = tree.histories
@@ -84,13 +80,13 @@ def expected(name, player, infoset):
         acts = histories.player == 1 - player
         found = np.flatnonzero(acts & np.isin(histories.infoset, list(turns)))
     else:
-        told = np.isin(histories.observations, histories.observations[own]) & acts
+        observed = np.isin(histories.observations, histories.observations[own]) & acts
         above = {x for h in own for x in line(tree, h)} - set(own.tolist())
         found = [
             h
-            for h in np.flatnonzero(told)
+            for h in np.flatnonzero(observed)
             if h not in above
-            and not any(x not in above and told[x] for x in list(line(tree, h))[1:])
+            and not any(x not in above and observed[x] for x in list(line(tree, h))[1:])
         ]
     total = reach[found].sum()
     return {tuple(histories.actions_to(int(h))): reach[h] / total for h in found}
@@ -109,25 +105,28 @@ def steps_to(tree, player, infoset):
 
 
 def followed(name, player, steps, most=10**6):
-    source = growing.PartialTree(name, 2, vectorised=False).source
-    follower = Follower(
-        *(source, player, uniform, uniform),
+    particles = ParticleFilter(
+        *(PartialTree.start(name, 2, vectorised=False).simulator, player),
+        strategies=(uniform_strategy, uniform_strategy),
         most=most,
-        neighbours=True,
         random=np.random.default_rng(0),
     )
-    possible = follower.root()
+    knowledge = opponent_knowledge.at_start(particles)
     for action, key in steps:
-        possible = follower.advance(possible, action, key)
-    return possible
+        knowledge = opponent_knowledge.follow(
+            particles, knowledge, action, key, opponent=True
+        )
+    return knowledge
 
 
-def as_found(possible):
-    parts = [possible.roots]
-    if possible.neighbours is not None:
-        parts.append(possible.neighbours)
-    paths = [tuple(state.history()) for part in parts for state in part.nodes.handles]
-    weights = np.concatenate([part.weights for part in parts])
+def as_found(knowledge):
+    beliefs = [knowledge.roots]
+    if knowledge.opponent_roots is not None:
+        beliefs.append(knowledge.opponent_roots)
+    paths = [
+        tuple(state.history()) for belief in beliefs for state in belief.nodes.states
+    ]
+    weights = np.concatenate([belief.weights for belief in beliefs])
     assert len(set(paths)) == len(paths)
     return dict(zip(paths, (weights / weights.sum()).tolist(), strict=True))
 
@@ -140,16 +139,16 @@ def some_infosets(name, player, count=15):
 @pytest.mark.parametrize("player", PLAYERS)
 @pytest.mark.parametrize("name", [*GAMES, DARK])
 def test_roots_are_all_that_the_opponent_cannot_tell_apart(name, player):
-    """In a part that is the whole game, against uniform play."""
+    """In a partial tree that is the whole game, against uniform play."""
     tree, several = compiled(name), 0
-    here = situation(name, player, len(tree.histories))
+    here = solved_tree(name, player, len(tree.histories))
     for infoset in some_infosets(name, player):
         at = here.find(tree.infosets[player].keys[infoset])
-        found = opponent_knowledge.at_infoset(here, at, 1.0, neighbours=True)
+        found = opponent_knowledge.at_infoset(here, at, 1.0, opponent=True)
         assert as_found(found) == pytest.approx(expected(name, player, infoset))
-        several += found.neighbours is not None
-        mine = opponent_knowledge.at_infoset(here, at, 1.0, neighbours=False)
-        assert mine.neighbours is None and mine.around is None
+        several += found.opponent_roots is not None
+        mine = opponent_knowledge.at_infoset(here, at, 1.0, opponent=False)
+        assert mine.opponent_roots is None and mine.alternatives is None
         assert mine.roots.weights.sum() == pytest.approx(1)
     assert several
 
@@ -164,50 +163,50 @@ def test_followed_from_the_beginning(name, player):
 
 
 def test_where_nobody_sees_failed_attempts():
-    """phantom_ttt: followed, and in a part that has all that is needed."""
+    """phantom_ttt: followed, and in a tree that has all that is needed."""
     name, player = "phantom_ttt", 0
-    here = situation(name, player, 900)
+    here = solved_tree(name, player, 900)
     infosets = here.part.tree.infosets[player]
     for infoset in np.flatnonzero(infosets.decisions.levels() == 1)[::9]:
         steps = steps_to(here.part.tree, player, infoset)
-        inside = opponent_knowledge.at_infoset(here, infoset, 1.0, neighbours=True)
+        inside = opponent_knowledge.at_infoset(here, infoset, 1.0, opponent=True)
         found = followed(name, player, steps)
         assert as_found(found) == pytest.approx(as_found(inside))
-        assert len(found.neighbours.weights) == 8
+        assert len(found.opponent_roots.weights) == 8
         assert (
             as_found(followed(name, player, steps, most=5)).keys()
             < as_found(inside).keys()
         )
 
 
-def test_room_is_shared():
-    here = situation(GAMES[1], 1, 9457)
+def test_roots_are_shared():
+    here = solved_tree(GAMES[1], 1, 9457)
     at = int(np.flatnonzero(here.decomposition.own_layer > 1)[0])
-    possible = opponent_knowledge.at_infoset(here, at, 0.5, neighbours=True)
+    knowledge = opponent_knowledge.at_infoset(here, at, 0.5, opponent=True)
     random = np.random.default_rng(0)
-    every = len(possible.roots.weights) + len(possible.neighbours.weights)
+    every = len(knowledge.roots.weights) + len(knowledge.opponent_roots.weights)
     for most, share, count in (
         (10**6, 0.5, every),
         (4, 0.5, 4),
         (4, 0, 4),
         (1, 0.9, 1),
     ):
-        nodes, weights = opponent_knowledge.share_room(possible, most, share, random)
+        nodes, weights = knowledge.draw_roots(most, share, random)
         assert len(nodes.player) == len(weights) <= count
-        own = np.isin(nodes.label, possible.roots.nodes.label)
+        own = np.isin(nodes.label, knowledge.roots.nodes.label)
         assert own.all() and (weights > 0).all()
-    nodes, weights = opponent_knowledge.share_room(possible, 10**6, 0.0, random)
-    np.testing.assert_array_equal(weights, possible.roots.weights)
+    nodes, weights = knowledge.draw_roots(10**6, 0.0, random)
+    np.testing.assert_array_equal(weights, knowledge.roots.weights)
 
 
 @pytest.mark.slow
 def test_what_the_player_hides_stays_hidden(monkeypatch):
-    """Leduc poker, beginning anew at each decision: how much worse than equilibrium.
+    """Leduc poker, a new tree at each decision: how much worse than equilibrium.
 
-    Without neighbours the opponent of each new part knows the player's card.
+    Without the opponent's own roots the opponent knows the player's card.
     """
     tree = compiled("python_leduc_poker")
-    monkeypatch.setattr(PartialResolver, "_resolve_inside", lambda *_: False)
+    monkeypatch.setattr(PartialResolver, "_resolve_safely", lambda *_: False)
 
     def exploitable(share):
         total = 0.0
@@ -216,7 +215,7 @@ def test_what_the_player_hides_stays_hidden(monkeypatch):
                 tree.game,
                 player,
                 ResolvingConfig(iterations=150),
-                growing=PartialConfig(3000, neighbours=share, warmup=0),
+                partial=PartialConfig(3000, opponent_share=share, warmup_matches=0),
             )
             behaviour = np.zeros(infosets.decisions.num_sequences)
             for infoset, first in enumerate(infosets.decisions.first_sequence):
@@ -226,7 +225,7 @@ def test_what_the_player_hides_stays_hidden(monkeypatch):
                 bot.restart()
                 odds = [p for _, p in bot.get_policy(state)]
                 behaviour[first : first + len(odds)] = odds
-            assert bot.counts.beyond > 50 and bot.counts.lost == 0
+            assert bot.counts.unsafe_restarts > 50 and bot.counts.uniform == 0
             reach = policy_lib.reach_from_behaviour(infosets.decisions, behaviour)
             total += best_response_value(tree.form, 1 - player, reach)
         return total

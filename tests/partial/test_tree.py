@@ -1,4 +1,4 @@
-"""Growing trees: parts are parts of the whole game, and grow into it."""
+"""Partial trees are parts of the whole game, and grow into it."""
 
 import dataclasses
 import functools
@@ -13,9 +13,10 @@ from spiel_cr.cfr import abstraction
 from spiel_cr.compilation import cache
 from spiel_cr.compilation import compiler as tree_lib
 from spiel_cr.compilation.numbering import CHANCE, TERMINAL, TooManyHistoriesError
-from spiel_cr.partial import tree as growing
 from spiel_cr.partial.compiler import compile_partial
+from spiel_cr.partial.tree import PartialTree
 from spiel_cr.policies import conversions
+from spiel_cr.policies.leaf_values import leaf_utilities
 from spiel_cr.solving.whole_game import solve
 
 GAMES = (
@@ -72,25 +73,26 @@ def paths(tree):
 @pytest.mark.parametrize("name", GAMES)
 def test_enough_room_gives_the_whole_game(name, vectorised):
     tree = whole(name, vectorised)
-    options = {"observations": True, "vectorised": vectorised, "edge": "rollout"}
     for room in (len(tree.histories), 2 * len(tree.histories)):
-        part = tree_lib.compile_game(name, max_histories=room, **options)
+        part = compile_partial(
+            name, room, "rollouts", observations=True, vectorised=vectorised
+        )
         assert_same(part, tree)
 
 
 @BOTH_WAYS
 @pytest.mark.parametrize("name", GAMES[:4])
 def test_growing_to_the_end_gives_the_whole_game(name, vectorised):
-    """In steps, by levels and best-first in turns; N is never exceeded on the way."""
+    """In steps; N is never exceeded on the way."""
     tree = whole(name, vectorised)
     size = len(tree.histories)
-    grown = growing.PartialTree(name, size, vectorised=vectorised)
-    for number, most in enumerate(range(2, size, max(1, size // 9))):
-        grown.grow(most, best_first=number % 2 == 0)
+    grown = PartialTree.start(name, size, vectorised=vectorised)
+    for most in range(2, size, max(1, size // 9)):
+        grown.grow(most)
         assert len(grown) <= most or len(grown) == 1
         assert not grown.is_whole
         assert len(grown.compile().tree.histories) == len(grown)
-    assert grown.grow()
+    grown.grow()
     assert grown.is_whole and not grown.can_grow
     assert_same(grown.compile().tree, tree)
 
@@ -103,7 +105,7 @@ def test_a_part_is_a_part(room, vectorised):
         LEDUC,
         observations=True,
         max_histories=room,
-        edge="rollout",
+        leaf="rollouts",
         vectorised=vectorised,
     )
     assert len(part.histories) <= room
@@ -121,7 +123,7 @@ def test_a_part_is_a_part(room, vectorised):
 def test_levels_are_whole_and_then_infosets():
     """No room is left for an infoset of the last level that was left out."""
     room = 300
-    part = compile_partial(LEDUC, max_histories=room, edge="rollout")
+    part = compile_partial(LEDUC, max_histories=room, leaf="rollouts")
     tree, depth = whole(LEDUC), {}
     children = np.bincount(tree.histories.parent[1:], minlength=len(tree.histories))
     histories = {
@@ -146,23 +148,23 @@ def test_levels_are_whole_and_then_infosets():
 
 
 def exact(tree, behaviour=None):
-    """An edge value: player 0's utility if both follow strategies; by states."""
+    """A leaf value: player 0's utility if both follow strategies; by states."""
     values = conversions.history_values(tree, behaviour)
     known = {
         tuple(tree.histories.actions_to(h)): v for h, v in enumerate(values.tolist())
     }
-    return lambda states: np.array([known[tuple(s.history())] for s in states])
+    return lambda game, states: np.array([known[tuple(s.history())] for s in states])
 
 
 @pytest.mark.parametrize("name", [LEDUC, "liars_dice(numdice=1,dice_sides=2)"])
-def test_exact_values_at_the_edge_give_the_value_of_the_whole_game(name):
+def test_exact_values_at_the_frontier_give_the_value_of_the_whole_game(name):
     """For any strategies: here optimal ones."""
     tree = whole(name)
     solved = solve(tree, "lp")
-    edge = exact(tree, solved.average)
+    leaf = exact(tree, solved.average)
     expected = conversions.history_values(tree, solved.average)[0]
     for room in (len(tree.histories) // 4, len(tree.histories) // 2):
-        part = compile_partial(name, max_histories=room, edge=edge, vectorised=False)
+        part = compile_partial(name, max_histories=room, leaf=leaf, vectorised=False)
         mine = [
             _carried(tree, part, p, behaviour)
             for p, behaviour in enumerate(solved.average)
@@ -232,7 +234,7 @@ def test_rollouts_are_unbiased(name, vectorised):
     part = compile_partial(
         *(name,),
         max_histories=len(tree.histories) // 4,
-        edge=f"rollout(n={number},seed=3)",
+        leaf=f"rollouts(n={number},seed=3)",
         vectorised=vectorised,
     )
     rows = {path: h for h, path in enumerate(paths(tree))}
@@ -248,9 +250,9 @@ def test_rollouts_are_unbiased(name, vectorised):
 def test_rollouts_from_everywhere_are_unbiased(name, vectorised):
     """From 300 histories, and from all where chance acts, the root among them."""
     tree, number = whole(name, vectorised), 300
-    edge = f"rollout(n={number},seed=5)"
-    grown = growing.PartialTree(
-        name, len(tree.histories), edge=edge, vectorised=vectorised
+    leaf = f"rollouts(n={number},seed=5)"
+    grown = PartialTree.start(
+        name, len(tree.histories), leaf=leaf, vectorised=vectorised
     )
     grown.grow()
     player = tree.histories.player
@@ -261,7 +263,7 @@ def test_rollouts_from_everywhere_are_unbiased(name, vectorised):
     nodes = grown.nodes(grown.compile().ids[rows])
     np.testing.assert_array_equal(nodes.player, player[rows])
     assert rows[0] == 0 and (nodes.player >= 0).any()
-    found = grown.source.values(nodes.handles, nodes.player)
+    found = leaf_utilities(grown.leaf, grown.simulator.rules, nodes.states)
     mean, variance = (moment[rows] for moment in rollouts(tree))
     assert_means_of_rollouts(found, mean, variance, number)
 
@@ -272,7 +274,7 @@ def test_the_same_seed_gives_the_same_values(vectorised):
         part = compile_partial(
             *(LEDUC,),
             max_histories=200,
-            edge=f"rollout(n=2,seed={seed})",
+            leaf=f"rollouts(n=2,seed={seed})",
             vectorised=vectorised,
         )
         return part.histories.utility.tolist()
@@ -282,7 +284,7 @@ def test_the_same_seed_gives_the_same_values(vectorised):
 
 def test_what_solvers_do_with_a_part():
     """Solved as any game: the linear program's value, and NashConv in the part."""
-    part = compile_partial(LEDUC, max_histories=300, edge="rollout(n=4)")
+    part = compile_partial(LEDUC, max_histories=300, leaf="rollouts(n=4)")
     exactly = solve(part, "lp")
     found = solve(part, "cfr+", 2000)
     assert found.nash_conv() < 1e-2
@@ -301,29 +303,21 @@ def split_infosets(part):
 
 
 @BOTH_WAYS
-@pytest.mark.parametrize("room", [60, 100, 200, 300, 500])
-def test_best_first_leaves_infosets_whole(room, vectorised):
-    """In one go or in steps, levels between; and most of the room is used."""
+@pytest.mark.parametrize("room", [60, 200, 500])
+def test_infosets_stay_whole(room, vectorised):
+    """In one go or in steps; and most of the room is used."""
     for steps in ([room], range(20, room + 1, 40), [20, room // 2, room]):
-        grown = growing.PartialTree(LEDUC, room, vectorised=vectorised)
-        for number, most in enumerate(steps):
-            grown.grow(most, best_first=number % 3 != 1)
+        grown = PartialTree.start(LEDUC, room, vectorised=vectorised)
+        for most in steps:
+            grown.grow(most)
             assert split_infosets(grown.compile().tree) == 0
             assert len(grown) <= most
-        grown.grow(best_first=True)
-        part = grown.compile().tree
-        assert split_infosets(part) == 0
-        assert 0.7 * room < len(part.histories) <= room
-        # It goes deeper than levels of the same size would.
-        levels = growing.PartialTree(LEDUC, room, vectorised=vectorised)
-        levels.grow()
-        assert part.max_depth >= levels.compile().tree.max_depth
+        assert 0.7 * room < len(grown) <= room
 
 
-@pytest.mark.parametrize("best_first", [False, True])
-def test_taking_back_leaves_infosets_whole(best_first):
-    grown = growing.PartialTree(LEDUC, 895)
-    grown.grow(800, best_first=best_first)
+def test_taking_back_leaves_infosets_whole():
+    grown = PartialTree.start(LEDUC, 895)
+    grown.grow(800)
     for most in (600, 333, 203, 175, 155, 60):
         grown.truncate(most)
         assert 0 < len(grown) <= most
@@ -334,25 +328,11 @@ def test_taking_back_leaves_infosets_whole(best_first):
     assert_same(grown.compile().tree, whole(LEDUC))
 
 
-# Growing best-first and focusing.
-
-
-def test_best_first_expands_what_is_reached_most():
-    """A priority for one of the root's children: player 0 goes on there alone."""
-    grown = growing.PartialTree("python_ii_goofspiel(num_cards=4)", 200)
-    grown.grow(5)
-    reach = np.zeros(5)
-    reach[2] = 1.0
-    grown.grow(reach=reach, best_first=True)
-    part = grown.compile()
-    # The infosets of player 1 hold histories below every child of the root.
-    decided = [path[0] for path in paths(part.tree) if len(path) == 3]
-    assert len(decided) > 10 and set(decided) == {1}
-    assert any(len(path) > 3 for path in paths(part.tree))
+# Focusing and other roots.
 
 
 def test_ids_last_while_the_tree_grows():
-    grown = growing.PartialTree(LEDUC, 895)
+    grown = PartialTree.start(LEDUC, 895)
     grown.grow(100)
     early = grown.compile()
     names = dict(zip(early.ids.tolist(), paths(early.tree), strict=True))
@@ -371,9 +351,9 @@ def test_ids_last_while_the_tree_grows():
         assert labels[p].items() <= lasting.items()
 
 
-@pytest.mark.parametrize("bare", [False, True])
-def test_focus_keeps_what_leads_there_and_what_comes_after(bare):
-    grown = growing.PartialTree(LEDUC, 895)
+@pytest.mark.parametrize("collapse", [False, True])
+def test_focus_keeps_what_leads_there_and_what_comes_after(collapse):
+    grown = PartialTree.start(LEDUC, 895)
     grown.grow()
     part = grown.compile()
     histories = part.tree.histories
@@ -383,21 +363,21 @@ def test_focus_keeps_what_leads_there_and_what_comes_after(bare):
     )
     targets = [tuple(histories.actions_to(h)) for h in members]
     assert len(targets) > 1
-    focused = grown.focus(part.ids[members], bare=bare)
+    focused = grown.focus(part.ids[members], collapse=collapse)
     assert len(focused) < len(grown) / 2
     small = focused.compile()
     complete = paths(part.tree)
     deepest = 0
     for path, (player, utility, edge, key) in paths(small.tree).items():
         related = [t for t in targets if t[: len(path)] == path or path[: len(t)] == t]
-        if edge and not bare:
+        if edge and not collapse:
             # A stub: next to the way, worth nothing.
             assert not related and utility == 0
             assert any(t[: len(path) - 1] == path[:-1] for t in targets)
         elif not edge:
             assert complete[path] == (player, utility, False, key)
         deepest = max(deepest, *(len(path) - len(t) for t in related), 0)
-    assert deepest == 0 if bare else deepest > 0
+    assert deepest == 0 if collapse else deepest > 0
     # Growing again brings back what came after, with the same infosets.
     focused.grow()
     again = paths(focused.compile().tree)
@@ -407,12 +387,12 @@ def test_focus_keeps_what_leads_there_and_what_comes_after(bare):
 
 
 def test_stubs_may_be_worth_something():
-    grown = growing.PartialTree(LEDUC, 895)
+    grown = PartialTree.start(LEDUC, 895)
     grown.grow()
     part = grown.compile()
     worth = np.arange(895.0)
     deep = int(np.flatnonzero(part.tree.histories.player == 0)[-1])
-    focused = grown.focus(part.ids[[deep]], worth=worth).compile()
+    focused = grown.focus(part.ids[[deep]], stub_values=worth).compile()
     stubs = focused.tree.frontier
     rows = grown.rows(focused.ids)
     assert stubs.sum() > 3
@@ -423,13 +403,13 @@ def test_stubs_may_be_worth_something():
 
 def test_a_tree_of_several_roots():
     """Chance draws one of them by the weights; what is below is the game's."""
-    grown = growing.PartialTree("kuhn_poker", 58)
+    grown = PartialTree.start("kuhn_poker", 58)
     grown.grow()
     part = grown.compile()
     histories = part.tree.histories
     members = np.flatnonzero((histories.player == 0) & (histories.infoset == 0))
     nodes = grown.nodes(part.ids[members])
-    tree = grown.rooted(nodes, np.array([3.0, 1.0]))
+    tree = grown.rooted_at(nodes, np.array([3.0, 1.0]))
     tree.grow()
     small = tree.compile().tree
     assert small.rooted and not small.frontier.any() and not tree.is_whole
@@ -444,7 +424,7 @@ def test_a_tree_of_several_roots():
 
 
 def test_the_last_expansions_are_taken_back():
-    grown = growing.PartialTree(LEDUC, 895)
+    grown = PartialTree.start(LEDUC, 895)
     grown.grow(200)
     before = grown.compile()
     grown.grow(800)
@@ -460,12 +440,12 @@ def test_the_last_expansions_are_taken_back():
 
 def test_ids_are_one_history_in_all_trees():
     """Of trees made of the same one, too, whichever is grown first."""
-    grown = growing.PartialTree(LEDUC, 895)
+    grown = PartialTree.start(LEDUC, 895)
     grown.grow(100)
     part = grown.compile()
     frontier = part.ids[part.tree.frontier]
     trees = [grown.focus(frontier[:9]), grown.focus(frontier[9:18]), grown]
-    trees.append(grown.rooted(grown.nodes(frontier[:2]), np.ones(2)))
+    trees.append(grown.rooted_at(grown.nodes(frontier[:2]), np.ones(2)))
     histories, shared = {}, 0
     for number, tree in enumerate(trees):
         tree.grow(300)
@@ -481,8 +461,8 @@ def test_ids_are_one_history_in_all_trees():
 
 def test_a_part_that_begins_elsewhere_is_never_the_game():
     """Nobody takes it for that, though nothing of what comes after is missing."""
-    grown = growing.PartialTree("kuhn_poker", 59)
-    tree = grown.rooted(grown.nodes(np.zeros(1, np.int64)), np.ones(1))
+    grown = PartialTree.start("kuhn_poker", 59)
+    tree = grown.rooted_at(grown.nodes(np.zeros(1, np.int64)), np.ones(1))
     tree.grow()
     assert not tree.can_grow and not tree.is_whole
     part = tree.compile().tree
@@ -502,20 +482,20 @@ def test_a_part_that_begins_elsewhere_is_never_the_game():
     assert labels[0] is not None
 
 
-def test_bare_focus_on_a_history_and_what_comes_after():
-    grown = growing.PartialTree("kuhn_poker", 58)
+def test_collapse_focus_on_a_history_and_what_comes_after():
+    grown = PartialTree.start("kuhn_poker", 58)
     grown.grow()
     part = grown.compile()
     deep = int(np.flatnonzero(part.tree.histories.player >= 0)[-1])
     family = part.ids[[int(part.tree.histories.parent[deep]), deep]]
     grown.rows(grown.focus(family).compile().ids)
-    with pytest.raises(ValueError, match="bare"):
-        grown.focus(family, bare=True)
+    with pytest.raises(ValueError, match="collapse"):
+        grown.focus(family, collapse=True)
 
 
 @pytest.mark.parametrize("most", [0, -5, 2.5, True])
 def test_bad_numbers_of_histories_are_refused(most):
-    grown = growing.PartialTree("kuhn_poker", 58)
+    grown = PartialTree.start("kuhn_poker", 58)
     with pytest.raises(ValueError, match="most="):
         grown.grow(most)
     assert len(grown) == 1
@@ -524,7 +504,7 @@ def test_bad_numbers_of_histories_are_refused(most):
 def test_room_that_is_not_used_takes_no_memory():
     tracemalloc.start()
     try:
-        grown = growing.PartialTree("kuhn_poker", 10**8)
+        grown = PartialTree.start("kuhn_poker", 10**8)
         grown.grow()
         smaller = grown.focus(grown.compile().ids[-1:])
         peak = tracemalloc.get_traced_memory()[1]
@@ -538,7 +518,7 @@ def test_room_that_is_not_used_takes_no_memory():
 @pytest.mark.parametrize("name", ["phantom_ttt", "python_ii_goofspiel(num_cards=7)"])
 def test_games_that_are_never_whole(name):
     room = 5000
-    part = compile_partial(name, max_histories=room, edge="rollout(n=1)")
+    part = compile_partial(name, max_histories=room, leaf="rollouts(n=1)")
     assert 0.9 * room < len(part.histories) <= room
     assert part.frontier.sum() > room / 2
     solved = solve(part, "cfr+", 50)
@@ -553,16 +533,20 @@ def test_games_that_are_never_whole(name):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"edge": "rollout", "max_histories": 2}, "no room"),
-        ({"edge": "rollout", "max_histories": 8}, "max_histories=8 has no room"),
-        ({"edge": "rollout", "max_histories": 60}, "decision of player 1"),
-        ({"edge": "rollout", "max_histories": 0}, "max_histories=0"),
-        ({"edge": "best", "max_histories": 50}, "edge='best'"),
-        ({"edge": "rollout(n=0)", "max_histories": 50}, "rollout"),
-        ({"edge": "rollout(n=1.5)", "max_histories": 50}, "rollout"),
-        ({"edge": "rollout(m=1)", "max_histories": 50}, "rollout"),
-        ({"edge": lambda s: np.ones(3), "max_histories": 50}, "shape"),
-        ({"edge": lambda s: np.full(len(s), np.nan), "max_histories": 50}, "finite"),
+        ({"leaf": "rollouts", "max_histories": 2}, "no room"),
+        ({"leaf": "rollouts", "max_histories": 8}, "max_histories=8 has no room"),
+        ({"leaf": "rollouts", "max_histories": 60}, "decision of player 1"),
+        ({"leaf": "rollouts", "max_histories": 0}, "max_histories=0"),
+        ({"leaf": "best", "max_histories": 50}, "leaf='best'"),
+        ({"leaf": "uniform", "max_histories": 50}, "leaf='uniform'"),
+        ({"leaf": "rollouts(n=0)", "max_histories": 50}, "rollouts"),
+        ({"leaf": "rollouts(n=1.5)", "max_histories": 50}, "rollouts"),
+        ({"leaf": "rollout(m=1)", "max_histories": 50}, "rollouts"),
+        ({"leaf": lambda game, s: np.ones(3), "max_histories": 50}, "shape"),
+        (
+            {"leaf": lambda game, s: np.full(len(s), np.nan), "max_histories": 50},
+            "finite",
+        ),
     ],
 )
 def test_bad_parts_are_refused(options, words):
@@ -570,20 +554,20 @@ def test_bad_parts_are_refused(options, words):
         compile_partial("leduc_poker", **options)
 
 
-def test_without_an_edge_larger_games_are_refused_as_before():
+def test_compile_game_refuses_larger_games():
     with pytest.raises(TooManyHistoriesError):
         tree_lib.compile_game("kuhn_poker", max_histories=57)
 
 
 def test_a_part_is_not_judged_as_the_game():
-    part = compile_partial(LEDUC, max_histories=300, edge="rollout")
+    part = compile_partial(LEDUC, max_histories=300, leaf="rollouts")
     result = solve(part, "lp")
     with pytest.raises(ValueError, match="part"):
         result.average_policy()
 
 
 def test_dropped_histories_are_asked_for():
-    grown = growing.PartialTree("kuhn_poker", 58)
+    grown = PartialTree.start("kuhn_poker", 58)
     grown.grow()
     ids = grown.compile().ids
     focused = grown.focus(ids[-1:])
@@ -592,8 +576,8 @@ def test_dropped_histories_are_asked_for():
 
 
 def test_weights_are_odds():
-    grown = growing.PartialTree("kuhn_poker", 58)
+    grown = PartialTree.start("kuhn_poker", 58)
     nodes = grown.nodes(np.zeros(1, np.int64))
     for weights in (np.zeros(1), np.array([-1.0]), np.ones(2)):
         with pytest.raises(ValueError, match="weights"):
-            grown.rooted(nodes, weights)
+            grown.rooted_at(nodes, weights)

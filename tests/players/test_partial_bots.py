@@ -11,11 +11,12 @@ from spiel_cr.eval.players import match
 
 import game_defs  # noqa: F401  registers the games
 from spiel_cr.compilation import compiler as tree_lib
-from spiel_cr.partial import particle_belief
-from spiel_cr.partial import tree as growing
 from spiel_cr.partial.capacity import Capacities
 from spiel_cr.partial.compiler import compile_partial
 from spiel_cr.partial.config import PartialConfig
+from spiel_cr.partial.match import most_roots
+from spiel_cr.partial.particle_belief import Belief, ParticleFilter, uniform_strategy
+from spiel_cr.partial.tree import PartialTree
 from spiel_cr.players import bot_strings, bots, partial_bots
 from spiel_cr.resolving.config import ResolvingConfig
 from spiel_cr.sequence_form.layout import PaddedShape
@@ -27,10 +28,11 @@ PLAYERS = (0, 1)
 
 
 def make(name, player, room, *, iterations=20, seed=0, **settings):
-    growing_config = PartialConfig(room, **{"warmup": 0, "roots": 0.1, **settings})
+    settings = {"warmup_matches": 0, "max_root_share": 0.1, **settings}
+    partial = PartialConfig(room, **settings)
     config = ResolvingConfig(SOLVER, iterations=iterations)
     return partial_bots.PartialResolvingBot(
-        name, player, config, growing=growing_config, seed=seed
+        name, player, config, partial=partial, seed=seed
     )
 
 
@@ -38,7 +40,7 @@ def make_oos(name, player, room, *, seed=0):
     config = PartialConfig(room)
     solver = "os-mccfr(epsilon=0.4,exploration=0.01,batch=64)"
     return partial_bots.PartialOOSBot(
-        name, player, growing=config, solver=solver, iterations=5, seed=seed
+        name, player, partial=config, solver=solver, iterations=5, seed=seed
     )
 
 
@@ -83,14 +85,14 @@ def same_as_the_ordinary_bot(name, player, most):
         np.testing.assert_allclose(
             [p for _, p in found], [p for _, p in expected], rtol=0, atol=1e-6
         )
-    assert bot.counts.beyond == bot.counts.lost == 0
+    assert bot.counts.unsafe_restarts == bot.counts.uniform == 0
     return bot
 
 
 @pytest.mark.parametrize("player", PLAYERS)
 def test_room_for_the_whole_game_kuhn(player):
     bot = same_as_the_ordinary_bot("kuhn_poker", player, 6)
-    assert bot.counts.inside == (3 if player == 0 else 0)
+    assert bot.counts.safe_resolves == (3 if player == 0 else 0)
 
 
 @pytest.mark.slow
@@ -99,7 +101,7 @@ def test_room_for_the_whole_game_kuhn(player):
 def test_room_for_the_whole_game(name, player):
     """Down to the last layer."""
     bot = same_as_the_ordinary_bot(name, player, 20)
-    assert bot.counts.inside > 5
+    assert bot.counts.safe_resolves > 5
 
 
 # With less.
@@ -108,7 +110,7 @@ def test_room_for_the_whole_game(name, player):
 @pytest.mark.slow
 @pytest.mark.parametrize("player", PLAYERS)
 @pytest.mark.parametrize(
-    ("name", "room", "roots"),
+    ("name", "room", "share"),
     [
         ("python_leduc_poker", 120, 0.1),
         ("python_leduc_poker", 120, 0.0),
@@ -116,15 +118,15 @@ def test_room_for_the_whole_game(name, player):
         (GOOFSPIEL, 200, 0.3),
     ],
 )
-def test_a_policy_at_every_infoset(name, player, room, roots):
+def test_a_policy_at_every_infoset(name, player, room, share):
     """Whatever way leads there, in any order, with N never exceeded."""
-    bot = make(name, player, room, roots=roots, beliefs=300)
+    bot = make(name, player, room, max_root_share=share, max_particles=300)
     for state in first_states(name, player, most=12):
         assert_policy(bot.get_policy(state), state)
     assert bot.counts.most_histories <= room
-    assert bot.counts.beyond > 0
-    assert bot.counts.lost == 0
-    assert bot.counts.inside > 0 or name != GOOFSPIEL
+    assert bot.counts.unsafe_restarts > 0
+    assert bot.counts.uniform == 0
+    assert bot.counts.safe_resolves > 0 or name != GOOFSPIEL
 
 
 def mean_return(bot, name, count, seed=0):
@@ -142,39 +144,39 @@ def mean_return(bot, name, count, seed=0):
 @pytest.mark.parametrize("player", PLAYERS)
 def test_better_than_uniform_play(player):
     """60 matches; at least two standard errors above what uniform play gets, 0."""
-    bot = make(GOOFSPIEL, player, 300, roots=0.2)
+    bot = make(GOOFSPIEL, player, 300, max_root_share=0.2)
     mean, error = mean_return(bot, GOOFSPIEL, 60)
     assert mean > 2 * error
     assert bot.counts.most_histories <= 300
-    assert bot.counts.lost == 0
+    assert bot.counts.uniform == 0
 
 
 @pytest.mark.slow
 def test_a_game_that_cannot_be_compiled():
     """phantom_ttt: legal, by its own information, and it wins against uniform play."""
-    bot = make("phantom_ttt", 0, 3000, roots=0.003, iterations=50)
+    bot = make("phantom_ttt", 0, 3000, max_root_share=0.003, iterations=50)
     game = pyspiel.load_game("phantom_ttt")
     rng = np.random.default_rng(0)
     pair = [bot, bots.uniform_bot(game, 1)]
     returns = [match.play_match(game, pair, rng).returns[0] for _ in range(10)]
     # Uniform play gets 0.3 there; a deviation of a mean of ten is 0.3 or less.
     assert np.mean(returns) > 0.3
-    assert bot.counts.beyond > 10 and bot.counts.lost == 0
+    assert bot.counts.unsafe_restarts > 10 and bot.counts.uniform == 0
 
 
 @pytest.mark.slow
 def test_in_time_without_a_new_program():
     """Under a clock all programs are those of the construction."""
     config = ResolvingConfig(SOLVER, move_ms=400)
-    settings = PartialConfig(2000, warmup=2)
-    bot = partial_bots.PartialResolvingBot(GOOFSPIEL, 0, config, growing=settings)
+    settings = PartialConfig(2000, warmup_matches=2)
+    bot = partial_bots.PartialResolvingBot(GOOFSPIEL, 0, config, partial=settings)
     mean_return(bot, GOOFSPIEL, 5)
     found = bot.statistics
     assert found.moves == 20
     assert found.programs_compiled == 0
     # Other processes may take the processor away now and then.
     assert found.late_moves <= 5
-    assert bot.counts.lost == 0
+    assert bot.counts.uniform == 0
 
 
 # What bots may know.
@@ -231,12 +233,17 @@ def test_restart_forgets_the_match():
 def test_old_answers_are_counted():
     """A decision that is in the part, but could not be solved."""
     bot = make("kuhn_poker", 0, 58)
-    bot.resolver._settle = lambda *_: None
+    bot.agent._solve_next_layer = lambda *_: False
     state = first_states("kuhn_poker", 0)[-1]
     assert_policy(bot.get_policy(state), state)
     # The first decision is answered by the solve of the beginning.
-    assert bot.counts.between == bot.counts.stale == 1
-    assert bot.counts.lost == bot.counts.inside == bot.counts.beyond == 0
+    assert bot.counts.reused == bot.counts.fallback == 1
+    assert (
+        bot.counts.uniform
+        == bot.counts.safe_resolves
+        == bot.counts.unsafe_restarts
+        == 0
+    )
 
 
 # Online outcome sampling.
@@ -254,10 +261,10 @@ def test_outcome_sampling_in_a_part(player):
         if state.current_player() == player:
             policy = bot.get_policy(state)
             assert_policy(policy, state)
-            assert len(bot._match.situation.growing) <= 200
+            assert len(bot.agent.solved.partial) <= 200
             # It is where the match is: the infoset is in the part.
             seen = state.information_state_string(player)
-            assert bot._match.situation.find(seen) >= 0
+            assert bot.agent.solved.find(seen) >= 0
         state.apply_action(int(action))
     assert bot.statistics.moves == 4 and bot.statistics.solves >= 4
 
@@ -288,35 +295,33 @@ def test_outcome_sampling_in_a_game_that_cannot_be_compiled():
             before = programs
         state.apply_action(int(action))
     assert asked > 3 and bot.statistics.programs_compiled == asked
-    assert bot.counts.inside + bot.counts.beyond == asked
-    assert bot.counts.beyond > 0 and bot.counts.lost == 0
+    assert bot.counts.safe_resolves + bot.counts.unsafe_restarts == asked
+    assert bot.counts.unsafe_restarts > 0 and bot.counts.uniform == 0
     assert bot.counts.most_histories <= room
 
 
 def test_so_many_roots_that_there_is_room_below():
-    assert particle_belief.most_roots(1000, 300) == 4
-    assert particle_belief.most_roots(1000, 3000) == 46
-    assert particle_belief.most_roots(1000, 10**6) == 1000
-    assert particle_belief.most_roots(2, 10**6) == 4
-    assert [particle_belief.most_roots(1000, n) for n in (2, 3, 5)] == [1, 2, 4]
+    assert most_roots(1000, 300) == 4
+    assert most_roots(1000, 3000) == 46
+    assert most_roots(1000, 10**6) == 1000
+    assert most_roots(2, 10**6) == 4
+    assert [most_roots(1000, n) for n in (2, 3, 5)] == [1, 2, 4]
 
 
 # Beliefs.
 
 
-def uniform(labels, counts):
-    return np.repeat(1 / counts, counts)
-
-
 def believe(name, player, most, steps):
-    """A belief after decisions, [(action before, key), ...], and its source."""
-    source = growing.PartialTree(name, 2).source
-    belief = particle_belief.Belief(source.root(), np.ones(1))
-    random = np.random.default_rng(0)
+    """A belief after decisions, [(action before, key), ...]."""
+    particles = ParticleFilter(
+        *(PartialTree.start(name, 2).simulator, player),
+        strategies=(uniform_strategy, uniform_strategy),
+        most=most,
+        random=np.random.default_rng(0),
+    )
+    belief = Belief(particles.simulator.root(), np.ones(1))
     for action, key in steps:
-        step = particle_belief.advance(
-            *(source, belief, player, action, key, uniform), most=most, random=random
-        )
+        step = particles.step(belief, action, key)
         if step is None:
             return None
         belief = step.belief
@@ -361,7 +366,7 @@ def test_impossible_views_are_noticed():
 
 def test_systematic_draws_are_unbiased():
     """Over all shifts: each history's mean weight is its weight."""
-    nodes = growing.PartialTree("kuhn_poker", 4)
+    nodes = PartialTree.start("kuhn_poker", 4)
     nodes.grow()
     part = nodes.compile()
     some = nodes.nodes(part.ids[1:4])
@@ -377,7 +382,7 @@ def test_systematic_draws_are_unbiased():
     total = np.zeros(3)
     shifts = (np.arange(1000) + 0.5) / 1000
     for shift in shifts:
-        kept, drawn = particle_belief.keep_some(some, weights, 2, Shift(shift))
+        kept, drawn = Belief(some, weights).resample(2, Shift(shift))
         assert len(drawn) <= 2
         total[kept.action] += drawn
     np.testing.assert_allclose(total / len(shifts), weights, atol=2e-3)
@@ -426,10 +431,12 @@ def test_rooms_take_what_fits():
 
 
 def test_bots_from_strings():
-    text = "resolving(iterations=5,max_histories=58,warmup=0,roots=0.5)"
+    text = (
+        "resolving(iterations=5,max_histories=58,warmup_matches=0,max_root_share=0.5)"
+    )
     bot = bot_strings.load_bot(text, "kuhn_poker", 0)
     assert isinstance(bot, partial_bots.PartialResolvingBot)
-    assert bot.resolver.growing.roots == 0.5
+    assert bot.agent.settings.reuse_share == 0.3
     tree = games.compiled("kuhn")
     assert_policy(
         bot.get_policy(state_at(tree, tree.infosets[0].history[0])),
@@ -440,23 +447,29 @@ def test_bots_from_strings():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("resolving(iterations=5,roots=0.5)", "max_histories"),
+        ("resolving(iterations=5,max_root_share=0.5)", "max_histories"),
         ("resolving(iterations=5,max_histories=3)", "no room"),
         ("resolving(iterations=5,max_histories=0)", "max_histories=0"),
         ("resolving(iterations=5,max_histories=58,gadget=maxmargin)", "cfrd"),
         ("resolving(iterations=5,max_histories=58,depth=2)", "depth"),
         ("resolving(iterations=5,max_histories=58,values=average)", "iterates"),
         ("resolving(iterations=5,max_histories=58,solver=os-mccfr)", "full-width"),
-        ("resolving(iterations=5,max_histories=58,edge=best)", "edge"),
-        ("resolving(iterations=5,max_histories=58,growing=1.0)", "growing"),
-        ("resolving(iterations=5,max_histories=58,mix=2)", "mix"),
-        ("resolving(iterations=5,max_histories=58,warmup=-1)", "warmup"),
+        ("resolving(iterations=5,max_histories=58,leaf=best)", "leaf"),
+        (
+            "resolving(iterations=5,max_histories=58,expansion_share=1.0)",
+            "expansion_share",
+        ),
+        ("resolving(iterations=5,max_histories=58,uniform_share=2)", "uniform_share"),
+        (
+            "resolving(iterations=5,max_histories=58,warmup_matches=-1)",
+            "warmup_matches",
+        ),
         ("oos(max_histories=58,move_ms=10)", "move_ms"),
         ("oos(max_histories=58,solver=cfr)", "sample"),
-        ("oos(max_histories=58,roots=0.5)", "roots"),
-        ("oos(max_histories=58,again=0.5)", "again"),
-        ("oos(max_histories=58,growing=0.5)", "growing"),
-        ("oos(max_histories=58,warmup=1)", "warmup"),
+        ("oos(max_histories=58,max_root_share=0.5)", "max_root_share"),
+        ("oos(max_histories=58,reuse_share=0.5)", "reuse_share"),
+        ("oos(max_histories=58,expansion_share=0.5)", "expansion_share"),
+        ("oos(max_histories=58,warmup_matches=1)", "warmup_matches"),
     ],
 )
 def test_bad_settings_are_refused(text, words):
@@ -474,6 +487,6 @@ def test_bad_settings_are_refused(text, words):
     ],
 )
 def test_parts_are_refused_when_bots_are_made(text):
-    part = compile_partial("kuhn_poker", max_histories=40, edge="rollout")
+    part = compile_partial("kuhn_poker", 40, "rollouts")
     with pytest.raises(ValueError, match="compiled in part"):
         bot_strings.load_bot(text, part, 0)
