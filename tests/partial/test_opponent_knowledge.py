@@ -166,9 +166,9 @@ def test_where_nobody_sees_failed_attempts():
     """phantom_ttt: followed, and in a tree that has all that is needed."""
     name, player = "phantom_ttt", 0
     here = solved_tree(name, player, 900)
-    infosets = here.part.tree.infosets[player]
+    infosets = here.snapshot.tree.infosets[player]
     for infoset in np.flatnonzero(infosets.decisions.levels() == 1)[::9]:
-        steps = steps_to(here.part.tree, player, infoset)
+        steps = steps_to(here.snapshot.tree, player, infoset)
         inside = opponent_knowledge.at_infoset(here, infoset, 1.0, opponent=True)
         found = followed(name, player, steps)
         assert as_found(found) == pytest.approx(as_found(inside))

@@ -431,9 +431,7 @@ def test_rooms_take_what_fits():
 
 
 def test_bots_from_strings():
-    text = (
-        "resolving(iterations=5,max_histories=58,warmup_matches=0,max_root_share=0.5)"
-    )
+    text = "resolving(iterations=5,max_histories=58,warmup_matches=0,reuse_share=0.3)"
     bot = bot_strings.load_bot(text, "kuhn_poker", 0)
     assert isinstance(bot, partial_bots.PartialResolvingBot)
     assert bot.agent.settings.reuse_share == 0.3
