@@ -6,26 +6,23 @@ is then set back to how it began. Programs are each solver's own: another will n
 """
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pyspiel
+from open_spiel.python import policy as openspiel_policy
+from open_spiel.python import rl_environment
 
-from ..common.game_instance import GameInstance, MissingError, Strategy
+from ..common.game_instance import GameInstance, MissingError
 from .protocol import (
     Entry,
     NumpyDraws,
-    SolverAdapter,
-    ask,
-    ask_at,
+    SteppingAdapter,
     bundled,
-    first_states,
     seconds_of_compiling,
 )
 
 _LAYERS = (64, 64)
-_NOTE = f"networks {_LAYERS}"
 _RESERVOIR = 100_000
 # Transitions in a buffer that agents begin to learn from.
 _ENOUGH = 1000
@@ -59,117 +56,130 @@ def _filled(buffer: Any, counter: str) -> Any:
     return type(buffer)(**{**buffer._asdict(), counter: enough})
 
 
-class _DeepCFR(SolverAdapter):
+def _warmed_up(
+    instance: GameInstance,
+    seed: int,
+    warm_up: Callable[[], None],
+    begin_again: Callable[[], None],
+    step: Callable[[], None],
+    policy: Callable[[], openspiel_policy.Policy],
+) -> SteppingAdapter:
+    """An adapter whose programs are compiled."""
+    with NumpyDraws(seed).installed():
+        compile_seconds = seconds_of_compiling(warm_up)
+    begin_again()
+    return SteppingAdapter(
+        instance,
+        seed,
+        step,
+        policy,
+        compile_seconds=compile_seconds,
+        note=f"networks {_LAYERS}",
+    )
+
+
+def _deep_cfr(instance: GameInstance, seed: int) -> SteppingAdapter:
     """Deep CFR (Brown et al. 2019); iterations are traversals, networks included."""
+    _check_tensors(instance)
+    module = importlib.import_module("open_spiel.python.jax.deep_cfr")
 
-    note = _NOTE
+    def make() -> Any:
+        return module.DeepCFRSolver(
+            instance.game,
+            policy_network_layers=_LAYERS,
+            advantage_network_layers=_LAYERS,
+            num_iterations=1,
+            num_traversals=20,
+            learning_rate=1e-3,
+            batch_size_advantage=128,
+            batch_size_strategy=128,
+            memory_capacity=_RESERVOIR,
+            advantage_network_train_steps=200,
+            seed=seed,
+        )
 
-    def __init__(self, instance: GameInstance, seed: int) -> None:
-        _check_tensors(instance)
-        module = importlib.import_module("open_spiel.python.jax.deep_cfr")
-        self._tree = instance.tree
+    def policy() -> openspiel_policy.Policy:
+        solver._cached_policy.clear()
+        return solver
 
-        def make() -> Any:
-            self._draws = NumpyDraws(seed)
-            return module.DeepCFRSolver(
-                instance.game,
-                policy_network_layers=_LAYERS,
-                advantage_network_layers=_LAYERS,
-                num_iterations=1,
-                num_traversals=20,
-                learning_rate=1e-3,
-                batch_size_advantage=128,
-                batch_size_strategy=128,
-                memory_capacity=_RESERVOIR,
-                advantage_network_train_steps=200,
-                seed=seed,
-            )
-
-        self._solver = make()
-        self.compile_seconds = seconds_of_compiling(lambda: self.run(1))
-        self._begin_again(make())
-
-    def _begin_again(self, fresh: Any) -> None:
+    def begin_again() -> None:
         nnx: Any = importlib.import_module("flax.nnx")
+        fresh = make()
         # Programs are for these very networks, which get their first weights back.
         networks = ("_advantage_networks", "_advantage_opt")
-        policy = ("_policy_network", "_policy_opt")
-        for names in (networks, policy):
-            used, new = (
-                [getattr(solver, name) for name in names]
-                for solver in (self._solver, fresh)
+        policies = ("_policy_network", "_policy_opt")
+        for names in (networks, policies):
+            used_ones, fresh_ones = (
+                [getattr(one, name) for name in names] for one in (solver, fresh)
             )
-            nnx.update(used, nnx.state(new))
+            nnx.update(used_ones, nnx.state(fresh_ones))
         graphs = ("_advantage_graphdefs", "_policy_graphdef")
-        _set_back(self._solver, fresh, *networks, *policy, *graphs)
+        _set_back(solver, fresh, *networks, *policies, *graphs)
 
-    def run(self, iterations: int) -> None:
-        with self._draws.installed():
-            for _ in range(iterations):
-                self._solver.solve()
-
-    def strategy(self) -> Strategy:
-        self._solver._cached_policy.clear()
-        return ask(self._tree, self._solver)
+    solver = make()
+    return _warmed_up(instance, seed, solver.solve, begin_again, solver.solve, policy)
 
 
-class _NFSP(SolverAdapter):
+def _nfsp(instance: GameInstance, seed: int) -> SteppingAdapter:
     """Neural fictitious self-play (Heinrich & Silver 2016); iterations are episodes."""
+    _check_tensors(instance)
+    agents = _NFSPAgents(instance.game, seed)
+    return _warmed_up(
+        instance,
+        seed,
+        agents.warm_up,
+        agents.begin_again,
+        agents.episode,
+        lambda: agents,
+    )
 
-    note = _NOTE
 
-    def __init__(self, instance: GameInstance, seed: int) -> None:
-        _check_tensors(instance)
-        module = importlib.import_module("open_spiel.python.jax.nfsp")
-        environments: Any = importlib.import_module("open_spiel.python.rl_environment")
-        self._average = module.MODE.AVERAGE_POLICY
-        self._modes = tuple(module.MODE)
-        self._states = first_states(instance.tree)
-        self._step_of = environments.TimeStep
-        self._kind = environments.StepType.MID
+class _NFSPAgents(openspiel_policy.Policy):
+    """Two agents that play against each other; their average policies."""
 
-        def begin() -> Any:
-            self._draws = NumpyDraws(seed)
-            self._environment = environments.Environment(
-                instance.game,
-                chance_event_sampler=environments.ChanceEventSampler(seed=seed),
+    def __init__(self, game: pyspiel.Game, seed: int) -> None:
+        super().__init__(game, [0, 1])
+        self._module: Any = importlib.import_module("open_spiel.python.jax.nfsp")
+        self._seed = seed
+        self.agents = self._make()
+
+    def _make(self) -> list[Any]:
+        """New agents in a new environment."""
+        self._environment = rl_environment.Environment(
+            self.game,
+            chance_event_sampler=rl_environment.ChanceEventSampler(seed=self._seed),
+        )
+        return [
+            self._module.NFSP(
+                player,
+                self._environment.observation_spec()["info_state"][0],
+                self._environment.action_spec()["num_actions"],
+                list(_LAYERS),
+                _RESERVOIR,
+                0.1,
+                seed=self._seed + player,
+                allow_checkpointing=False,
             )
-            size = self._environment.observation_spec()["info_state"][0]
-            actions = self._environment.action_spec()["num_actions"]
-            return [
-                module.NFSP(
-                    player,
-                    size,
-                    actions,
-                    list(_LAYERS),
-                    _RESERVOIR,
-                    0.1,
-                    seed=seed + player,
-                    allow_checkpointing=False,
-                )
-                for player in range(2)
-            ]
+            for player in self.player_ids
+        ]
 
-        self._agents = begin()
-        self.compile_seconds = seconds_of_compiling(self._warm_up)
-        for used, fresh in zip(self._agents, begin(), strict=True):
+    def begin_again(self) -> None:
+        """Leaves nothing of the past but compiled programs."""
+        for used, fresh in zip(self.agents, self._make(), strict=True):
             _set_back(used._rl_agent, fresh._rl_agent)
             _set_back(used, fresh, "_rl_agent")
 
-    def _warm_up(self) -> None:
+    def warm_up(self) -> None:
         """All that an iteration may do: an episode in each mode, and learning."""
-        with self._draws.installed():
-            for mode in self._modes:
-                for _ in range(_MOST_EPISODES):
-                    for agent in self._agents:
-                        agent._mode = mode
-                    self._episode()
-                    if all(
-                        a._rl_agent._replay_buffer is not None for a in self._agents
-                    ):
-                        break
-        for agent in self._agents:
-            learner = agent._rl_agent
+        learners = [agent._rl_agent for agent in self.agents]
+        for mode in self._module.MODE:
+            for _ in range(_MOST_EPISODES):
+                for agent in self.agents:
+                    agent._mode = mode
+                self.episode()
+                if all(learner._replay_buffer is not None for learner in learners):
+                    break
+        for agent, learner in zip(self.agents, learners, strict=True):
             if agent._reservoir_buffer is None or learner._replay_buffer is None:
                 continue
             # They learn from what there is as if it were enough.
@@ -178,35 +188,33 @@ class _NFSP(SolverAdapter):
             agent._learn()
             learner.learn()
 
-    def run(self, iterations: int) -> None:
-        with self._draws.installed():
-            for _ in range(iterations):
-                self._episode()
-
-    def _episode(self) -> None:
+    def episode(self) -> None:
         time_step = self._environment.reset()
         while not time_step.last():
             player = time_step.observations["current_player"]
-            action = self._agents[player].step(time_step).action
+            action = self.agents[player].step(time_step).action
             time_step = self._environment.step([int(action)])
-        for agent in self._agents:
+        for agent in self.agents:
             agent.step(time_step)
 
-    def strategy(self) -> Strategy:
-        with self._draws.installed():
-            return ask_at(self._states, self._average_policy)
-
-    def _average_policy(self, state: pyspiel.State, legal: Sequence[int]) -> np.ndarray:
+    def action_probabilities(
+        self, state: pyspiel.State, player_id: int | None = None
+    ) -> dict[int, float]:
         player = state.current_player()
         seen = {
             "info_state": [state.information_state_tensor(p) for p in range(2)],
             "legal_actions": [state.legal_actions(p) for p in range(2)],
             "current_player": player,
         }
-        time_step = self._step_of(seen, [0.0, 0.0], [1.0, 1.0], self._kind)
-        agent = self._agents[player]
-        with agent.temp_mode_as(self._average):
-            return np.asarray(agent.step(time_step, True).probs)[legal]
+        time_step = rl_environment.TimeStep(
+            seen, [0.0, 0.0], [1.0, 1.0], rl_environment.StepType.MID
+        )
+        agent = self.agents[player]
+        with agent.temp_mode_as(self._module.MODE.AVERAGE_POLICY):
+            weights = agent.step(time_step, True).probs
+        legal = state.legal_actions()
+        total = sum(float(weights[action]) for action in legal)
+        return {action: float(weights[action]) / total for action in legal}
 
 
 ENTRIES: tuple[Entry, ...] = (
@@ -215,7 +223,7 @@ ENTRIES: tuple[Entry, ...] = (
         "Deep CFR (JAX)",
         "Policy network. One iteration: 20 external-sampling traversals for each "
         "player, 200 training steps of each advantage network and of the policy's.",
-        _DeepCFR,
+        _deep_cfr,
         samples=True,
         modules=("flax", "optax", "chex"),
         extra="baselines",
@@ -224,7 +232,7 @@ ENTRIES: tuple[Entry, ...] = (
         "nfsp",
         "NFSP (JAX)",
         "Average-policy networks; one iteration is one episode of self-play.",
-        _NFSP,
+        _nfsp,
         samples=True,
         modules=("flax", "optax", "chex", "orbax", "etils"),
         extra="baselines",

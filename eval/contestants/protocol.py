@@ -136,15 +136,21 @@ class SteppingAdapter(SolverAdapter):
         seed: int,
         step: Callable[[], Any],
         policy: Callable[[], Policy],
+        *,
+        compile_seconds: float = 0.0,
+        note: str = "",
     ) -> None:
         """Takes a solver's methods.
 
         Args:
           instance: the game; its tree is needed by `strategy` only.
-          seed: of numpy's global generator while it works.
+          seed: of numpy's global generator while it works and while it is asked.
           step: does one iteration.
           policy: what is judged, such as the solver's average policy.
+          compile_seconds, note: see `SolverAdapter`.
         """
+        self.compile_seconds = compile_seconds
+        self.note = note
         self.policy = policy
         self._instance = instance
         self._step = step
@@ -156,7 +162,8 @@ class SteppingAdapter(SolverAdapter):
                 self._step()
 
     def strategy(self) -> Strategy:
-        return ask(self._instance.tree, self.policy())
+        with self._draws.installed():
+            return ask(self._instance.tree, self.policy())
 
 
 class Computed(NamedTuple):

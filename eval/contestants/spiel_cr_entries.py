@@ -25,21 +25,12 @@ from .protocol import Computed, ComputingAdapter, Entry, SolverAdapter
 
 # A readable selection: every family once, resolving with the two best solvers. Players
 # that resolve by sampling are left out: their programs compile for most of a minute.
-DEFAULT = (
-    "cfr",
-    "cfr+",
-    "dcfr",
-    "pdcfr+",
-    "os-mccfr",
-    "es-mccfr",
-    "vr-mccfr",
-    "lp",
-    "resolve(solver=cfr+)",
-    "resolve(solver=pdcfr+)",
-    "resolving(solver=cfr+,iterations=10)",
-    "resolving(solver=cfr+,iterations=100)",
-    "oos(iterations=20)",
-    "uniform",
+DEFAULT = tuple(
+    (
+        "cfr;cfr+;dcfr;pdcfr+;os-mccfr;es-mccfr;vr-mccfr;lp;resolve(solver=cfr+);"
+        "resolve(solver=pdcfr+);resolving(solver=cfr+,iterations=10);"
+        "resolving(solver=cfr+,iterations=100);oos(iterations=20);uniform"
+    ).split(";")
 )
 # One iteration, by the scheme of sampling.
 _BATCH_OF = {
@@ -68,13 +59,12 @@ def find(text: str) -> Entry | None:
     name = text.partition("(")[0].strip()
     if name in (*PRESETS, *SAMPLED_PRESETS):
         return _solver(text)
-    if name in _TABLES:
-        table, make_entry = _TABLES[name]
-    elif name in bot_strings.BOTS:
-        table, make_entry = bot_strings.BOTS[name].parameters, _BOTS.get(name, _bot)
-    else:
-        return None
-    return make_entry(text, parse(text, "algorithm").convert(table))
+    table = _PARAMETERS.get(name)
+    if table is None:
+        if name not in bot_strings.BOTS:
+            return None
+        table = bot_strings.BOTS[name].parameters
+    return _ENTRIES.get(name, _bot)(text, parse(text, "algorithm").convert(table))
 
 
 def _ours(
@@ -273,13 +263,16 @@ def _asked(
     return ComputingAdapter(compute)
 
 
-_MakeEntry = Callable[[str, dict[str, Any]], Entry]
-
-# By name: parameters with their types, and what makes the entry of these.
-_TABLES: dict[str, tuple[dict[str, Any], _MakeEntry]] = {
-    "lp": ({}, _lp),
-    "uniform": ({}, _uniform),
-    "resolve": ({"solver": str, "iterations": int}, _resolve),
+# Parameters with their types, of what is no bot.
+_PARAMETERS: dict[str, dict[str, Any]] = {
+    "lp": {},
+    "resolve": {"solver": str, "iterations": int},
 }
-# Bots that are not asked as others are.
-_BOTS: dict[str, _MakeEntry] = {"policy": _saved, "solved": _solved}
+# All others are bots that are asked.
+_ENTRIES: dict[str, Callable[[str, dict[str, Any]], Entry]] = {
+    "lp": _lp,
+    "resolve": _resolve,
+    "uniform": _uniform,
+    "policy": _saved,
+    "solved": _solved,
+}

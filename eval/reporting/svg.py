@@ -51,14 +51,19 @@ class _Frame(NamedTuple):
     y: tuple[float, float]
 
     def at_x(self, value: float) -> float:
-        low, high = self.x
-        share = (_log(value, low) - low) / (high - low)
-        return self.left + min(max(share, 0.0), 1.0) * (self.right - self.left)
+        return _place(value, self.x, self.left, self.right)
 
     def at_y(self, value: float) -> float:
-        low, high = self.y
-        share = (_log(value, low) - low) / (high - low)
-        return self.bottom - min(max(share, 0.0), 1.0) * (self.bottom - self.top)
+        return _place(value, self.y, self.bottom, self.top)
+
+
+def _place(
+    value: float, powers: tuple[float, float], begin: float, end: float
+) -> float:
+    """Where a value lies on a logarithmic axis; zero is at its begin."""
+    low, high = powers
+    share = (math.log10(value) - low) / (high - low) if value > 0 else 0.0
+    return begin + min(max(share, 0.0), 1.0) * (end - begin)
 
 
 def chart(
@@ -140,10 +145,6 @@ def _text(text: str) -> str:
     return html.escape(text, quote=True)
 
 
-def _log(value: float, low: float) -> float:
-    return math.log10(value) if value > 0 else low
-
-
 def _frame(series: Sequence[Series], width: int, height: int) -> _Frame:
     xs = [x for one in series for x, *_ in one.points if x > 0]
     ys = [y for one in series for _, *own in one.points for y in own if y > 0]
@@ -214,20 +215,13 @@ def _curve(frame: _Frame, one: Series) -> str:
     colour = _colour(one.number)
     parts = [f'<g class="series s{one.number}">']
     if any(high > low for _, _, low, high in one.points):
-        upper = [
-            f"{frame.at_x(x):.1f} {frame.at_y(h):.1f}" for x, _, _, h in one.points
-        ]
-        lower = [
-            f"{frame.at_x(x):.1f} {frame.at_y(w):.1f}" for x, _, w, _ in one.points
-        ]
-        if len(places) == 1:
-            parts.append(
-                f'<path class="line" style="stroke:{colour}" '
-                f'd="M{upper[0]}L{lower[0]}"/>'
-            )
-        else:
-            outline = "L".join([*upper, *reversed(lower)])
-            parts.append(f'<path class="band" style="fill:{colour}" d="M{outline}Z"/>')
+        upper, lower = (
+            [f"{frame.at_x(p[0]):.1f} {frame.at_y(p[end]):.1f}" for p in one.points]
+            for end in (3, 2)
+        )
+        outline = "L".join([*upper, *reversed(lower)])
+        kind, style = ("band", "fill") if len(places) > 1 else ("line", "stroke")
+        parts.append(f'<path class="{kind}" style="{style}:{colour}" d="M{outline}Z"/>')
     if one.joined and len(places) > 1:
         line = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
         thin = "" if one.strong else " thin"

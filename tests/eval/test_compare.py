@@ -173,9 +173,9 @@ def test_deep_adapters(name):
 
 def holders_of(adapter):
     """Its solver or agents."""
-    if hasattr(adapter, "_solver"):
-        return [adapter._solver]
-    return [*adapter._agents, *(a._rl_agent for a in adapter._agents)]
+    holder = adapter._step.__self__
+    agents = getattr(holder, "agents", None)
+    return [*agents, *(a._rl_agent for a in agents)] if agents else [holder]
 
 
 def programs_of(adapter):
