@@ -120,8 +120,8 @@ class CompiledGame:
         goes on: TERMINAL in these arrays, with a leaf value as utility (see
         `partial.tree`); None: the whole game is there.
       rooted: the partial tree begins with a chance move that the game does not have
-        (see `partial.tree.PartialTree.rooted_at`), so its paths are not paths of the game;
-        `frontier` is not None then.
+        (see `partial.tree.PartialTree.rooted_at`), so its paths are not paths of the
+        game; `frontier` is not None then.
     """
 
     game: pyspiel.Game
