@@ -5,13 +5,11 @@ measured.
 """
 
 import argparse
-import json
-import pathlib
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -20,21 +18,11 @@ from open_spiel.python.algorithms import ismcts, mcts
 from spiel_cr.eval.players import approximate_nash_conv
 from tqdm import tqdm
 
-import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
-from benchmarks import conditions, document
+from benchmarks.document import grid
+from benchmarks.frame import Benchmark, Parser, Row, goofspiel, group_by, sentence
 from spiel_cr.responses import ismcts_br, opponents, responder_tree
 from spiel_cr.responses.ismcts_config import SearchConfig
-
-MARKS = document.Marks(
-    "<!-- best response tables: begin -->", "<!-- best response tables: end -->"
-)
-Row = dict[str, Any]
-
-_GOOFSPIEL = (
-    "turn_based_simultaneous_game(game=goofspiel(imp_info=true,num_cards={},players=2,"
-    "points_order=descending))"
-)
 
 
 class _Case(NamedTuple):
@@ -64,8 +52,8 @@ _UNIFORM = (
 )
 _SOLVED = (
     _Case("leduc_poker", "cfr+(iterations=10)", 30_000),
-    _Case(_GOOFSPIEL.format(4), "cfr+(iterations=10)", 10_000),
-    _Case(_GOOFSPIEL.format(5), "cfr+(iterations=10)", 30_000),
+    _Case(goofspiel(4), "cfr+(iterations=10)", 10_000),
+    _Case(goofspiel(5), "cfr+(iterations=10)", 30_000),
     _Case("liars_dice(numdice=1,dice_sides=4)", "cfr+(iterations=10)", 30_000),
     _Case("liars_dice(numdice=1,dice_sides=4)", "cfr+(iterations=10)", 10_000, 1_000),
 )
@@ -74,53 +62,27 @@ _SPEED_GAME = "leduc_poker"
 _SPEED_SIMULATIONS = 1_000
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Measures, appends facts as JSON lines, prints tables."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.best_response",
-        description="Measure searched best responses beside exact ones and LBR.",
-    )
-    parser.add_argument(
-        "--seeds", type=int, default=3, help="searches of each case (default 3)"
-    )
-    parser.add_argument(
-        "--scale", type=float, default=1.0, help="times the simulations (default 1)"
-    )
-    parser.add_argument(
-        "--parts",
-        nargs="+",
-        choices=tuple(_PARTS),
-        default=list(_PARTS),
-        help="what to measure (default: all)",
-    )
-    parser.add_argument("--out", default="out/benchmarks/best_response.jsonl")
-    document.add_option(parser, MARKS)
-    options = parser.parse_args(arguments)
-    if options.seeds < 1 or not options.scale > 0:
-        parser.error("--seeds must be at least 1 and --scale positive")
-    facts = conditions.facts()
-    out = pathlib.Path(options.out)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    text = f"{conditions.sentence(facts, [jax.default_backend()])}\n"
-    with out.open("a") as file:
-        for part in options.parts:
-            rows = []
-            for row in _PARTS[part].measure(options.seeds, options.scale):
-                rows.append({"part": part, **row})
-                file.write(json.dumps({**facts, **rows[-1]}) + "\n")
-                file.flush()
-            table = _PARTS[part].table(rows)
-            text += f"\n{table}"
-            print(table, flush=True)
-    if options.markdown:
-        document.write(options.markdown, text, MARKS)
-    return 0
+def _add_options(parser: Parser) -> None:
+    parser.number("--seeds", 3, "searches of each case")
+    parser.number("--scale", 1.0, "times the simulations")
+    parser.several("--parts", _PARTS, "what to measure")
 
 
-def _shares(cases: Sequence[_Case]) -> Callable[[int, float], Any]:
+def _measure(options: argparse.Namespace) -> Iterator[Row]:
+    for part in options.parts:
+        for row in _PARTS[part].measure(options.seeds, options.scale):
+            yield {"part": part, **row}
+
+
+def _markdown(rows: Sequence[Row]) -> str:
+    tables = [_PARTS[part].table(mine) for part, mine in group_by(rows, "part").items()]
+    return "\n".join([f"{sentence(rows[0], [jax.default_backend()])}\n", *tables])
+
+
+def _shares(cases: Sequence[_Case]) -> Callable[[int, float], Iterator[Row]]:
     """Measures the share of each case over seeds, with LBR beside it."""
 
-    def measure(seeds: int, scale: float) -> Any:
+    def measure(seeds: int, scale: float) -> Iterator[Row]:
         for case in tqdm(cases, desc="cases"):
             tree = spiel_cr.compile_game(case.game)
             behaviour = approximate_nash_conv.opponent_behaviour(tree, case.policy)
@@ -184,12 +146,12 @@ def _shares_table(title: str) -> Callable[[list[Row]], str]:
             for row in rows
         ]
         head += ["seconds", "worst seed", "median", "LBR"]
-        return f"{title}\n\n{document.grid(head, body, labels=2)}"
+        return f"{title}\n\n{grid(head, body, labels=2)}"
 
     return table
 
 
-def _posteriors(seeds: int, scale: float) -> Any:
+def _posteriors(seeds: int, scale: float) -> Iterator[Row]:
     """The same search from the exact belief, and from all histories alike."""
     for case in _SOLVED:
         if case.learn:
@@ -218,10 +180,10 @@ def _posterior_table(rows: list[Row]) -> str:
     ]
     head = ["game", "histories drawn from", "worst seed", "median"]
     title = "With and without the exact posterior, against `cfr+(iterations=10)`:"
-    return f"{title}\n\n{document.grid(head, body, labels=2)}"
+    return f"{title}\n\n{grid(head, body, labels=2)}"
 
 
-def _speed(seeds: int, scale: float) -> Any:
+def _speed(seeds: int, scale: float) -> Iterator[Row]:
     """Simulations a second beside OpenSpiel's searches, back to back, in one process.
 
     Everybody searches the same information states of a uniform match: ours all at once,
@@ -324,13 +286,13 @@ def _speed_table(rows: list[Row]) -> str:
     ]
     head = ["search", "simulations/s", "÷ C++"]
     title = f"Speed on `{_SPEED_GAME}` (first decisions of player 0, random rollouts):"
-    return f"{title}\n\n{document.grid(head, body)}"
+    return f"{title}\n\n{grid(head, body)}"
 
 
 class _Part(NamedTuple):
     """A table: how it is measured and how it is written."""
 
-    measure: Callable[[int, float], Any]
+    measure: Callable[[int, float], Iterable[Row]]
     table: Callable[[list[Row]], str]
 
 
@@ -345,5 +307,16 @@ _PARTS: dict[str, _Part] = {
 }
 
 
+BENCHMARK = Benchmark(
+    "best_response",
+    "Measure searched best responses beside exact ones and LBR.",
+    _add_options,
+    _measure,
+    _markdown,
+    tables="best response",
+    page="best-responses.md",
+    group=lambda row: row["part"],
+)
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(BENCHMARK.main())

@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from spiel_cr.cfr import cfr, config
-from spiel_cr.sequence_form import layout
+from spiel_cr.cfr import cfr
+from spiel_cr.cfr.config import PRESETS
+from spiel_cr.policies.conversions import behaviour_from_reach
 from spiel_cr.sequence_form.decisions import Decisions
+from spiel_cr.sequence_form.layout import SequenceForm, build
 
 FLAGS = ("-O3", "-march=native", "-shared", "-fPIC")
 
@@ -76,7 +78,7 @@ class CReference:
       compile_seconds: what the C compiler took.
     """
 
-    def __init__(self, form: layout.SequenceForm) -> None:
+    def __init__(self, form: SequenceForm) -> None:
         """Compiles the C code and lays out the game.
 
         Raises:
@@ -88,6 +90,7 @@ class CReference:
         self.compile_seconds = time.perf_counter() - started
         self.iterations = 0
         rows, columns, values = form.payoffs
+        self._decisions = form.decisions
         self._arrays = [
             _lay_out(form.decisions[0], rows, columns, values),
             _lay_out(form.decisions[1], columns, rows, -values),
@@ -104,6 +107,10 @@ class CReference:
         total = self._arrays[player]["sum"]
         # The empty sequence is reached with probability 1 in every iteration.
         return total / total[0]
+
+    def average_behaviour(self, player: int) -> np.ndarray:
+        """float64 [S], the same as probabilities of actions."""
+        return behaviour_from_reach(self._decisions[player], self.average(player))
 
 
 def _lay_out(
@@ -156,7 +163,7 @@ def _structure(arrays: dict[str, np.ndarray]) -> _Player:
     return _Player(len(arrays["parent"]), len(arrays["strategy"]), **pointers)
 
 
-def disagreement(form: layout.SequenceForm) -> dict[str, Any]:
+def disagreement(form: SequenceForm) -> dict[str, Any]:
     """Compares the average strategies of the C reference and spiel_cr, both CFR+.
 
     In a game with exact ties regrets that ought to be 0 are ±1e-17, and rounding alone
@@ -174,7 +181,7 @@ def disagreement(form: layout.SequenceForm) -> dict[str, Any]:
         noise = np.random.default_rng(0).standard_normal(len(form.payoffs.values))
         values = form.payoffs.values * (1 + _NOISE * noise)
         payoffs = form.payoffs._replace(values=values)
-        difference = _difference(layout.build(form.decisions, payoffs))
+        difference = _difference(build(form.decisions, payoffs))
         generic = True
     return {
         "disagreement": difference,
@@ -183,9 +190,9 @@ def disagreement(form: layout.SequenceForm) -> dict[str, Any]:
     }
 
 
-def _difference(form: layout.SequenceForm) -> float:
+def _difference(form: SequenceForm) -> float:
     yardstick = CReference(form)
-    solver = cfr.make_solver(form, config=config.PRESETS["cfr+"])
+    solver = cfr.make_solver(form, config=PRESETS["cfr+"])
     yardstick.run(_ITERATIONS)
     solver.run(_ITERATIONS)
     differences = [yardstick.average(p) - solver.average(p) for p in (0, 1)]

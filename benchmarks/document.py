@@ -1,9 +1,9 @@
-"""Tables in Markdown documents: how they are written, and the marks they go between."""
+"""Tables in Markdown documents: their cells, and the marks that they stand between."""
 
 import argparse
 import pathlib
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 
 class Marks(NamedTuple):
@@ -11,6 +11,11 @@ class Marks(NamedTuple):
 
     begin: str
     end: str
+
+
+def marks(name: str) -> Marks:
+    """The marks of a benchmark's tables."""
+    return Marks(f"<!-- {name} tables: begin -->", f"<!-- {name} tables: end -->")
 
 
 def grid(head: Sequence[str], body: Sequence[Sequence[str]], *, labels: int = 1) -> str:
@@ -24,6 +29,24 @@ def grid(head: Sequence[str], body: Sequence[Sequence[str]], *, labels: int = 1)
     align = ["---"] * labels + ["---:"] * (len(head) - labels)
     lines = [f"| {' | '.join(cells)} |" for cells in (head, align, *body)]
     return "\n".join(lines) + "\n"
+
+
+def spaced(value: float) -> str:
+    """A count or a rate: thousands apart, three digits of a small one."""
+    return f"{value:.3g}" if value < 100 else f"{value:,.0f}".replace(",", " ")
+
+
+def ratio(value: float | None, base: float | None) -> str:
+    """How many times the base; a dash where one of the two is missing."""
+    if value is None or base is None:
+        return "–"
+    quotient = value / base
+    return f"{quotient:.0f}" if quotient >= 100 else f"{quotient:.3g}"
+
+
+def megabytes(row: Mapping[str, Any]) -> list[str]:
+    """Two cells: the peak of a process's memory, and what it had at the start."""
+    return [f"{row[key] / 1e6:,.0f}" for key in ("peak_bytes", "start_bytes")]
 
 
 def add_option(parser: argparse.ArgumentParser, marks: Marks) -> None:

@@ -9,32 +9,30 @@ expectation and a tenth of the spread; see `holdem_judge.py`.
 """
 
 import argparse
+import functools
 import itertools
-import json
-import pathlib
-import platform
-import resource
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyspiel
+from spiel_cr.eval.common.json_log import JsonLog
+from spiel_cr.eval.common.statistics import mean_and_half_width
 from spiel_cr.eval.players import match as matches
-from spiel_cr.eval.players import tournament
 from tqdm import tqdm
 
-from benchmarks import conditions, document
+from benchmarks.document import grid
+from benchmarks.frame import Parser, Row, facts
 from benchmarks.holdem_judge import Judge
-from spiel_cr.players import opponent_strings
+from spiel_cr.common.memory import peak_bytes
 from spiel_cr.players.bots import PolicyBot
-from spiel_cr.responses import (
-    ismcts_br_bot,
-    opponents,
-    state_posterior,
-)
+from spiel_cr.players.opponent_strings import load_opponent
+from spiel_cr.responses import opponents
+from spiel_cr.responses.ismcts_br_bot import ISMCTSBRBot
 from spiel_cr.responses.ismcts_config import BACKUPS, SearchConfig
 from spiel_cr.responses.local_best_response import LBRBot
+from spiel_cr.responses.state_posterior import StatePosterior
 from spiel_cr.responses.state_responder import StateResponder
 
 # As in Timbers et al. 2022, but for bettingAbstraction: their "full" is not accepted,
@@ -49,35 +47,60 @@ RESPONDERS = ("ismcts", "lbr")
 
 _BIG_BLIND = 10
 
-Row = dict[str, Any]
-_Key = tuple[str, str, int, int]
+
+class _Key(NamedTuple):
+    """What tells matches apart."""
+
+    opponent: str
+    responder: str
+    deal: int
+    seat: int
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Plays what is not in the file yet, and prints tables."""
-    parser = argparse.ArgumentParser(
+    """Plays what is not in the folder yet, and prints tables."""
+    options = _parser().parse_args(arguments)
+    names = "simulations", "rollouts", "rollout", "backup", "exploration", "seed"
+    settings = {"game": HOLDEM, **{name: vars(options)[name] for name in names}}
+    plan = [
+        _Key(opponent, responder, deal, seat)
+        for deal, opponent, responder, seat in itertools.product(
+            range(options.deals), options.opponents, RESPONDERS, (0, 1)
+        )
+    ]
+    try:
+        log = JsonLog(
+            options.out,
+            "matches",
+            settings,
+            key=_Key._fields,
+            facts=facts(),
+            what="match",
+        )
+    except ValueError as error:
+        raise SystemExit(f"--out: {error}") from None
+    with log:
+        left = [key for key in plan if key not in log.records]
+        done, table = len(plan) - len(left), _Table(options)
+        for key in tqdm(left, total=len(plan), initial=done, unit="match"):
+            log.add(table.play(key))
+        print(_tables([log.records[key] for key in plan]))
+    return 0
+
+
+def _parser() -> Parser:
+    parser = Parser(
         prog="python -m benchmarks.holdem",
         description="Measure best responses in limit hold'em: mean reward with 95 % "
         "intervals against fixed opponents, on equal cards, seats swapped.",
     )
-    parser.add_argument(
-        "--deals",
-        type=int,
-        default=100,
-        help="of each responder and opponent; two matches each (default 100)",
-    )
-    parser.add_argument(
-        "--simulations",
-        type=int,
-        default=1000,
-        help="of ISMCTS-BR, a decision (default 1000)",
-    )
-    parser.add_argument(
+    parser.number("--deals", 100, "of each responder and opponent; two matches each")
+    parser.number("--simulations", 1000, "of ISMCTS-BR, per decision")
+    parser.number(
         "--rollouts",
-        type=int,
-        default=1000,
-        help="of LBR, a decision; each plays out every action, of which there are at "
-        "most three (default 1000)",
+        1000,
+        "of LBR, per decision; each plays out every action, of which there are at most "
+        "three",
     )
     parser.add_argument(
         "--rollout",
@@ -91,9 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default="chosen",
         help="what ISMCTS-BR takes an action to be worth (default chosen)",
     )
-    parser.add_argument(
-        "--exploration", type=float, default=1.0, help="of PUCT (default 1)"
-    )
+    parser.number("--exploration", 1.0, "of PUCT")
     parser.add_argument(
         "--opponents",
         nargs="+",
@@ -101,150 +122,89 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="OPPONENT",
         help="uniform and chumps (default all)",
     )
-    parser.add_argument("--seed", type=int, default=0)
+    parser.number("--seed", 0, "of everything", least=0)
     parser.add_argument(
-        "--out", type=pathlib.Path, default=pathlib.Path("out/benchmarks/holdem.jsonl")
+        "--out",
+        default="out/benchmarks/holdem",
+        help="folder of the run, which goes on where it stopped (default %(default)s)",
     )
-    options = parser.parse_args(arguments)
-    settings = {
-        "game": HOLDEM,
-        "simulations": options.simulations,
-        "rollouts": options.rollouts,
-        "rollout": options.rollout,
-        "backup": options.backup,
-        "exploration": options.exploration,
-        "seed": options.seed,
-    }
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    rows = _read(options.out, settings)
-    plan: list[_Key] = [
-        (opponent, responder, deal, seat)
-        for deal, opponent, responder, seat in itertools.product(
-            range(options.deals), options.opponents, RESPONDERS, (0, 1)
+    return parser
+
+
+class _Table:
+    """Plays matches; each bot and judge is made once."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+        self._game = pyspiel.load_game(HOLDEM)
+        self._bot = functools.cache(self._make_bot)
+        self._judge = functools.cache(self._make_judge)
+
+    def play(self, key: _Key) -> Row:
+        """A match; all responders and opponents get the same cards in a deal."""
+        seat, seed = key.seat, self._options.seed
+        bot = self._bot(key.opponent, key.responder, seat)
+        judge = self._judge(key.opponent, seat)
+        players: list[pyspiel.Bot] = [bot, bot]
+        policy = load_opponent(key.opponent, self._game)
+        players[1 - seat] = PolicyBot(1 - seat, policy)
+        chance, draws = (
+            np.random.default_rng([seed, key.deal, stream]) for stream in (0, 1)
         )
-    ]
-    with options.out.open("a", encoding="utf-8") as file:
-        if not rows:
-            print(json.dumps({"settings": settings, **conditions.facts()}), file=file)
-        _play_missing(plan, rows, settings, file)
-    print(_tables([rows[key] for key in plan]))
-    return 0
+        before = bot.simulations
+        expected = judge.start()
 
+        def add(state: pyspiel.State, player: int, action: int) -> None:
+            nonlocal expected
+            if player == seat:
+                expected += judge.advantage(state, action)
 
-def _read(path: pathlib.Path, settings: Row) -> dict[_Key, Row]:
-    """Matches on disk; a line whose writing was interrupted is left out."""
-    if not path.exists() or not path.stat().st_size:
-        return {}
-    content = path.read_text("utf-8")
-    whole = content[: content.rfind("\n") + 1]
-    path.write_text(whole, "utf-8")
-    rows: dict[_Key, Row] = {}
-    for line in whole.splitlines():
-        row = json.loads(line)
-        if "settings" in row:
-            if row["settings"] != settings:
-                raise SystemExit(
-                    f"--out {path} holds matches with other settings: "
-                    f"{row['settings']}; choose another file"
-                )
-            continue
-        rows[row["opponent"], row["responder"], row["deal"], row["seat"]] = row
-    return rows
+        match = matches.play_match(
+            self._game, players, draws, chance=chance, observers=[add]
+        )
+        return {
+            **key._asdict(),
+            "return": match.returns[seat],
+            "expected": round(expected, 6),
+            "moves": len(match.seconds[seat]),
+            "thinking": round(sum(match.seconds[seat]), 6),
+            "rollouts": bot.simulations - before,
+            "nodes": bot.num_nodes,
+            "histories": len(bot.belief.states),
+            "peak_mib": round(peak_bytes() / 2**20, 1),
+        }
 
+    def _make_judge(self, opponent: str, seat: int) -> Judge:
+        policy = load_opponent(opponent, self._game)
+        return Judge(self._game, policy, seat, seed=self._options.seed)
 
-def _play_missing(
-    plan: Sequence[_Key], rows: dict[_Key, Row], settings: Row, file: Any
-) -> None:
-    game = pyspiel.load_game(HOLDEM)
-    left = [key for key in plan if key not in rows]
-    bots: dict[tuple[str, str, int], StateResponder] = {}
-    judges: dict[tuple[str, int], Judge] = {}
-    for key in tqdm(left, total=len(plan), initial=len(plan) - len(left), unit="match"):
-        opponent, responder, deal, seat = key
-        if (opponent, responder, seat) not in bots:
-            bots[opponent, responder, seat] = _make(
-                game, opponent, responder, seat, settings
+    def _make_bot(self, opponent: str, responder: str, seat: int) -> StateResponder:
+        game, options = self._game, self._options
+        policy = load_opponent(opponent, game)
+        belief = StatePosterior(game, seat, policy, compare="always", open_moves=True)
+        if responder == "lbr":
+            return LBRBot(
+                game,
+                seat,
+                policy,
+                rollouts=options.rollouts,
+                seed=options.seed,
+                belief=belief,
             )
-        if (opponent, seat) not in judges:
-            policy = opponent_strings.load_opponent(opponent, game)
-            judges[opponent, seat] = Judge(game, policy, seat, seed=settings["seed"])
-        bot, judge = bots[opponent, responder, seat], judges[opponent, seat]
-        rows[key] = _play(game, bot, judge, key, settings["seed"])
-        print(json.dumps(rows[key]), file=file, flush=True)
-
-
-def _make(
-    game: pyspiel.Game, opponent: str, responder: str, seat: int, settings: Row
-) -> StateResponder:
-    policy = opponent_strings.load_opponent(opponent, game)
-    belief = state_posterior.StatePosterior(
-        game, seat, policy, compare="always", open_moves=True
-    )
-    if responder == "lbr":
-        return LBRBot(
+        rollout = options.rollout
+        return ISMCTSBRBot(
             game,
             seat,
             policy,
-            rollouts=settings["rollouts"],
-            seed=settings["seed"],
+            SearchConfig(
+                options.simulations,
+                exploration=options.exploration,
+                backup=options.backup,
+            ),
+            seed=options.seed,
+            rollout=None if rollout == "random" else opponents.chump(game, rollout),
             belief=belief,
         )
-    config = SearchConfig(
-        simulations=settings["simulations"],
-        exploration=settings["exploration"],
-        backup=settings["backup"],
-    )
-    rollout = settings["rollout"]
-    return ismcts_br_bot.ISMCTSBRBot(
-        game,
-        seat,
-        policy,
-        config,
-        seed=settings["seed"],
-        rollout=None if rollout == "random" else opponents.chump(game, rollout),
-        belief=belief,
-    )
-
-
-def _play(
-    game: pyspiel.Game, bot: StateResponder, judge: Judge, key: _Key, seed: int
-) -> Row:
-    """A match; all responders and opponents get the same cards in a deal."""
-    opponent, responder, deal, seat = key
-    policy = opponent_strings.load_opponent(opponent, game)
-    players = [bot, bot]
-    players[1 - seat] = PolicyBot(1 - seat, policy)
-    chance, draws = (np.random.default_rng([seed, deal, stream]) for stream in (0, 1))
-    before = bot.simulations
-    expected = judge.start()
-
-    def add(state: pyspiel.State, player: int, action: int) -> None:
-        nonlocal expected
-        if player == seat:
-            expected += judge.advantage(state, action)
-
-    match = matches.play_match(game, players, draws, chance=chance, observers=[add])
-    return {
-        "opponent": opponent,
-        "responder": responder,
-        "deal": deal,
-        "seat": seat,
-        "return": match.returns[seat],
-        "expected": round(expected, 6),
-        "moves": len(match.seconds[seat]),
-        "thinking": round(sum(match.seconds[seat]), 6),
-        "rollouts": bot.simulations - before,
-        "nodes": bot.num_nodes,
-        "histories": len(bot.belief.states),
-        "peak_mib": _peak_mib(),
-    }
-
-
-def _peak_mib() -> float:
-    """Most memory that this process has had, in MiB."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    # Linux gives KiB, macOS bytes.
-    return round(peak / (2**20 if platform.system() == "Darwin" else 2**10), 1)
 
 
 def _tables(rows: Sequence[Row]) -> str:
@@ -261,11 +221,16 @@ def _tables(rows: Sequence[Row]) -> str:
         got = [means[responder, "return"] for responder in RESPONDERS]
         columns = (first, second, first - second, got[0] - got[1])
         body.append([f"`{name}`", *map(_interval, columns)])
-    rewards = document.grid(
-        ["opponent", "ISMCTS-BR", "LBR", "difference", "of returns"], body
-    )
-    took = document.grid(
-        ["responder", "moves", "ms a move", "rollouts a second", "most nodes", "MiB"],
+    rewards = grid(["opponent", "ISMCTS-BR", "LBR", "difference", "of returns"], body)
+    took = grid(
+        [
+            "responder",
+            "moves",
+            "ms per move",
+            "rollouts per second",
+            "most nodes",
+            "MiB",
+        ],
         [_effort(rows, responder) for responder in RESPONDERS],
     )
     return (
@@ -280,21 +245,21 @@ def _by_deal(
     rows: Sequence[Row], opponent: str, responder: str, kind: str
 ) -> np.ndarray:
     """float64 [deals], the mean of both seats."""
-    chosen = [
-        row
+    values = {
+        (row["deal"], row["seat"]): row[kind]
         for row in rows
         if (row["opponent"], row["responder"]) == (opponent, responder)
-    ]
-    chosen.sort(key=lambda row: (row["deal"], row["seat"]))
-    return np.array([row[kind] for row in chosen]).reshape(-1, 2).mean(axis=1)
+    }
+    ordered = [value for _, value in sorted(values.items())]
+    return np.array(ordered).reshape(-1, 2).mean(axis=1)
 
 
 def _interval(values: np.ndarray) -> str:
-    mean, half = tournament.mean_and_half_width(values.tolist())
+    mean, half = mean_and_half_width(values)
     return f"{mean:+.2f}" if half is None else f"{mean:+.2f} ± {half:.2f}"
 
 
-def _effort(rows: Sequence[Mapping[str, Any]], responder: str) -> list[str]:
+def _effort(rows: Sequence[Row], responder: str) -> list[str]:
     mine = [row for row in rows if row["responder"] == responder]
     thinking = sum(row["thinking"] for row in mine)
     moves = sum(row["moves"] for row in mine)

@@ -9,21 +9,20 @@ Run `python -m benchmarks.learning_curves --help`.
 """
 
 import argparse
-import json
 import pathlib
 import statistics
 import sys
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import jax
 
 import spiel_cr
-from benchmarks import conditions
+from benchmarks.document import grid
+from benchmarks.frame import Benchmark, Parser, Row, say
 from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.players import opponent_strings
-from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.players.opponent_strings import load_opponent
+from spiel_cr.policies.conversions import behaviour_from_policy
 from spiel_cr.responses import learn_compiled
 from spiel_cr.responses.ismcts_config import SearchConfig
 from spiel_cr.responses.learning import LearningConfig, Stage
@@ -34,32 +33,33 @@ _RESPONSES = {
     "network_value": "network alone",
 }
 
-Row = dict[str, Any]
+
+def _add_options(parser: Parser) -> None:
+    parser.add_argument("--game", default="leduc_poker")
+    parser.add_argument(
+        "--opponents", nargs="+", default=list(OPPONENTS), metavar="OPPONENT"
+    )
+    parser.number("--seeds", 3, "runs of each")
+    parser.number("--rounds", 40, "of episodes and learning")
+    parser.number("--episodes", 128, "of a round")
+    parser.number("--steps", 200, "of the optimiser")
+    parser.number("--simulations", 500, "of each information state searched")
+    parser.number("--exploration", 2.0, "c of PUCT")
+    parser.add_argument(
+        "--figure",
+        type=pathlib.Path,
+        metavar="PATH",
+        help="draw the curves, for instance docs/img/learning-curves.png",
+    )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Learns, appends one JSON line a run, prints a table, draws the figure."""
-    options = _parser().parse_args(arguments)
-    out = pathlib.Path(options.out)
-    rows: list[Row] = []
-    if options.draw_only:
-        rows = [json.loads(line) for line in out.read_text().splitlines()]
-    else:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        facts = conditions.facts()
-        tree = spiel_cr.compile_game(options.game)
-        for opponent in options.opponents:
-            for seed in range(options.seeds):
-                for player in range(2):
-                    print(f"{opponent}, {seed=}, {player=}", file=sys.stderr)
-                    row = {**facts, **_learn(tree, opponent, player, seed, options)}
-                    rows.append(row)
-                    with out.open("a") as lines:
-                        print(json.dumps(row), file=lines)
-    print(markdown(rows))
-    if options.figure:
-        draw(rows, options.figure)
-    return 0
+def _measure(options: argparse.Namespace) -> Iterator[Row]:
+    tree = spiel_cr.compile_game(options.game)
+    for opponent in options.opponents:
+        for seed in range(options.seeds):
+            for player in range(2):
+                say(f"{opponent}, {seed=}, {player=}")
+                yield _learn(tree, opponent, player, seed, options)
 
 
 def markdown(rows: Sequence[Row]) -> str:
@@ -68,29 +68,32 @@ def markdown(rows: Sequence[Row]) -> str:
     Args:
       rows: of complete runs: both seats of each opponent and seed.
     """
-    lines = [
-        "| opponent | seat | seed | search, share of exact | network, share of exact "
-        "| exact value | episodes | simulations | seconds |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+    head = ["opponent", "seat", "seed", "search, share of exact"]
+    head += ["network, share of exact", "exact value", "episodes", "simulations"]
+    body = []
     for row in rows:
         last = row["points"][-1]
-        shares = [f"{last[name] / last['exact_value']:.3f}" for name in _RESPONSES]
-        lines.append(
-            f"| {row['opponent']} | {row['player']} | {row['seed']} | {shares[0]} | "
-            f"{shares[1]} | {last['exact_value']:.4f} | {last['episodes']} | "
-            f"{last['simulations']} | {row['seconds']:.0f} |"
+        body.append(
+            [
+                *(str(row[key]) for key in ("opponent", "player", "seed")),
+                *(f"{last[name] / last['exact_value']:.3f}" for name in _RESPONSES),
+                f"{last['exact_value']:.4f}",
+                *(str(last[key]) for key in ("episodes", "simulations")),
+                f"{row['seconds']:.0f}",
+            ]
         )
-    return "\n".join(lines)
+    return grid([*head, "seconds"], body)
 
 
-def draw(rows: Sequence[Row], path: pathlib.Path) -> None:
-    """One panel an opponent: exploitability found, by episodes; needs matplotlib.
+def draw(rows: Sequence[Row], options: argparse.Namespace) -> None:
+    """One panel per opponent: exploitability found, by episodes; needs matplotlib.
 
     Args:
       rows: of complete runs: both seats of each opponent and seed.
-      path: of the figure.
+      options: of the command; nothing is drawn without a path in `figure`.
     """
+    if not options.figure:
+        return
     import matplotlib
 
     matplotlib.use("Agg")
@@ -118,57 +121,9 @@ def draw(rows: Sequence[Row], path: pathlib.Path) -> None:
         axis.legend(loc="lower right", fontsize="small")
     grid[0][0].set_ylabel("exploitability found (chips)")
     figure.tight_layout()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
+    options.figure.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(options.figure, dpi=120)
     pyplot.close(figure)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.learning_curves",
-        description="Training curves of learned best responses (needs flax and optax: "
-        "pip install 'spiel_cr[deep]').",
-    )
-    parser.add_argument("--game", default="leduc_poker")
-    parser.add_argument(
-        "--opponents", nargs="+", default=list(OPPONENTS), metavar="OPPONENT"
-    )
-    parser.add_argument("--seeds", type=int, default=3, help="runs of each (default 3)")
-    parser.add_argument(
-        "--rounds", type=int, default=40, help="of episodes and learning (default 40)"
-    )
-    parser.add_argument(
-        "--episodes", type=int, default=128, help="of a round (default 128)"
-    )
-    parser.add_argument(
-        "--steps", type=int, default=200, help="of the optimiser (default 200)"
-    )
-    parser.add_argument(
-        "--simulations",
-        type=int,
-        default=500,
-        help="of each information state searched (default 500)",
-    )
-    parser.add_argument(
-        "--exploration", type=float, default=2.0, help="c of PUCT (default 2)"
-    )
-    parser.add_argument(
-        "--out",
-        default="out/benchmarks/learning-curves.jsonl",
-        help="JSON lines are appended here",
-    )
-    parser.add_argument(
-        "--figure",
-        type=pathlib.Path,
-        metavar="PATH",
-        help="draw the curves, for instance docs/img/learning-curves.png",
-    )
-    parser.add_argument(
-        "--draw-only",
-        action="store_true",
-        help="learn nothing; table and figure of all lines in --out",
-    )
-    return parser
 
 
 def _learn(
@@ -178,8 +133,8 @@ def _learn(
     seed: int,
     options: argparse.Namespace,
 ) -> Row:
-    policy = opponent_strings.load_opponent(opponent, tree)
-    behaviour = policy_lib.behaviour_from_policy(tree, policy)[1 - player]
+    policy = load_opponent(opponent, tree)
+    behaviour = behaviour_from_policy(tree, policy)[1 - player]
     config = LearningConfig(
         search=SearchConfig(
             simulations=options.simulations, exploration=options.exploration
@@ -221,6 +176,19 @@ def _exploitabilities(rows: Sequence[Row], field: str) -> list[list[float]]:
         )
     return found
 
+
+BENCHMARK = Benchmark(
+    "learning_curves",
+    "Training curves of learned best responses (needs flax and optax: pip install "
+    "'spiel_cr[deep]').",
+    _add_options,
+    _measure,
+    markdown,
+    page="best-responses.md",
+    finish=draw,
+    group=lambda row: (row["opponent"], row["seed"], row["player"]),
+)
+main = BENCHMARK.main
 
 if __name__ == "__main__":
     sys.exit(main())

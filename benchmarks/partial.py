@@ -1,29 +1,28 @@
-"""Players of games that are too large to be compiled: matches on partial trees.
+"""Matches of players that search partial trees, in games too large to be compiled.
 
 Run `python -m benchmarks.partial --help`. docs/partial.md has the tables.
 """
 
 import argparse
 import itertools
-import json
-import math
-import pathlib
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import jax
 import numpy as np
+from spiel_cr.eval.common.statistics import mean_and_half_width
 from spiel_cr.eval.players import match as matches
 
-import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
-from benchmarks import conditions, document, partial_opponents, process
-from spiel_cr.common import memory
+from benchmarks import frame, partial_opponents
+from benchmarks.document import grid, megabytes
+from benchmarks.frame import Row
+from spiel_cr.common.memory import peak_bytes
 from spiel_cr.partial.config import PartialConfig
-from spiel_cr.players import partial_bots
+from spiel_cr.players.partial_bots import PartialOOSBot, PartialResolvingBot
 from spiel_cr.resolving.config import ResolvingConfig
 
 # Names in tables, and the OpenSpiel strings.
@@ -34,155 +33,95 @@ GAMES = {
 OPPONENTS = {"ismcts": "OpenSpiel's ISMCTSBot", "uniform": "uniform random"}
 # Who is measured, by the name that `--players` takes.
 PLAYERS = {"resolving": "resolving", "oos": "outcome sampling"}
-MARKS = document.Marks("<!-- partial tables: begin -->", "<!-- partial tables: end -->")
-
 # How a player came to its answers, see `PartialStatistics`.
 _WAYS = "safe_resolves", "unsafe_restarts", "reused", "fallback", "uniform"
-# Of a normal distribution, for intervals of 95 %.
-_Z = 1.96
-
-Row = dict[str, Any]
-Run = Callable[..., Row]
 
 
-def main(arguments: Sequence[str] | None = None, *, run: Run | None = None) -> int:
-    """Plays, writes facts as JSON lines, prints tables.
+class Pairing(NamedTuple):
+    """Who plays what against whom, and with which means.
 
-    Args:
-      arguments: of the command line.
-      run: how to call a measurement; by default in a new process each, so that its
-        peak of memory is its own.
-    """
-    options = _parse(arguments)
-    run = run or process.in_a_process
-    facts = conditions.facts()
-    out = pathlib.Path(options.out)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    rows: list[Row] = []
-    with out.open("w") as file:
-        plan = options.max_histories, options.move_ms, options.matches, options.seed
-        every = itertools.product(options.games, options.players, options.opponents)
-        for name, player, opponent in every:
-            game, batches = GAMES.get(name, name), options.iterations
-            row = run(measure, name, game, player, opponent, *plan, batches)
-            rows.append({**facts, **row})
-            print(json.dumps(rows[-1]), file=file, flush=True)
-            words = f"{name}: {player} against {opponent}: mean {row['mean']:+.3f}"
-            print(words, file=sys.stderr, flush=True)
-    text = markdown(rows)
-    print(text)
-    if options.markdown:
-        document.write(options.markdown, text, MARKS)
-    return 0
-
-
-def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.partial",
-        description="Play matches in games that cannot be compiled whole.",
-        epilog="What is measured, and how, is written in docs/partial.md.",
-    )
-    parser.add_argument(
-        "--games",
-        nargs="+",
-        default=list(GAMES),
-        metavar="GAME",
-        help=f"OpenSpiel strings, or of {'; '.join(GAMES)} (default: these)",
-    )
-    parser.add_argument(
-        "--opponents", nargs="+", choices=list(OPPONENTS), default=list(OPPONENTS)
-    )
-    parser.add_argument(
-        "--players",
-        nargs="+",
-        choices=list(PLAYERS),
-        default=["resolving"],
-        help="who is measured (default: resolving)",
-    )
-    parser.add_argument(
-        "--iterations",
-        type=int,
-        default=20,
-        help="batches a move of outcome sampling, which has no clock "
-        "(default %(default)s)",
-    )
-    parser.add_argument(
-        "--matches",
-        type=int,
-        default=200,
-        help="against each opponent, seats in turn (default %(default)s)",
-    )
-    parser.add_argument(
-        "--move-ms", type=float, default=1000.0, help="default %(default)s"
-    )
-    parser.add_argument(
-        "--max-histories",
-        type=int,
-        default=100_000,
-        help="of a partial tree (default %(default)s)",
-    )
-    parser.add_argument("--seed", type=int, default=0, help="default %(default)s")
-    parser.add_argument(
-        "--out",
-        default="out/benchmarks/partial.jsonl",
-        help="JSON lines replace this file (default %(default)s)",
-    )
-    document.add_option(parser, MARKS)
-    options = parser.parse_args(arguments)
-    if options.iterations < 1:
-        parser.error("--iterations must be at least 1")
-    if options.matches < 2:
-        parser.error("--matches must be at least 2, one for each seat")
-    return options
-
-
-def measure(
-    name: str,
-    game: str,
-    player: str,
-    opponent: str,
-    max_histories: int,
-    move_ms: float,
-    count: int,
-    seed: int,
-    iterations: int,
-) -> Row:
-    """Plays matches.
-
-    Args:
-      name: for tables.
+    Attributes:
+      name: of the game, for tables.
       game: OpenSpiel string.
       player: of `PLAYERS`.
       opponent: of `OPPONENTS`.
-      max_histories: of a partial tree.
+      max_histories: of the partial tree.
       move_ms: milliseconds of a move.
-      count: matches, seats in turn.
+      matches: how many, seats in turn.
       seed: of everything.
-      iterations: batches a move of outcome sampling.
+      iterations: batches per move of outcome sampling.
+    """
+
+    name: str
+    game: str
+    player: str
+    opponent: str
+    max_histories: int
+    move_ms: float
+    matches: int
+    seed: int
+    iterations: int
+
+
+def _add_options(parser: frame.Parser) -> None:
+    parser.games(GAMES)
+    parser.several("--opponents", OPPONENTS, "against whom")
+    parser.several("--players", PLAYERS, "who is measured", ["resolving"])
+    parser.number(
+        "--iterations", 20, "batches per move of outcome sampling, which has no clock"
+    )
+    parser.number("--matches", 200, "against each opponent, seats in turn", least=2)
+    parser.number("--move-ms", 1000.0, "milliseconds of a move")
+    parser.number("--max-histories", 100_000, "of the partial tree")
+    parser.number("--seed", 0, "of everything", least=0)
+
+
+def _measure(options: argparse.Namespace) -> Iterator[Row]:
+    """Each row in a new process, so that its peak of memory is its own."""
+    for name, player, opponent in itertools.product(
+        options.games, options.players, options.opponents
+    ):
+        pairing = Pairing(
+            name,
+            GAMES.get(name, name),
+            player,
+            opponent,
+            options.max_histories,
+            options.move_ms,
+            options.matches,
+            options.seed,
+            options.iterations,
+        )
+        row = frame.in_a_process(measure, pairing)
+        frame.say(f"{name}: {player} against {opponent}: mean {row['mean']:+.3f}")
+        yield row
+
+
+def measure(pairing: Pairing) -> Row:
+    """Plays matches.
 
     Raises:
       ValueError: a bot failed, or the opponent chose what it may not.
     """
-    loaded = spiel_cr.load_game(game)
-    start = memory.peak_bytes()
+    game = spiel_cr.load_game(pairing.game)
+    start = peak_bytes()
     begun = time.perf_counter()
-    ours = [
-        _player(player, game, seat, max_histories, move_ms, iterations, seed)
-        for seat in range(2)
-    ]
+    ours = [_player(pairing, seat) for seat in range(2)]
     made = time.perf_counter() - begun
-    others, simulations = partial_opponents.make(opponent, loaded, move_ms, seed)
-    rng = np.random.default_rng(seed)
+    others, simulations = partial_opponents.make(
+        pairing.opponent, game, pairing.move_ms, pairing.seed
+    )
+    rng = np.random.default_rng(pairing.seed)
     returns: tuple[list[float], list[float]] = ([], [])
     spent: tuple[list[float], list[float]] = ([], [])
     illegal = programs = 0
-    for number in range(count):
+    for number in range(pairing.matches):
         seat = number % 2
         pair = list(others)
         pair[seat] = ours[seat]
         with matches.count_programs() as (compiled, observer):
             try:
-                match = matches.play_match(loaded, pair, rng, observers=[observer])
+                match = matches.play_match(game, pair, rng, observers=[observer])
             except matches.IllegalMoveError as error:
                 if error.player != seat:
                     raise
@@ -194,31 +133,28 @@ def measure(
         spent[1].extend(match.seconds[1 - seat])
     if min(map(len, returns)) < 1:
         raise ValueError(
-            f"{game}: illegal moves ended {illegal} of {count} matches of {player} "
-            f"against {opponent}; none is left for one of the seats"
+            f"{pairing.game}: illegal moves ended {illegal} of {pairing.matches} "
+            f"matches of {pairing.player} against {pairing.opponent}; none is left for "
+            f"one of the seats"
         )
     every = np.array(returns[0] + returns[1])
+    mean, half_width = mean_and_half_width(every)
     counts = [vars(bot.counts) for bot in ours]
+    # Outcome sampling has no clock, and resolving no number of iterations.
+    clocked = pairing.player != "oos"
+    late = sum(bot.statistics.late_moves for bot in ours)
     return {
-        "name": name,
-        "game": game,
-        "player": player,
-        "opponent": opponent,
+        **pairing._asdict(),
         "simulations": simulations,
-        "max_histories": max_histories,
-        "move_ms": move_ms,
-        "iterations": iterations if player == "oos" else None,
+        "iterations": None if clocked else pairing.iterations,
         "matches": len(every),
-        "mean": float(every.mean()),
-        "interval": _Z * float(every.std(ddof=1)) / math.sqrt(len(every)),
+        "mean": mean,
+        "interval": half_width,
         "won": float((every > 0).mean()),
         "drawn": float((every == 0).mean()),
         "by_seat": [statistics.fmean(seat) for seat in returns],
         "moves": sum(bot.statistics.moves for bot in ours),
-        # Outcome sampling has no clock.
-        "late_moves": None
-        if player == "oos"
-        else sum(bot.statistics.late_moves for bot in ours),
+        "late_moves": late if clocked else None,
         "max_ms": 1000 * max(spent[0]),
         "mean_ms": 1000 * statistics.fmean(spent[0]),
         "opponent_ms": 1000 * statistics.fmean(spent[1]),
@@ -228,73 +164,75 @@ def measure(
         "most_histories": max(each["most_histories"] for each in counts),
         "seconds_to_make": made,
         "device": jax.default_backend(),
-        "peak_bytes": memory.peak_bytes(),
+        "peak_bytes": peak_bytes(),
         "start_bytes": start,
-        "seed": seed,
     }
 
 
-def _player(
-    kind: str,
-    game: str,
-    seat: int,
-    max_histories: int,
-    move_ms: float,
-    iterations: int,
-    seed: int,
-) -> partial_bots.PartialResolvingBot | partial_bots.PartialOOSBot:
+def _player(pairing: Pairing, seat: int) -> PartialResolvingBot | PartialOOSBot:
     """Who is measured."""
-    partial = PartialConfig(max_histories)
-    if kind == "oos":
-        return partial_bots.PartialOOSBot(
-            game, seat, partial=partial, iterations=iterations, seed=seed
+    partial, seed = PartialConfig(pairing.max_histories), pairing.seed
+    if pairing.player == "oos":
+        return PartialOOSBot(
+            pairing.game,
+            seat,
+            partial=partial,
+            iterations=pairing.iterations,
+            seed=seed,
         )
-    config = ResolvingConfig(move_ms=move_ms)
-    return partial_bots.PartialResolvingBot(
-        game, seat, config, partial=partial, seed=seed
-    )
+    config = ResolvingConfig(move_ms=pairing.move_ms)
+    return PartialResolvingBot(pairing.game, seat, config, partial=partial, seed=seed)
 
 
 def markdown(rows: Sequence[Row]) -> str:
     """One table of results and one of conduct."""
-    head = ["game", "player", "against", "matches", "mean return", "won", "drawn"]
-    head += ["as player 0", "as player 1", "ms a move", "its ms a move"]
-    head += ["its simulations"]
-    body = [
-        [
-            *(row["name"], PLAYERS[row["player"]], OPPONENTS[row["opponent"]]),
-            str(row["matches"]),
-            f"{row['mean']:+.3f} ± {row['interval']:.3f}",
-            *(f"{row['won']:.1%}", f"{row['drawn']:.1%}"),
-            *(f"{mean:+.3f}" for mean in row["by_seat"]),
-            *(f"{row['mean_ms']:.0f}", f"{row['opponent_ms']:.1f}"),
-            "" if row["simulations"] is None else f"{row['simulations']:,}",
-        ]
-        for row in rows
+    who = ["game", "player", "against"]
+    head = [*who, "matches", "mean return", "won", "drawn", "as player 0"]
+    head += ["as player 1", "ms per move", "its ms per move", "its simulations"]
+    conduct = [*who, "moves", "late", "slowest, ms", "illegal", "programs compiled"]
+    conduct += [
+        *(way.replace("_", " ") for way in _WAYS),
+        "most histories",
+        "peak memory, MB",
+        "at start, MB",
     ]
-    conduct = ["game", "player", "against", "moves", "late", "slowest, ms", "illegal"]
-    conduct += ["programs compiled", *(way.replace("_", " ") for way in _WAYS)]
-    conduct += ["most histories", "peak memory, MB", "at start, MB"]
-    how = [
-        [
-            *(row["name"], PLAYERS[row["player"]], OPPONENTS[row["opponent"]]),
-            str(row["moves"]),
-            "" if row["late_moves"] is None else str(row["late_moves"]),
-            f"{row['max_ms']:.0f}",
-            *(str(row["illegal_moves"]), str(row["programs_compiled"])),
-            *(str(row["counts"][key]) for key in _WAYS),
-            f"{row['most_histories']:,}",
-            *(f"{row[key] / 1e6:,.0f}" for key in ("peak_bytes", "start_bytes")),
-        ]
-        for row in rows
-    ]
-    parts = [
-        conditions.sentence(rows[0], (row["device"] for row in rows)),
-        document.grid(head, body, labels=3),
-        document.grid(conduct, how, labels=3),
-    ]
-    return "\n\n".join(part.rstrip() for part in parts) + "\n"
+    body, how = [], []
+    for row in rows:
+        names = row["name"], PLAYERS[row["player"]], OPPONENTS[row["opponent"]]
+        body.append(
+            [
+                *(*names, str(row["matches"])),
+                f"{row['mean']:+.3f} ± {row['interval']:.3f}",
+                *(f"{row['won']:.1%}", f"{row['drawn']:.1%}"),
+                *(f"{mean:+.3f}" for mean in row["by_seat"]),
+                *(f"{row['mean_ms']:.0f}", f"{row['opponent_ms']:.1f}"),
+                "" if row["simulations"] is None else f"{row['simulations']:,}",
+            ]
+        )
+        how.append(
+            [
+                *(*names, str(row["moves"])),
+                "" if row["late_moves"] is None else str(row["late_moves"]),
+                f"{row['max_ms']:.0f}",
+                *(str(row["illegal_moves"]), str(row["programs_compiled"])),
+                *(str(row["counts"][key]) for key in _WAYS),
+                *(f"{row['most_histories']:,}", *megabytes(row)),
+            ]
+        )
+    measured = frame.sentence(rows[0], (row["device"] for row in rows))
+    tables = grid(head, body, labels=3), grid(conduct, how, labels=3)
+    return "\n".join([f"{measured}\n", *tables])
 
+
+BENCHMARK = frame.Benchmark(
+    "partial",
+    "Play matches in games that cannot be compiled whole.",
+    _add_options,
+    _measure,
+    markdown,
+    tables="partial",
+    page="partial.md",
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(BENCHMARK.main())

@@ -1,34 +1,33 @@
-"""What a player on partial trees gives away, by the exact values of an equilibrium.
+"""What players of partial trees give away, by the exact values of an equilibrium.
 
 Results of matches say little before there are thousands of them. In a game that can
 still be compiled whole an equilibrium says what each action is worth: a player's loss
 is the sum, over its decisions of a match, of what its strategy gives away there against
 an equilibrium opponent, if both play the equilibrium from then on. It tells mistakes,
 not how exploitable a player is.
+
+Run `python -m benchmarks.partial_loss --help`.
 """
 
 import argparse
-import json
-import math
-import pathlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyspiel
+from spiel_cr.eval.common.statistics import mean_and_half_width
 from tqdm import tqdm
 
-import game_defs  # noqa: F401  registers the games
 import spiel_cr
-from benchmarks import document, partial_opponents
-from spiel_cr.compilation import compiler as tree_lib
-from spiel_cr.players import bot_strings
-from spiel_cr.policies import conversions
+from benchmarks import partial_opponents
+from benchmarks.document import grid
+from benchmarks.frame import Benchmark, Parser, Row
+from spiel_cr.policies.best_responses import reach_of
 from spiel_cr.policies.bot_base import PolicyPlayer
+from spiel_cr.policies.conversions import history_values
 
 _GAME = "python_ii_goofspiel(num_cards=6)"
 _ROLLOUTS = (1, 4, 16)
-_Z = 1.96
 
 
 class Values:
@@ -41,22 +40,17 @@ class Values:
           game: OpenSpiel string.
           iterations: of pdcfr+.
         """
-        self.tree = tree_lib.compile_game(game)
+        self.tree = spiel_cr.compile_game(game)
         result = spiel_cr.solve(self.tree, "pdcfr+", iterations)
         self.nash_conv = result.nash_conv()
-        self._behaviour = []
-        self._reach = []
-        for infosets, average in zip(self.tree.infosets, result.average, strict=True):
-            decisions = infosets.decisions
-            mine = conversions.behaviour_from_reach(decisions, average)
-            self._behaviour.append(mine)
-            self._reach.append(conversions.reach_from_behaviour(decisions, mine))
-        self._worth = conversions.history_values(
-            self.tree, (self._behaviour[0], self._behaviour[1])
-        )
+        self._behaviour = result.average
+        self._reach = reach_of(self.tree.form, result.average)
+        self._worth = history_values(self.tree, result.average)
         histories = self.tree.histories
-        every = np.arange(len(histories))
-        self._first = 1 + np.searchsorted(histories.parent[1:], every)
+        # The first child of each history.
+        self._first = 1 + np.searchsorted(
+            histories.parent[1:], np.arange(len(histories))
+        )
         self._infosets = [
             {key: number for number, key in enumerate(infosets.keys)}
             for infosets in self.tree.infosets
@@ -74,12 +68,12 @@ class Values:
         infosets, histories = self.tree.infosets[player], self.tree.histories
         first = int(infosets.decisions.first_sequence[infoset])
         own = slice(first, first + int(infosets.decisions.num_actions[infoset]))
-        here = np.flatnonzero(
+        members = np.flatnonzero(
             (histories.player == player) & (histories.infoset == infoset)
         )
-        other = histories.sequence[1 - player, here]
-        weights = histories.chance[here] * self._reach[1 - player][other]
-        children = self._first[here][:, None] + np.arange(own.stop - own.start)
+        other = histories.sequence[1 - player, members]
+        weights = histories.chance[members] * self._reach[1 - player][other]
+        children = self._first[members][:, None] + np.arange(own.stop - own.start)
         sign = 1 if player == 0 else -1
         total = weights.sum()
         worth = np.full(own.stop - own.start, np.nan)
@@ -133,62 +127,69 @@ def _answer(
     return np.array([float(action == chosen) for action in actions])
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The command."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.partial_loss",
-        description="What players on partial trees give away against an equilibrium.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+def _add_options(parser: Parser) -> None:
+    parser.add_argument(
+        "--game", default=_GAME, help=f"small enough to be solved whole ({_GAME})"
     )
-    parser.add_argument("--game", default=_GAME, help="small enough to be solved whole")
     parser.add_argument("--bots", nargs="+", help="bot strings; default: by rollouts")
-    parser.add_argument("--matches", type=int, default=24, help="at least 2")
-    parser.add_argument("--max-histories", type=int, default=20_000)
-    parser.add_argument("--iterations", type=int, default=150, help="a solve")
-    parser.add_argument("--solve", type=int, default=400, help="for the equilibrium")
-    parser.add_argument("--simulations", type=int, default=2300, help="of ISMCTSBot")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", default="out/benchmarks/partial_loss.jsonl")
-    given = parser.parse_args(argv)
-    if given.matches < 2:
-        parser.error(f"--matches {given.matches}: at least 2")
-    common = f"max_histories={given.max_histories},iterations={given.iterations}"
-    names = given.bots or [
-        *(f"resolving({common},leaf=rollouts(n={n}))" for n in _ROLLOUTS),
-        f"ismcts({given.simulations})",
+    parser.number("--matches", 24, "of each bot", least=2)
+    parser.number("--max-histories", 20_000, "of the partial tree")
+    parser.number("--iterations", 150, "per solve")
+    parser.number("--solve", 400, "iterations for the equilibrium")
+    parser.number("--simulations", 2300, "of ISMCTSBot")
+    parser.number("--seed", 0, "of everything", least=0)
+
+
+def _measure(options: argparse.Namespace) -> Iterator[Row]:
+    partial = f"max_histories={options.max_histories},iterations={options.iterations}"
+    names = options.bots or [
+        *(f"resolving({partial},leaf=rollouts(n={n}))" for n in _ROLLOUTS),
+        f"ismcts({options.simulations})",
         "uniform",
     ]
-    values = Values(given.game, given.solve)
-    rows = []
+    values = Values(options.game, options.solve)
     for name in tqdm(names, file=sys.stderr):
-        if name.startswith("ismcts("):
-            simulations = int(name[len("ismcts(") : -1])
-            bot = partial_opponents.search(values.tree.game, simulations, given.seed)
-            pair = bot, bot
-        else:
-            first, second = (
-                bot_strings.load_bot(name, values.tree.game, p, seed=given.seed)
-                for p in range(2)
-            )
-            pair = first, second
-        found = losses(values, pair, given.matches, given.seed)
-        interval = _Z * float(found.std(ddof=1)) / math.sqrt(len(found))
-        rows.append(
-            {"bot": name, "loss": float(found.mean()), "interval": interval}
-            | {"matches": given.matches, "game": given.game}
-            | {"equilibrium_nash_conv": values.nash_conv, "seed": given.seed}
-        )
-    out = pathlib.Path(given.out)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        pair = _bots(name, values.tree.game, options.seed)
+        found = losses(values, pair, options.matches, options.seed)
+        mean, half_width = mean_and_half_width(found)
+        yield {
+            "bot": name,
+            "loss": mean,
+            "interval": half_width,
+            "matches": options.matches,
+            "game": options.game,
+            "equilibrium_nash_conv": values.nash_conv,
+            "seed": options.seed,
+        }
+
+
+def _bots(name: str, game: pyspiel.Game, seed: int) -> list[pyspiel.Bot]:
+    """A bot for each seat, from a bot string or "ismcts(simulations)"."""
+    if name.startswith("ismcts("):
+        simulations = int(name[len("ismcts(") : -1])
+        return [partial_opponents.search(game, simulations, seed)] * 2
+    return [spiel_cr.load_bot(name, game, seat, seed=seed) for seat in range(2)]
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    """A line for each bot."""
     body = [
-        [row["bot"], f"{row['loss']:.4f} ± {row['interval']:.4f}", str(given.matches)]
+        [row["bot"], f"{row['loss']:.4f} ± {row['interval']:.4f}", str(row["matches"])]
         for row in rows
     ]
-    print(f"{given.game}; NashConv of the equilibrium {values.nash_conv:.1e}")
-    print(document.grid(["bot", "loss", "matches"], body))
-    return 0
+    nash_conv = rows[0]["equilibrium_nash_conv"]
+    title = f"{rows[0]['game']}; NashConv of the equilibrium {nash_conv:.1e}"
+    return f"{title}\n{grid(['bot', 'loss', 'matches'], body)}"
 
+
+BENCHMARK = Benchmark(
+    "partial_loss",
+    "What players of partial trees give away against an equilibrium.",
+    _add_options,
+    _measure,
+    markdown,
+    page="partial.md",
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(BENCHMARK.main())

@@ -4,25 +4,21 @@ Run `python -m benchmarks.players --help`. See docs/playing.md for what is measu
 """
 
 import argparse
-import json
-import pathlib
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from spiel_cr.eval.players import match as matches
 from spiel_cr.eval.players import tournament, traversing
 
-import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
-from benchmarks import conditions, document
+from benchmarks.document import grid
+from benchmarks.frame import Benchmark, Parser, Row, images, say, sentence
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.resolving import clock
-
-MARKS = document.Marks("<!-- player tables: begin -->", "<!-- player tables: end -->")
 
 
 class Plan(NamedTuple):
@@ -61,74 +57,36 @@ _DEPTHS = (1, 2, 4, 6, None)
 _OOS = "oos(solver=os-mccfr(epsilon=0.4,exploration=0.01,batch={},delta={}),{})"
 _EVERYWHERE = ("exploitability", "gadgets", "depths")
 
-Row = dict[str, Any]
 
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Measures, appends facts as JSON lines, prints tables."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.players",
-        description="Measure spiel_cr's players: NashConv, late answers, matches.",
-    )
-    parser.add_argument("--games", nargs="+", default=list(PLANS), metavar="GAME")
+def _add_options(parser: Parser) -> None:
+    parser.games(PLANS)
     parser.add_argument(
         "--move-ms", type=float, help="of a move (default 50, and 500 on large games)"
     )
-    parser.add_argument(
-        "--moves",
-        type=int,
-        default=1000,
-        help="in matches over all games, for late answers (default 1000)",
-    )
+    parser.number("--moves", 1000, "in matches over all games, for late answers")
     parser.add_argument(
         "--matches",
         type=int,
         help="of each pair of bots (default: a number for each game, 16 to 120)",
     )
-    parser.add_argument(
-        "--repeats", type=int, default=3, help="of clocked evaluations (default 3)"
-    )
-    parser.add_argument(
-        "--parts", nargs="+", choices=list(_parts()), default=list(_parts())
-    )
-    parser.add_argument("--out", default="out/benchmarks/players.jsonl")
-    document.add_option(parser, MARKS)
-    options = parser.parse_args(arguments)
-    facts = conditions.facts()
-    out = pathlib.Path(options.out)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    rows: list[Row] = []
+    parser.number("--repeats", 3, "of clocked evaluations")
+    parser.several("--parts", _parts(), "what to measure")
+
+
+def _measure(options: argparse.Namespace) -> Iterator[Row]:
+    moves = options.moves / len(options.games)
     for game in options.games:
         plan = PLANS.get(game, Plan(40))
         plan = plan._replace(
             move_ms=options.move_ms or plan.move_ms,
             matches=options.matches or plan.matches,
         )
-        moves = options.moves / len(options.games)
         tree = spiel_cr.compile_game(game, observations=True)
         for part, measure in _parts(options.repeats, moves).items():
-            if part not in options.parts or (
-                part in _EVERYWHERE and not plan.everywhere
-            ):
-                continue
-            print(f"{game}: {part}", file=sys.stderr, flush=True)
-            row = {
-                **facts,
-                "part": part,
-                "game": game,
-                "move_ms": plan.move_ms,
-                **measure(tree, plan),
-            }
-            rows.append(row)
-            with out.open("a") as lines:
-                print(json.dumps(row), file=lines)
-    text = _markdown(rows)
-    print(text)
-    if options.markdown:
-        document.write(options.markdown, text, MARKS)
-        if "gadgets" in options.parts:
-            _draw(rows, options.markdown.parent / "img" / "gadgets.png")
-    return 0
+            if part in options.parts and (plan.everywhere or part not in _EVERYWHERE):
+                say(f"{game}: {part}")
+                shared = {"part": part, "game": game, "move_ms": plan.move_ms}
+                yield {**shared, **measure(tree, plan)}
 
 
 def _parts(
@@ -174,7 +132,7 @@ def _exploitability(tree: CompiledGame, plan: Plan, repeats: int) -> Row:
 
 
 def _gadgets(tree: CompiledGame) -> Row:
-    """NashConv with each gadget, 300 iterations a solve."""
+    """NashConv with each gadget, 300 iterations per solve."""
     return {
         gadget: _evaluate(tree, _FIXED.format(gadget)).nash_conv for gadget in _GADGETS
     }
@@ -243,7 +201,7 @@ def _markdown(rows: Sequence[Row]) -> str:
         "lateness": _lateness_table,
         "matches": _match_tables,
     }
-    text = [conditions.sentence(rows[0], ["cpu"]), ""]
+    text = [sentence(rows[0], ["cpu"]), ""]
     for part, table in tables.items():
         mine = [row for row in rows if row["part"] == part]
         if mine:
@@ -258,9 +216,9 @@ def _nash_conv_table(clocked: Sequence[Row], rows: Sequence[Row]) -> list[str]:
     return [
         f"NashConv by OpenSpiel of `resolving(solver=cfr+)`, {move_ms:g} ms a move and "
         f"ten times that at the start, asked everywhere (median of "
-        f"{repeats} runs); and with 300 iterations a solve, by gadget:",
+        f"{repeats} runs); and with 300 iterations per solve, by gadget:",
         "",
-        document.grid(
+        grid(
             ["game", f"{move_ms:g} ms a move", *gadgets],
             [
                 [
@@ -279,9 +237,9 @@ def _nash_conv_table(clocked: Sequence[Row], rows: Sequence[Row]) -> list[str]:
 def _depth_table(mine: Sequence[Row], rows: Sequence[Row]) -> list[str]:
     return [
         "NashConv by depth of the lookahead, exact values of uniform play at its end, "
-        "300 iterations a solve:",
+        "300 iterations per solve:",
         "",
-        document.grid(
+        grid(
             ["game", *("none" if d is None else str(d) for d in _DEPTHS)],
             [
                 [
@@ -299,7 +257,7 @@ def _lateness_table(mine: Sequence[Row], rows: Sequence[Row]) -> list[str]:
     return [
         "Two such players in matches:",
         "",
-        document.grid(
+        grid(
             ["game", "ms a move", "moves", "solves", "late", "longest, ms", "compiled"],
             [
                 [
@@ -334,14 +292,16 @@ def _match_tables(mine: Sequence[Row], rows: Sequence[Row]) -> list[str]:
     return text
 
 
-def _draw(rows: Sequence[Row], path: pathlib.Path) -> None:
+def _draw(rows: Sequence[Row], options: argparse.Namespace) -> None:
     """NashConv of each gadget on each game, as bars; needs matplotlib."""
+    mine = [row for row in rows if row["part"] == "gadgets"]
+    if not mine or not options.markdown:
+        return
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    mine = [row for row in rows if row["part"] == "gadgets"]
     figure, axes = pyplot.subplots(figsize=(9, 4), layout="constrained")
     for k, gadget in enumerate(_GADGETS):
         places = np.arange(len(mine)) + 0.27 * (k - 1)
@@ -350,10 +310,9 @@ def _draw(rows: Sequence[Row], path: pathlib.Path) -> None:
     names = [row["game"].removeprefix("python_").replace("(", "\n(") for row in mine]
     axes.set_xticks(range(len(mine)), names, fontsize=7)
     axes.set_ylabel("NashConv (game's units)")
-    axes.set_title("resolving, CFR+, 300 iterations a solve", fontsize=10)
+    axes.set_title("resolving, CFR+, 300 iterations per solve", fontsize=10)
     axes.legend()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
+    figure.savefig(images(options) / "gadgets.png", dpi=120)
     pyplot.close(figure)
 
 
@@ -369,8 +328,20 @@ def _round_robin(row: Row) -> str:
     body = [
         [name, *(cell(i, j) for j in range(len(names)))] for i, name in enumerate(names)
     ]
-    return document.grid(["", *names], body)
+    return grid(["", *names], body)
 
+
+BENCHMARK = Benchmark(
+    "players",
+    "Measure spiel_cr's players: NashConv, late answers, matches.",
+    _add_options,
+    _measure,
+    _markdown,
+    tables="player",
+    page="playing.md",
+    finish=_draw,
+    group=lambda row: (row["part"], row["game"]),
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(BENCHMARK.main())

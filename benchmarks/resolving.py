@@ -1,35 +1,29 @@
-"""NashConv of continually resolved strategies: games × algorithms × iterations a solve.
+"""NashConv of resolved strategies: games × algorithms × iterations per solve.
 
 Run `python -m benchmarks.resolving --help`. docs/resolving.md has the table.
 """
 
 import argparse
 import itertools
-import json
-import pathlib
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import jax
 from spiel_cr.eval.judging import python_judge
 
-import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
-from benchmarks import conditions, document
+from benchmarks.document import grid
+from benchmarks.frame import Benchmark, Parser, Row, goofspiel, say, sentence
 
-_BUNDLED = (
-    "turn_based_simultaneous_game(game=goofspiel(imp_info=true,num_cards={},players=2,"
-    "points_order=ascending,returns_type=win_loss))"
-)
+_BUNDLED = "points_order=ascending,returns_type=win_loss"
 
 # Names in tables, and the OpenSpiel strings.
 GAMES = {
     "kuhn_poker": "kuhn_poker",
     "leduc_poker": "leduc_poker",
     "python_leduc_poker": "python_leduc_poker",
-    "goofspiel, 4 cards (bundled)": _BUNDLED.format(4),
-    "goofspiel, 5 cards (bundled)": _BUNDLED.format(5),
+    "goofspiel, 4 cards (bundled)": goofspiel(4, _BUNDLED),
+    "goofspiel, 5 cards (bundled)": goofspiel(5, _BUNDLED),
     "python_ii_goofspiel(num_cards=4)": "python_ii_goofspiel(num_cards=4)",
     "liars_dice 1×4": "liars_dice(numdice=1,dice_sides=4)",
     "princess and monster, horizon 4": "python_princess_and_monster(horizon=4)",
@@ -38,51 +32,23 @@ GAMES = {
     "rock_paper_scissors(5)": "python_rock_paper_scissors(num_actions=5)",
 }
 
-MARKS = document.Marks("<!-- resolving table -->", "<!-- end of resolving table -->")
 
-Row = dict[str, Any]
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Measures all combinations."""
-    options = _parse(arguments)
-    facts = conditions.facts()
-    out = pathlib.Path(options.out)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    rows = []
-    with out.open("w") as file:
-        for combination in itertools.product(
-            options.games, options.algorithms, options.values, options.iterations
-        ):
-            row = {**facts, **measure(*combination)}
-            rows.append(row)
-            print(json.dumps(row), file=file, flush=True)
-            print(*combination, f"{row['nash_conv']:.2e}", file=sys.stderr, flush=True)
-    text = markdown(rows)
-    print(text)
-    if options.markdown:
-        document.write(options.markdown, text, MARKS)
-    return 0
-
-
-def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.resolving", description=__doc__.splitlines()[0]
-    )
-    default_games = [name for name in GAMES if "tic-tac-toe" not in name]
-    parser.add_argument(
-        "--games", nargs="+", choices=list(GAMES), default=default_games
-    )
+def _add_options(parser: Parser) -> None:
+    known = list(GAMES)
+    default = [name for name in known if "tic-tac-toe" not in name]
+    parser.several("--games", known, "what to resolve", default)
     parser.add_argument("--algorithms", nargs="+", default=["cfr+", "pdcfr+"])
     parser.add_argument("--iterations", nargs="+", type=int, default=[100, 500, 2000])
     parser.add_argument("--values", nargs="+", default=["iterates"])
-    parser.add_argument(
-        "--out",
-        default="out/benchmarks/resolving.jsonl",
-        help="JSON lines replace this file (default out/benchmarks/resolving.jsonl)",
-    )
-    document.add_option(parser, MARKS)
-    return parser.parse_args(arguments)
+
+
+def _measure_all(options: argparse.Namespace) -> Iterator[Row]:
+    for combination in itertools.product(
+        options.games, options.algorithms, options.values, options.iterations
+    ):
+        row = measure(*combination)
+        say(f"{' '.join(map(str, combination))} {row['nash_conv']:.2e}")
+        yield row
 
 
 def measure(
@@ -134,9 +100,19 @@ def markdown(rows: Sequence[Row]) -> str:
         [*names, *(cells.get(count, "–") for count in counts)]
         for names, cells in lines.items()
     ]
-    measured = conditions.sentence(rows[0], (row["device"] for row in rows))
-    return f"{measured}\n\n{document.grid(head, body, labels=2)}"
+    measured = sentence(rows[0], (row["device"] for row in rows))
+    return f"{measured}\n\n{grid(head, body, labels=2)}"
 
+
+BENCHMARK = Benchmark(
+    "resolving",
+    "NashConv of continually resolved strategies: games × algorithms × iterations.",
+    _add_options,
+    _measure_all,
+    markdown,
+    tables="resolving",
+    page="resolving.md",
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(BENCHMARK.main())

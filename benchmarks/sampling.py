@@ -4,34 +4,39 @@ Run `python -m benchmarks.sampling --help`. See docs/sampling.md for what is mea
 """
 
 import argparse
-import dataclasses
-import json
-import pathlib
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import NamedTuple
 
 import jax
+from spiel_cr.eval.contestants import registry
+from spiel_cr.eval.contestants.protocol import SolverAdapter
+from spiel_cr.eval.judging.cpp_judge import ExactJudge
 from spiel_cr.eval.reporting import plots
 
 import spiel_cr
-from benchmarks import cell, cfr, conditions, document, sampling_plots
-from benchmarks.sampling_contestants import PEERS, Arena, Contestant
-from spiel_cr.cfr import config as algorithm_lib
+from benchmarks import cfr, sampling_tables
+from benchmarks.frame import Benchmark, Parser, Row, images, say
+from benchmarks.peers import LazyInstance
+from benchmarks.sampling_tables import EXTERNAL, OUTCOME
+from benchmarks.solver_run import run_for, warm_up
+from spiel_cr.cfr.config import PRESETS, MCCFRConfig, parse_any
 
 _GAMES = ("leduc_poker", "goofspiel5", "liars_dice")
 
 _RATED = (
-    *PEERS,
+    OUTCOME,
+    EXTERNAL,
+    "openspiel-os-mccfr-python",
     *(f"os-mccfr(batch={batch})" for batch in (1, 64, 1024, 4096)),
     *(f"vr-mccfr(batch={batch})" for batch in (1, 64, 1024, 4096)),
     *(f"es-mccfr(batch={batch})" for batch in (1, 64)),
 )
 _JUDGED = (
-    "openspiel-outcome",
-    "openspiel-external",
+    OUTCOME,
+    EXTERNAL,
     "os-mccfr",
     # Only batches set this one apart from OpenSpiel's outcome sampling.
     "os-mccfr(averaging=sampled,draws=independent)",
@@ -46,7 +51,7 @@ _JUDGED = (
 _BASELINES = ("none", "average", "history", "expected")
 _BATCHES = (1, 16, 64, 256, 1024, 4096, 16384)
 _CURVES = (
-    "openspiel-outcome",
+    OUTCOME,
     "os-mccfr(batch=1)",
     "os-mccfr(batch=1,baseline=expected)",
     "os-mccfr(batch=1024)",
@@ -56,18 +61,12 @@ _CURVES = (
 _VARIANCE_SAMPLES = 4000
 # Points of a curve; each has twice the seconds of the one before.
 _POINTS = 10
-_WARM_UP_SECONDS = 0.2
-
-_MARKS = document.Marks(
-    "<!-- sampling tables: begin -->", "<!-- sampling tables: end -->"
-)
-
-Row = dict[str, Any]
+# Parts that are measured on one game only, the first.
+_OF_ONE_GAME = ("batch", "curves")
 
 
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """How much is measured, the same for every contestant.
+class Plan(NamedTuple):
+    """How much is measured, the same for every solver.
 
     Attributes:
       seconds: budget of a solve in parts quality and curves.
@@ -86,58 +85,71 @@ class Plan:
     batch_seeds: int
 
 
-def measure(part: str, arena: Arena, plan: Plan) -> list[Row]:
-    """Measures one part on one game.
+class _Game:
+    """A game and what its solvers share.
 
-    Args:
-      part: one of `PARTS`.
-      arena: the game.
-      plan: budgets.
-
-    Returns:
-      Rows of facts; `missing` in one says why there are no figures.
+    Attributes:
+      name: for tables.
+      string: OpenSpiel game string.
+      tree: the compiled game.
+      compile_seconds: by algorithm; JAX keeps programs, so a second solver of the same
+        algorithm would seem to compile in no time.
     """
-    return list(_MEASURES[part](arena, plan))
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.string = cfr.GAMES.get(name, name)
+        self._instance = LazyInstance(self.string).as_instance()
+        self.tree = self._instance.tree
+        self._judge = ExactJudge(self._instance)
+        self.compile_seconds: dict[str, float] = {}
+
+    def adapter(self, name: str, seed: int) -> SolverAdapter:
+        """Builds and compiles a solver."""
+        adapter = registry.find(name).make(self._instance, seed)
+        self.compile_seconds.setdefault(name, adapter.compile_seconds)
+        return adapter
+
+    def nash_conv(self, adapter: SolverAdapter) -> float:
+        """NashConv of what a solver plays now, by OpenSpiel."""
+        return self._judge.final(adapter.strategy()).nash_conv
 
 
-def _rates(arena: Arena, plan: Plan) -> Iterator[Row]:
+def _rates(game: _Game, plan: Plan) -> Iterator[Row]:
     """Trajectories/s, counted in turns: the machine's noise hits all alike."""
-    entries = []
+    runs = []
     for name in _RATED:
-        row = _row(arena, "rates", name, seed=0)
-        contestant = _attempt(arena, row)
-        if contestant is not None:
-            cell.run_for(contestant.run, _WARM_UP_SECONDS)
-            row.update(compile_seconds=contestant.compile_seconds, rates=[], cores=[])
-        entries.append((row, contestant))
+        row = _row(game, "rates", name, seed=0)
+        adapter = _attempt(game, row)
+        if adapter is None:
+            yield row
+            continue
+        warm_up(adapter.run)
+        runs.append((adapter, {**row, "rates": [], "cores": []}))
     for _ in range(plan.repeats):
-        for row, contestant in entries:
-            if contestant is None:
-                continue
+        for adapter, row in runs:
             cpu = time.process_time()
-            done, seconds = cell.run_for(contestant.run, plan.window)
+            done, seconds = run_for(adapter.run, plan.window)
             row["cores"].append((time.process_time() - cpu) / seconds)
-            row["rates"].append(done * contestant.trajectories / seconds)
-    for row, contestant in entries:
-        if contestant is not None:
-            row["trajectories_per_second"] = statistics.median(row["rates"])
-        yield row
+            row["rates"].append(done * _trajectories(row["algorithm"]) / seconds)
+    for _, row in runs:
+        yield {**row, "trajectories_per_second": statistics.median(row["rates"])}
 
 
-def _quality(arena: Arena, plan: Plan) -> Iterator[Row]:
+def _quality(game: _Game, plan: Plan) -> Iterator[Row]:
     """NashConv after the same seconds of solving, seed by seed."""
     for name in _JUDGED:
         # Full-width solvers sample nothing: one seed is as good as five.
-        seeds = 1 if name in algorithm_lib.PRESETS else plan.seeds
-        yield from _solves(arena, "quality", name, plan.seconds, seeds)
+        seeds = 1 if name in PRESETS else plan.seeds
+        yield from _solves(game, "quality", name, plan.seconds, seeds)
 
 
-def _batch(arena: Arena, plan: Plan) -> Iterator[Row]:
+def _batch(game: _Game, plan: Plan) -> Iterator[Row]:
     """The same for batches of all sizes."""
     for preset in ("os-mccfr", "vr-mccfr"):
         for batch in _BATCHES:
             rows = _solves(
-                arena,
+                game,
                 "batch",
                 f"{preset}(batch={batch})",
                 plan.batch_seconds,
@@ -147,59 +159,53 @@ def _batch(arena: Arena, plan: Plan) -> Iterator[Row]:
 
 
 def _solves(
-    arena: Arena, part: str, name: str, seconds: float, seeds: int
+    game: _Game, part: str, name: str, seconds: float, seeds: int
 ) -> Iterator[Row]:
     """Solves from the start with each seed; yields a row for each."""
-    contestant: Contestant | None = None
     for seed in range(seeds):
-        row = _row(arena, part, name, seed=seed)
-        if contestant is None:
-            contestant = _attempt(arena, row)
-        if contestant is None:
+        row = _row(game, part, name, seed=seed)
+        adapter = _attempt(game, row)
+        if adapter is None:
             yield row
             return
-        contestant.start(seed)
-        done, spent = cell.run_for(contestant.run, seconds)
-        row.update(
-            compile_seconds=contestant.compile_seconds,
-            iterations=done,
-            trajectories=done * contestant.trajectories,
-            seconds=spent,
-            nash_conv=contestant.nash_conv(),
-        )
-        yield row
+        done, spent = run_for(adapter.run, seconds)
+        yield {
+            **row,
+            "iterations": done,
+            "trajectories": done * _trajectories(name),
+            "seconds": spent,
+            "nash_conv": game.nash_conv(adapter),
+        }
 
 
-def _curves(arena: Arena, plan: Plan) -> Iterator[Row]:
+def _curves(game: _Game, plan: Plan) -> Iterator[Row]:
     """NashConv along one solve; judging stands outside the clock."""
     for name in _CURVES:
-        row = _row(arena, "curves", name, seed=0)
-        contestant = _attempt(arena, row)
-        if contestant is None:
+        row = _row(game, "curves", name, seed=0)
+        adapter = _attempt(game, row)
+        if adapter is None:
             yield row
             continue
-        contestant.start(0)
         iterations, seconds, points = 0, 0.0, []
         for point in range(_POINTS):
             until = plan.seconds * 2.0 ** (point + 1 - _POINTS)
             if seconds >= until:
                 continue
-            done, spent = cell.run_for(contestant.run, until - seconds)
+            done, spent = run_for(adapter.run, until - seconds)
             iterations, seconds = iterations + done, seconds + spent
-            trajectories = iterations * contestant.trajectories
-            points.append([trajectories, seconds, contestant.nash_conv()])
-        row.update(compile_seconds=contestant.compile_seconds, points=points)
-        yield row
+            trajectories = iterations * _trajectories(name)
+            points.append([trajectories, seconds, game.nash_conv(adapter)])
+        yield {**row, "points": points}
 
 
-def _variance(arena: Arena, plan: Plan) -> Iterator[Row]:
+def _variance(game: _Game, plan: Plan) -> Iterator[Row]:
     """Variance of sampled values at a late strategy, by baseline."""
-    late = spiel_cr.solve(arena.tree, "cfr+", 1000)
+    late = spiel_cr.solve(game.tree, "cfr+", 1000)
     for kind in _BASELINES:
         name = f"os-mccfr(baseline={kind})"
-        row = _row(arena, "variance", name, seed=0)
+        row = _row(game, "variance", name, seed=0)
         found = spiel_cr.estimate_variance(
-            arena.tree, name, late.average, samples=_VARIANCE_SAMPLES, learning=200_000
+            game.tree, name, late.average, samples=_VARIANCE_SAMPLES, learning=200_000
         )
         yield {
             **row,
@@ -211,7 +217,7 @@ def _variance(arena: Arena, plan: Plan) -> Iterator[Row]:
         }
 
 
-_MEASURES: dict[str, Callable[[Arena, Plan], Iterable[Row]]] = {
+_MEASURES: dict[str, Callable[[_Game, Plan], Iterable[Row]]] = {
     "rates": _rates,
     "quality": _quality,
     "batch": _batch,
@@ -221,133 +227,100 @@ _MEASURES: dict[str, Callable[[Arena, Plan], Iterable[Row]]] = {
 PARTS = tuple(_MEASURES)
 
 
-def _row(arena: Arena, part: str, name: str, *, seed: int) -> Row:
-    _say(f"{arena.name}: {part}: {name}, seed {seed}")
-    row = {"part": part, "name": arena.name, "game": arena.string, "algorithm": name}
-    ours = name not in PEERS
-    title = f"spiel_cr {name}" if ours else PEERS[name]
+def _row(game: _Game, part: str, name: str, *, seed: int) -> Row:
+    say(f"{game.name}: {part}: {name}, seed {seed}")
+    row = {"part": part, "name": game.name, "game": game.string, "algorithm": name}
+    ours = not name.startswith("openspiel")
+    title = f"spiel_cr {name}" if ours else registry.find(name).title
     return {**row, "title": title, "ours": ours, "seed": seed}
 
 
-def _attempt(arena: Arena, row: Row) -> Contestant | None:
-    """Builds a row's contestant, or writes into the row why that failed."""
+def _attempt(game: _Game, row: Row) -> SolverAdapter | None:
+    """Makes a row's adapter, or writes into the row why that failed."""
     try:
-        return arena.contestant(row["algorithm"])
-    except Exception as error:  # One contestant must not stop the others.
+        adapter = game.adapter(row["algorithm"], row["seed"])
+    except Exception as error:  # One solver must not stop the others.
         row["missing"] = f"{type(error).__name__}: {error}"
-        _say(f"FAILED {row['name']}, {row['algorithm']}: {row['missing']}")
         return None
+    row["compile_seconds"] = game.compile_seconds[row["algorithm"]]
+    return adapter
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the benchmark; 1 if a contestant failed."""
-    options = _parse(arguments)
-    out = pathlib.Path(options.out)
-    failed = False
-    if not options.no_measuring:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        plan = Plan(
-            seconds=options.seconds,
-            seeds=options.seeds,
-            repeats=options.repeats,
-            window=options.seconds / 20 if options.window is None else options.window,
-            batch_seconds=options.seconds / 5,
-            batch_seeds=min(3, options.seeds),
-        )
-        facts = {
-            **conditions.facts(),
-            "device": jax.default_backend(),
-            "plan": dataclasses.asdict(plan),
-        }
-        for name in options.games:
-            arena = Arena(name)
-            for part in options.parts:
-                if part in ("batch", "curves") and name != options.games[0]:
-                    continue
-                rows = measure(part, arena, plan)
-                failed = failed or any("missing" in row for row in rows)
-                with out.open("a") as lines:
-                    for row in rows:
-                        print(json.dumps({**facts, **row}), file=lines)
-    with out.open() as lines:
-        newest = sampling_plots.latest(json.loads(line) for line in lines)
-    text = sampling_plots.markdown(newest)
-    print(text)
-    if options.markdown:
-        document.write(options.markdown, text, _MARKS)
-        sampling_plots.draw(newest, options.markdown.parent / "img")
-    return 1 if failed else 0
+def _trajectories(name: str) -> int:
+    """Of one iteration, for both players; 0 if it is full width."""
+    if name.startswith("openspiel"):
+        return 2
+    config = parse_any(name)
+    return 2 * config.batch if isinstance(config, MCCFRConfig) else 0
 
 
-def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.sampling",
-        description="Measure spiel_cr's sampled solvers beside OpenSpiel's.",
-        epilog="What is measured, and how, is written in docs/sampling.md. With "
-        "--markdown, plots go to the folder img beside the page.",
+def _add_options(parser: Parser) -> None:
+    parser.several("--parts", PARTS, "what to measure")
+    parser.games(
+        _GAMES,
+        f"; also {', '.join(cfr.GAMES)}; parts batch and curves take the first only",
     )
-    parser.add_argument(
-        "--parts", nargs="+", default=list(PARTS), choices=PARTS, help="default: all"
-    )
-    parser.add_argument(
-        "--games",
-        nargs="+",
-        default=list(_GAMES),
-        metavar="GAME",
-        help=f"OpenSpiel strings, or of {', '.join(cfr.GAMES)} (default "
-        f"{' '.join(_GAMES)}); parts batch and curves take the first only",
-    )
-    parser.add_argument(
-        "--seconds",
-        type=float,
-        default=10.0,
-        help="budget of a solve (default 10); a fifth of it in part batch",
-    )
-    parser.add_argument(
+    parser.number("--seconds", 10.0, "budget of a solve; a fifth of it in part batch")
+    parser.number(
         "--seeds",
-        type=int,
-        default=5,
-        help="solves of each contestant in part quality (default 5); at most 3 in "
-        "part batch, 1 in part curves",
+        5,
+        "solves of each solver in part quality; at most 3 in part batch, 1 in part "
+        "curves",
     )
-    parser.add_argument(
-        "--repeats", type=int, default=3, help="windows in part rates (default 3)"
+    parser.number("--repeats", 3, "windows in part rates")
+    parser.number(
+        "--window", None, "seconds of one window; default: a twentieth of --seconds"
     )
-    parser.add_argument(
-        "--window",
-        type=float,
-        help="seconds of one window (default: a twentieth of --seconds)",
-    )
-    parser.add_argument(
-        "--out",
-        default="out/benchmarks/sampling.jsonl",
-        help="JSON lines are appended here (default out/benchmarks/sampling.jsonl)",
-    )
-    parser.add_argument(
-        "--no-measuring",
-        action="store_true",
-        help="only make tables and plots from the lines that are there",
-    )
-    document.add_option(parser, _MARKS)
-    options = parser.parse_args(arguments)
-    window = 1.0 if options.window is None else options.window
-    if min(options.seconds, options.seeds, options.repeats, window) <= 0:
-        parser.error("seconds, seeds, repeats and window must be above 0")
-    if options.no_measuring and not pathlib.Path(options.out).exists():
-        parser.error(f"there is no file {options.out}")
+
+
+def _check(options: argparse.Namespace) -> None:
     if options.markdown:
-        images = options.markdown.parent / "img"
-        images.mkdir(parents=True, exist_ok=True)
-        try:
-            plots.check(images / "sampling.png")
-        except ValueError as error:
-            parser.error(str(error))
-    return options
+        plots.check(images(options) / "sampling.png")
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+def _measure(options: argparse.Namespace) -> Iterator[Row]:
+    plan = Plan(
+        seconds=options.seconds,
+        seeds=options.seeds,
+        repeats=options.repeats,
+        window=options.window or options.seconds / 20,
+        batch_seconds=options.seconds / 5,
+        batch_seeds=min(3, options.seeds),
+    )
+    shared = {"device": jax.default_backend(), "plan": plan._asdict()}
+    for name in options.games:
+        game = _Game(name)
+        for part in options.parts:
+            if part not in _OF_ONE_GAME or name == options.games[0]:
+                for row in _MEASURES[part](game, plan):
+                    yield {**shared, **row}
 
+
+def _failures(rows: Sequence[Row]) -> Iterator[str]:
+    for row in rows:
+        if "missing" in row:
+            yield f"{row['name']}, {row['algorithm']}: {row['missing']}"
+
+
+def _group(row: Row) -> tuple[str, str]:
+    """Parts of one game are of the one that was measured last."""
+    return row["part"], "" if row["part"] in _OF_ONE_GAME else row["name"]
+
+
+BENCHMARK = Benchmark(
+    "sampling",
+    "Measure spiel_cr's sampled solvers beside OpenSpiel's. With --markdown, pictures "
+    "go to the folder img beside the page.",
+    _add_options,
+    _measure,
+    sampling_tables.markdown,
+    tables="sampling",
+    page="sampling.md",
+    check=_check,
+    finish=sampling_tables.draw,
+    failures=_failures,
+    group=_group,
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(BENCHMARK.main())

@@ -1,12 +1,11 @@
 """The benchmark of best responses measures what it says; on small games here."""
 
-import json
-
 import pytest
 from spiel_cr.eval.players import approximate_nash_conv
 
 import spiel_cr
 from benchmarks import best_response
+from tests.support.benchmark_pages import run_on_page
 
 
 @pytest.fixture
@@ -20,13 +19,8 @@ def tiny(monkeypatch):
     return case
 
 
-def test_shares_and_tables(tiny, tmp_path, capsys):
-    page, lines = tmp_path / "page.md", tmp_path / "out.jsonl"
-    marks = best_response.MARKS
-    page.write_text(f"before\n{marks.begin}\nold\n{marks.end}\nafter\n")
-    command = ["--seeds", "2", "--out", str(lines), "--markdown", str(page)]
-    assert best_response.main(command) == 0
-    (row,) = [json.loads(line) for line in lines.read_text().splitlines()]
+def test_shares_and_tables(tiny, tmp_path):
+    (row,), text = run_on_page(best_response.BENCHMARK, tmp_path, ["--seeds", "2"])
     assert row["policy"] == "cfr+(iterations=2)" and row["simulations"] == 400
     assert len(row["shares"]) == 2 and 0.5 < min(row["shares"]) <= 1 + 1e-9
     tree = spiel_cr.compile_game("kuhn_poker")
@@ -35,8 +29,7 @@ def test_shares_and_tables(tiny, tmp_path, capsys):
         tree, behaviour, "exact", best_response.SearchConfig(), 0
     )
     assert row["exact"] == pytest.approx(exact["exact_value"])
-    text = page.read_text()
-    assert "old" not in text and "`kuhn_poker`" in text and "Title:" in text
+    assert "`kuhn_poker`" in text and "Title:" in text
     assert f"{min(row['shares']):.2%}" in text
 
 
@@ -49,9 +42,3 @@ def test_rates_are_rates():
         best_response._rate_python(game, states, 5, 0),
     ):
         assert 10 < rate < 1e8
-
-
-def test_bad_options_are_refused(capsys):
-    for option in (["--seeds", "0"], ["--scale", "0"], ["--parts", "nothing"]):
-        with pytest.raises(SystemExit):
-            best_response.main(option)

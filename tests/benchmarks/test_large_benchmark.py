@@ -1,35 +1,26 @@
 """The benchmark of large games measures what it says; on small games here."""
 
-import json
-import pathlib
-
 import pytest
 
 import spiel_cr
-from benchmarks import conditions, document, large
+from benchmarks import frame, large
 from spiel_cr.compilation import state_walk, vectorised_walk
+from tests.support.benchmark_pages import FACTS, run_on_page
 
 LEDUC = "python_leduc_poker"
 OWN = "python_rock_paper_scissors(num_actions=5)"
 
 
-def here(measure, *arguments):
-    return measure(*arguments)
-
-
-def test_smoke(tmp_path, capsys):
-    lines, page = tmp_path / "out.jsonl", tmp_path / "page.md"
-    page.write_text(f"before\n{large.MARKS.begin}\nold\n{large.MARKS.end}\nafter\n")
-    games = [OWN, "kuhn_poker"]
-    command = ["--games", *games, "--seconds", "0.05", "--dtypes", "float64"]
-    command += ["--out", str(lines), "--markdown", str(page)]
-    assert large.main(command, run=here) == 0
-    rows = [json.loads(line) for line in lines.read_text().splitlines()]
+def test_smoke(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(frame, "in_a_process", lambda measure, *given: measure(*given))
+    command = ["--games", OWN, "kuhn_poker", "--seconds", "0.05"]
+    command += ["--dtypes", "float64"]
+    rows, _ = run_on_page(large.BENCHMARK, tmp_path, command)
     found = [(row["name"], row.get("way", row.get("dtype"))) for row in rows]
-    ways = list(large.WAYS)
+    ways = list(large.PATHS)
     assert found == [
         *((OWN, way) for way in [*ways, "float64"]),
-        # OpenSpiel's own games have no expansion.
+        # OpenSpiel's own games are not vectorised.
         *(("kuhn_poker", way) for way in ["walk", *ways[2:], "float64"]),
     ]
     for row in rows:
@@ -43,9 +34,6 @@ def test_smoke(tmp_path, capsys):
             assert row["seconds"] >= 0.05
             # Uniform play has 0.9 in kuhn_poker.
             assert 0 <= row["nash_conv"] < 0.2
-    text = page.read_text()
-    assert text.startswith(f"before\n{large.MARKS.begin}\n") and "old" not in text
-    assert text.endswith(f"{large.MARKS.end}\nafter\n")
     assert large.markdown(rows) == capsys.readouterr().out[:-1]
 
 
@@ -62,7 +50,7 @@ def test_each_path_is_the_one_it_says(tmp_path, monkeypatch):
     monkeypatch.setattr(state_walk, "walk", spy("walk", state_walk.walk))
     monkeypatch.setattr(vectorised_walk, "walk", spy("expand", vectorised_walk.walk))
     found = {}
-    for way in large.WAYS:
+    for way in large.PATHS:
         calls.clear()
         row = large.measure_compile("leduc", LEDUC, way, str(tmp_path), 2)
         assert len(row["all_seconds"]) == 2
@@ -82,7 +70,7 @@ def test_nash_conv_is_that_of_the_budget():
 
 
 def test_tables_show_the_facts():
-    facts = {**conditions.facts(), "name": "tiny", "game": "tiny()", "seed": None}
+    facts = {**FACTS, "name": "tiny", "game": "tiny()", "seed": None}
     sizes = {"peak_bytes": 300e6, "start_bytes": 200e6, "histories": 1234567}
     compiled = {
         **facts,
@@ -110,19 +98,10 @@ def test_tables_show_the_facts():
     text = large.markdown([compiled, solved])
     assert "device abacus" in text
     assert (
-        "| tiny | expansion | 1,234,567 | 0.50 | 2,469,134 | 50 | 300 | 200 |" in text
+        "| tiny | vectorised | 1,234,567 | 0.50 | 2,469,134 | 50 | 300 | 200 |" in text
     )
     cells = "1.3 | 149 | 1,500 | 10.0 | 1.23e-03 | 0.04 | 300 | 200 |"
     assert f"| tiny | cfr+, float32 | {cells}" in text
-
-
-@pytest.mark.parametrize(
-    "command", [["--ways", "cache, read"], ["--seconds", "0"], ["--dtypes", "float16"]]
-)
-def test_refusals(command, capsys):
-    with pytest.raises(SystemExit):
-        large.main(command)
-    assert "error" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -130,10 +109,5 @@ def test_processes_of_their_own(tmp_path):
     lines = tmp_path / "out.jsonl"
     command = ["--games", "python_princess_and_monster", "--ways", "vectorised"]
     command += ["--seconds", "0.1", "--out", str(lines)]
-    assert large.main(command) == 0
+    assert large.BENCHMARK.main(command) == 0
     assert len(lines.read_text().splitlines()) == 3
-
-
-def test_the_page_has_a_place_for_the_tables():
-    page = pathlib.Path(large.__file__).parents[1] / "docs" / "large.md"
-    document.check(page, large.MARKS)

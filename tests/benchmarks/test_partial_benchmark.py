@@ -1,30 +1,23 @@
-"""The benchmark of players on partial trees measures what it says; on Kuhn poker."""
-
-import json
+"""The benchmark of players of partial trees measures what it says; on Kuhn poker."""
 
 import numpy as np
 import pyspiel
 import pytest
 
 import spiel_cr
-from benchmarks import partial, partial_opponents
+from benchmarks import frame, partial, partial_opponents
 from spiel_cr.partial.match import PartialStatistics
 from spiel_cr.resolving import clock
-
-
-def here(measure, *arguments):
-    return measure(*arguments)
+from tests.support.benchmark_pages import run_on_page
 
 
 @pytest.mark.slow
-def test_smoke(tmp_path, capsys):
-    lines, page = tmp_path / "out.jsonl", tmp_path / "page.md"
-    page.write_text(f"before\n{partial.MARKS.begin}\nold\n{partial.MARKS.end}\nafter\n")
+def test_smoke(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(frame, "in_a_process", lambda measure, *given: measure(*given))
     command = ["--games", "kuhn_poker", "--matches", "4", "--move-ms", "100"]
     command += ["--players", "resolving", "oos", "--iterations", "2"]
-    command += ["--max-histories", "58", "--out", str(lines), "--markdown", str(page)]
-    assert partial.main(command, run=here) == 0
-    rows = [json.loads(line) for line in lines.read_text().splitlines()]
+    command += ["--max-histories", "58"]
+    rows, _ = run_on_page(partial.BENCHMARK, tmp_path, command)
     assert [row["opponent"] for row in rows] == 2 * list(partial.OPPONENTS)
     assert [row["player"] for row in rows] == 2 * ["resolving"] + 2 * ["oos"]
     assert [row["iterations"] for row in rows] == [None, None, 2, 2]
@@ -35,9 +28,6 @@ def test_smoke(tmp_path, capsys):
         assert row["moves"] >= 4 and row["most_histories"] <= 58
         assert row["peak_bytes"] >= row["start_bytes"] > 0
     assert rows[0]["simulations"] > 0 and rows[1]["simulations"] is None
-    text = page.read_text()
-    assert text.startswith(f"before\n{partial.MARKS.begin}\n") and "old" not in text
-    assert text.endswith(f"{partial.MARKS.end}\nafter\n")
     assert partial.markdown(rows) == capsys.readouterr().out[:-1]
 
 
@@ -89,7 +79,15 @@ class Failing(pyspiel.Bot):
 def measure(monkeypatch, mine, other):
     monkeypatch.setattr(partial, "_player", lambda *_: mine)
     monkeypatch.setattr(partial_opponents, "make", lambda *_: ((other, other), None))
-    return partial.measure("K", "kuhn_poker", "resolving", "uniform", 9, 9.0, 8, 0, 1)
+    pairing = partial.Pairing(
+        *("K", "kuhn_poker", "resolving", "uniform"),
+        max_histories=9,
+        move_ms=9.0,
+        matches=8,
+        seed=0,
+        iterations=1,
+    )
+    return partial.measure(pairing)
 
 
 def test_only_illegal_moves_of_the_player_count_as_that(monkeypatch):

@@ -72,7 +72,10 @@ def test_command(tmp_path, capsys):
     out = tmp_path / "loss.jsonl"
     options = ["--game", "kuhn_poker", "--matches", "4", "--solve", "50"]
     names = ["resolving(max_histories=58,iterations=20)", "ismcts(20)", "uniform"]
-    assert partial_loss.main([*options, "--bots", *names, "--out", str(out)]) == 0
+    assert (
+        partial_loss.BENCHMARK.main([*options, "--bots", *names, "--out", str(out)])
+        == 0
+    )
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert [row["bot"] for row in rows] == names
     assert all(np.isfinite(row["loss"]) and row["interval"] >= 0 for row in rows)

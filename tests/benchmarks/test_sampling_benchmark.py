@@ -1,5 +1,6 @@
 """The benchmark of sampled solvers: small runs, its tables, and its page."""
 
+import argparse
 import json
 import pathlib
 import re
@@ -7,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks import sampling, sampling_plots
-from benchmarks.sampling_contestants import Arena
+from benchmarks import frame, sampling, sampling_tables
+from tests.support.benchmark_pages import FACTS
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "sampling.md"
 _PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -21,44 +22,36 @@ PLAN = sampling.Plan(
     batch_seconds=0.02,
     batch_seeds=1,
 )
-# Four contestants of each kind are enough to see that all are treated alike.
+# Four solvers of each kind are enough to see that all are treated alike.
 FEW = (
-    "openspiel-outcome",
-    "openspiel-external",
-    "openspiel-python",
+    "openspiel-os-mccfr",
+    "openspiel-es-mccfr",
+    "openspiel-os-mccfr-python",
     "os-mccfr(batch=16)",
 )
 
 
 @pytest.fixture
-def few(monkeypatch: pytest.MonkeyPatch) -> Arena:
+def few(monkeypatch: pytest.MonkeyPatch) -> sampling._Game:
     monkeypatch.setattr(sampling, "_RATED", FEW)
     monkeypatch.setattr(sampling, "_JUDGED", (*FEW, "cfr+", "no-such"))
     monkeypatch.setattr(sampling, "_BATCHES", (16,))
     monkeypatch.setattr(sampling, "_CURVES", FEW[::3])
     monkeypatch.setattr(sampling, "_BASELINES", ("none", "history"))
     monkeypatch.setattr(sampling, "_VARIANCE_SAMPLES", 128)
-    return Arena("kuhn_poker")
+    return sampling._Game("kuhn_poker")
 
 
-def measured(arena: Arena) -> list[dict[str, Any]]:
-    facts = {
-        "date": "2020-01-02T03:04:05+00:00",
-        "versions": {"python": "3.11"},
-        "cpu": "abacus",
-        "cpu_count": 2,
-        "load": 0.0,
-        "device": "cpu",
-        "plan": vars(PLAN),
-    }
+def measured(game: sampling._Game) -> list[dict[str, Any]]:
+    facts = {**FACTS, "plan": PLAN._asdict()}
     rows = [
-        row for part in sampling.PARTS for row in sampling.measure(part, arena, PLAN)
+        row for part in sampling.PARTS for row in sampling._MEASURES[part](game, PLAN)
     ]
     return [{**facts, **row} for row in rows]
 
 
 @pytest.mark.slow
-def test_all_parts_on_a_small_game(few: Arena, tmp_path: pathlib.Path) -> None:
+def test_all_parts_on_a_small_game(few: sampling._Game, tmp_path: pathlib.Path) -> None:
     rows = measured(few)
     assert json.loads(json.dumps(rows)) == rows
     by_part = {
@@ -93,12 +86,12 @@ def test_all_parts_on_a_small_game(few: Arena, tmp_path: pathlib.Path) -> None:
         assert sorted(set(trajectories)) == list(trajectories)
         assert sorted(set(seconds)) == list(seconds) and seconds[-1] >= PLAN.seconds
 
-    text = sampling_plots.markdown(rows)
+    text = sampling_tables.markdown(rows)
     assert "no figures; ValueError" in text and text.count("\n### ") == 4
     pytest.importorskip("matplotlib")
-    sampling_plots.draw(rows, tmp_path)
+    sampling_tables.draw(rows, argparse.Namespace(markdown=tmp_path / "page.md"))
     for name in ("batch", "curves"):
-        assert (tmp_path / f"sampling-{name}.png").stat().st_size > 10_000
+        assert (tmp_path / "img" / f"sampling-{name}.png").stat().st_size > 10_000
 
 
 def solved_row(algorithm: str, nash_conv: float, **more: Any) -> dict[str, Any]:
@@ -108,13 +101,8 @@ def solved_row(algorithm: str, nash_conv: float, **more: Any) -> dict[str, Any]:
         "algorithm": algorithm,
         "title": algorithm,
         "ours": "mccfr" in algorithm,
-        "date": "2020-01-02T03:04:05+00:00",
-        "versions": {"python": "3.11"},
-        "cpu": "abacus",
-        "cpu_count": 2,
-        "load": 0.0,
-        "device": "cpu",
-        "plan": vars(PLAN),
+        **FACTS,
+        "plan": PLAN._asdict(),
         "compile_seconds": 1.5,
         "trajectories": 12345,
         "nash_conv": nash_conv,
@@ -124,12 +112,12 @@ def solved_row(algorithm: str, nash_conv: float, **more: Any) -> dict[str, Any]:
 
 def test_ratios_are_of_medians_of_one_run() -> None:
     rows = [
-        *(solved_row("openspiel-outcome", value) for value in (0.1, 0.4, 0.2)),
-        *(solved_row("openspiel-external", value) for value in (0.1, 0.1, 9.0)),
+        *(solved_row("openspiel-os-mccfr", value) for value in (0.1, 0.4, 0.2)),
+        *(solved_row("openspiel-es-mccfr", value) for value in (0.1, 0.1, 9.0)),
         *(solved_row("os-mccfr", value) for value in (0.02, 0.05, 0.01)),
         solved_row("os-mccfr", 7.0, date="2019-01-01T00:00:00+00:00"),
     ]
-    text = sampling_plots.markdown(sampling_plots.latest(rows))
+    text = sampling_tables.markdown(frame.latest(rows, sampling.BENCHMARK.group))
     line = next(line for line in text.splitlines() if line.startswith("| os-mccfr"))
     assert [cell.strip() for cell in line.strip("|").split("|")] == [
         "os-mccfr",
@@ -142,26 +130,27 @@ def test_ratios_are_of_medians_of_one_run() -> None:
 
 
 def test_command_writes_lines_page_and_plots(
-    few: Arena, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    few: sampling._Game, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("matplotlib")
     monkeypatch.setattr(sampling, "_RATED", FEW[:2])
     out, page = tmp_path / "out" / "lines.jsonl", tmp_path / "docs" / "page.md"
     command = ["--out", str(out), "--markdown", str(page)]
     budget = ["--games", "kuhn_poker", "--seconds", "0.04", "--seeds", "1"]
-    assert sampling.main([*command, *budget, "--parts", "rates", "curves"]) == 0
+    assert (
+        sampling.BENCHMARK.main([*command, *budget, "--parts", "rates", "curves"]) == 0
+    )
     assert len(out.read_text().splitlines()) == 4
     before = page.read_text()
     assert "÷ C++ outcome" in before
     assert (page.parent / "img" / "sampling-curves.png").exists()
-    assert sampling.main([*command, "--no-measuring"]) == 0
+    assert sampling.BENCHMARK.main([*command, "--no-measuring"]) == 0
     assert page.read_text() == before
 
 
 @pytest.mark.slow
-def test_page_has_marks_and_its_python_runs(capsys: pytest.CaptureFixture) -> None:
+def test_the_python_of_the_page_runs(capsys: pytest.CaptureFixture) -> None:
     text = PAGE.read_text("utf-8")
-    sampling.document.check(PAGE, sampling._MARKS)
     for code in _PYTHON.findall(text):
         exec(compile(code, PAGE.name, "exec"), {"__name__": "page"})
     solved, values, visiting, searched = capsys.readouterr().out.splitlines()

@@ -1,39 +1,19 @@
 """Tables and plots of sampled solvers, made from JSON lines and from nothing else."""
 
+import argparse
 import pathlib
 import statistics
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from benchmarks import conditions, document
+from benchmarks.document import grid, ratio, spaced
+from benchmarks.frame import Row, group_by, images, sentence
 
-Row = dict[str, Any]
-
-_OUTCOME = "openspiel-outcome"
-_EXTERNAL = "openspiel-external"
-
-
-def latest(rows: Iterable[Row]) -> list[Row]:
-    """The rows of each part's and game's newest run; ratios hold within one run only.
-
-    Parts batch and curves are of one game: of the one that was measured last.
-    """
-    rows = list(rows)
-
-    def group(row: Row) -> tuple[str, str]:
-        one = row["part"] in ("batch", "curves")
-        return row["part"], "" if one else row["name"]
-
-    newest: dict[tuple[str, str], str] = {}
-    for row in rows:
-        newest[group(row)] = max(row["date"], newest.get(group(row), ""))
-    return [row for row in rows if row["date"] == newest[group(row)]]
+OUTCOME = "openspiel-os-mccfr"
+EXTERNAL = "openspiel-es-mccfr"
 
 
 def markdown(rows: Sequence[Row]) -> str:
     """All tables."""
-    if not rows:
-        return "Nothing was measured.\n"
     sections = [_conditions(rows)]
     for part, table in (
         ("rates", _rates),
@@ -52,13 +32,15 @@ def markdown(rows: Sequence[Row]) -> str:
     return "\n".join(sections)
 
 
-def draw(rows: Sequence[Row], folder: pathlib.Path) -> None:
+def draw(rows: Sequence[Row], options: argparse.Namespace) -> None:
     """Draws the parts that are among the rows; needs matplotlib.
 
     Args:
       rows: of one run of each part.
-      folder: for `sampling-batch.png` and `sampling-curves.png`.
+      options: of the command; pictures stand beside the document of `markdown`.
     """
+    if not options.markdown:
+        return
     import matplotlib
 
     matplotlib.use("Agg")
@@ -66,9 +48,9 @@ def draw(rows: Sequence[Row], folder: pathlib.Path) -> None:
     batch = [row for row in rows if row["part"] == "batch"]
     curves = [row for row in rows if row["part"] == "curves"]
     if batch:
-        _draw_batch(batch, folder / "sampling-batch.png")
+        _draw_batch(batch, images(options) / "sampling-batch.png")
     if curves:
-        _draw_curves(curves, folder / "sampling-curves.png")
+        _draw_curves(curves, images(options) / "sampling-curves.png")
 
 
 def _conditions(rows: Sequence[Row]) -> str:
@@ -77,13 +59,13 @@ def _conditions(rows: Sequence[Row]) -> str:
     for row in {row["date"]: row for row in rows}.values():
         mine = [r for r in rows if r["date"] == row["date"]]
         parts = ", ".join(dict.fromkeys(r["part"] for r in mine))
-        lines.append(f"{conditions.sentence(row, [row['device']])} Parts: {parts}.\n")
+        lines.append(f"{sentence(row, [row['device']])} Parts: {parts}.\n")
     return "\n".join(lines)
 
 
 def _rates(rows: Sequence[Row]) -> str:
     text = ["### Trajectories per second\n"]
-    for name, mine in _by(rows, "name").items():
+    for name, mine in group_by(rows, "name").items():
         plan = mine[0]["plan"]
         text.append(
             f"{name}: median of {plan['repeats']} interleaved windows of "
@@ -95,27 +77,27 @@ def _rates(rows: Sequence[Row]) -> str:
             [
                 row["title"],
                 _compile(row),
-                f"{_count(row['trajectories_per_second'])} "
-                f"({_count(min(row['rates']))} to {_count(max(row['rates']))})",
-                _ratio(row["trajectories_per_second"], base.get(_OUTCOME)),
+                f"{spaced(row['trajectories_per_second'])} "
+                f"({spaced(min(row['rates']))} to {spaced(max(row['rates']))})",
+                ratio(row["trajectories_per_second"], base.get(OUTCOME)),
                 f"{statistics.median(row['cores']):.1f}",
             ]
             for row in able
         ]
         head = ["solver", "compile, s", "trajectories/s (least to most)"]
-        text.append(document.grid([*head, "÷ C++ outcome", "cores busy"], body))
+        text.append(grid([*head, "÷ C++ outcome", "cores busy"], body))
     return "\n".join(text)
 
 
 def _quality(rows: Sequence[Row]) -> str:
     text = ["### NashConv after equal seconds\n"]
-    for name, mine in _by(rows, "name").items():
+    for name, mine in group_by(rows, "name").items():
         plan = mine[0]["plan"]
         text.append(
             f"{name}: {plan['seconds']:g} s of solving, median of {plan['seeds']} "
             f"seeds; ratios are of medians, below 1 is better than OpenSpiel's.\n"
         )
-        solved = _by([row for row in mine if "nash_conv" in row], "algorithm")
+        solved = group_by([row for row in mine if "nash_conv" in row], "algorithm")
         median = {
             algorithm: statistics.median(row["nash_conv"] for row in seeds)
             for algorithm, seeds in solved.items()
@@ -129,19 +111,19 @@ def _quality(rows: Sequence[Row]) -> str:
                 [
                     seeds[0]["title"],
                     _compile(seeds[0]),
-                    _count(trajectories) if trajectories else "full width",
+                    spaced(trajectories) if trajectories else "full width",
                     f"{median[algorithm]:.2e}{spread if len(found) > 1 else ''}",
-                    _ratio(median[algorithm], median.get(_OUTCOME)),
-                    _ratio(median[algorithm], median.get(_EXTERNAL)),
+                    ratio(median[algorithm], median.get(OUTCOME)),
+                    ratio(median[algorithm], median.get(EXTERNAL)),
                 ]
             )
         head = ["solver", "compile, s", "trajectories", "NashConv (least to most)"]
-        text.append(document.grid([*head, "÷ C++ outcome", "÷ C++ external"], body))
+        text.append(grid([*head, "÷ C++ outcome", "÷ C++ external"], body))
     return "\n".join(text)
 
 
 def _batch(rows: Sequence[Row]) -> str:
-    plan, presets = rows[0]["plan"], _by(rows, "preset")
+    plan, presets = rows[0]["plan"], group_by(rows, "preset")
     text = (
         f"### Batch sizes\n\n{rows[0]['name']}: {plan['batch_seconds']:g} s of "
         f"solving, median of {plan['batch_seeds']} seeds.\n"
@@ -150,7 +132,7 @@ def _batch(rows: Sequence[Row]) -> str:
     for preset in presets:
         head += [f"{preset}: trajectories/s", "NashConv"]
     body = []
-    for batch, mine in _by(rows, "batch").items():
+    for batch, mine in group_by(rows, "batch").items():
         line = [str(batch)]
         for preset in presets:
             found = [r for r in mine if r["preset"] == preset and "nash_conv" in r]
@@ -159,9 +141,9 @@ def _batch(rows: Sequence[Row]) -> str:
                 continue
             rates = [row["trajectories"] / row["seconds"] for row in found]
             nash_conv = statistics.median(row["nash_conv"] for row in found)
-            line += [_count(statistics.median(rates)), f"{nash_conv:.2e}"]
+            line += [spaced(statistics.median(rates)), f"{nash_conv:.2e}"]
         body.append(line)
-    return f"{text}\n{document.grid(head, body)}"
+    return f"{text}\n{grid(head, body)}"
 
 
 def _variances(rows: Sequence[Row]) -> str:
@@ -176,7 +158,7 @@ def _variances(rows: Sequence[Row]) -> str:
         f"variance of a trajectory's estimate of the game's value. In brackets: how "
         f"many times smaller than without baseline.\n",
     ]
-    for name, mine in _by(rows, "name").items():
+    for name, mine in group_by(rows, "name").items():
         plain = mine[0]
         body = [
             [
@@ -189,7 +171,7 @@ def _variances(rows: Sequence[Row]) -> str:
             for row in mine
         ]
         head = ["baseline", "total", "visiting", "values", "root"]
-        text += [f"{name}\n", document.grid(head, body)]
+        text += [f"{name}\n", grid(head, body)]
     return "\n".join(text)
 
 
@@ -197,8 +179,8 @@ def _draw_batch(rows: Sequence[Row], path: pathlib.Path) -> None:
     from matplotlib import pyplot
 
     figure, axis = pyplot.subplots(figsize=(6, 4))
-    for preset, mine in _by(rows, "preset").items():
-        sizes = _by(mine, "batch")
+    for preset, mine in group_by(rows, "preset").items():
+        sizes = group_by(mine, "batch")
         found = [[row["nash_conv"] for row in seeds] for seeds in sizes.values()]
         axis.loglog(
             list(sizes), [statistics.median(f) for f in found], marker="o", label=preset
@@ -242,25 +224,5 @@ def _draw_curves(rows: Sequence[Row], path: pathlib.Path) -> None:
     pyplot.close(figure)
 
 
-def _by(rows: Iterable[Row], key: str) -> dict[Any, list[Row]]:
-    """Rows in groups of equal values, in the order in which they first come."""
-    groups: dict[Any, list[Row]] = {}
-    for row in rows:
-        if key in row:
-            groups.setdefault(row[key], []).append(row)
-    return groups
-
-
 def _compile(row: Row) -> str:
     return f"{row['compile_seconds']:.1f}" if row["ours"] else "none"
-
-
-def _ratio(value: float, base: float | None) -> str:
-    if base is None:
-        return "–"
-    ratio = value / base
-    return f"{ratio:.0f}" if ratio >= 100 else f"{ratio:.3g}"
-
-
-def _count(value: float) -> str:
-    return f"{value:.3g}" if value < 100 else f"{value:,.0f}".replace(",", " ")

@@ -1,46 +1,20 @@
-"""Markdown tables made from the benchmark's JSON lines, and from nothing else.
+"""Tables of the full-width solvers, made from JSON lines and from nothing else."""
 
-`python -m benchmarks.table out/benchmarks/cfr.jsonl` prints the tables of the newest
-run of each game in a file.
-"""
-
-import argparse
-import json
-import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-from benchmarks import conditions, document
-
-MARKS = document.Marks(
-    "<!-- benchmark tables: begin -->", "<!-- benchmark tables: end -->"
-)
+from benchmarks.document import grid, ratio, spaced
+from benchmarks.frame import Row, group_by, sentence
 
 # The row that speeds of spiel_cr are quoted of.
 _OURS = "cfr+"
 
-Row = dict[str, Any]
-
 
 def markdown(rows: Iterable[Row]) -> str:
-    """All tables of the given rows: a summary, then one a game."""
-    games: dict[str, list[Row]] = {}
-    for row in rows:
-        games.setdefault(row["name"], []).append(row)
-    if not games:
-        return "Nothing was measured.\n"
+    """All tables of the given rows: a summary, then one for each game."""
+    games = group_by(rows, "name")
     parts = [_conditions(list(games.values())), _summary(games)]
     parts += [_game(name, rows) for name, rows in games.items()]
     return "\n".join(parts)
-
-
-def latest(rows: Iterable[Row]) -> list[Row]:
-    """The rows of each game's newest run; ratios are only taken within one run."""
-    rows = list(rows)
-    newest: dict[str, str] = {}
-    for row in rows:
-        newest[row["name"]] = max(row["date"], newest.get(row["name"], ""))
-    return [row for row in rows if row["date"] == newest[row["name"]]]
 
 
 def _conditions(games: Sequence[Sequence[Row]]) -> str:
@@ -50,7 +24,7 @@ def _conditions(games: Sequence[Sequence[Row]]) -> str:
     for _, row in sorted(runs.items()):
         devices = [r["device"] for g in games for r in g if "device" in r]
         lines.append(
-            f"{conditions.sentence(row, devices)} Budget {row['budget_seconds']:g} s; "
+            f"{sentence(row, devices)} Budget {row['budget_seconds']:g} s; "
             f"median of {row['repeats']} interleaved windows of "
             f"{row['window_seconds']:g} s.\n"
         )
@@ -75,20 +49,20 @@ def _summary(games: dict[str, list[Row]]) -> str:
         others = [r for r in rows if r["family"] != "spiel_cr" and r["iterative"]]
         ours = next((r for r in mine if r["solver"] == _OURS), {})
         bundled = _fastest(rows, "openspiel")
-        ratio = _ratio(ours, bundled)
+        faster = _ratio(ours, bundled)
         body.append(
             [
                 name,
                 _speed(ours.get("iterations_per_second")),
                 _ratio(ours, _fastest(rows, "c")),
-                f"{ratio} ({bundled['solver']})" if bundled else ratio,
+                f"{faster} ({bundled['solver']})" if bundled else faster,
                 _best(mine),
                 _best(others),
                 _number(ours.get("compile_game_seconds")),
                 _number(max((r.get("compile_seconds", 0) for r in mine), default=None)),
             ]
         )
-    return document.grid(head, body)
+    return grid(head, body)
 
 
 def _game(name: str, rows: Sequence[Row]) -> str:
@@ -126,7 +100,7 @@ def _game(name: str, rows: Sequence[Row]) -> str:
                 rate,
                 _ratio(row, yardstick),
                 _ratio(row, bundled),
-                "–" if solved is None else f"{solved:,}".replace(",", " "),
+                _speed(solved),
                 _number(row.get("solve_seconds")),
                 _nash_conv(row.get("nash_conv")),
                 _memory(row),
@@ -137,9 +111,7 @@ def _game(name: str, rows: Sequence[Row]) -> str:
     title = f"### {name}\n\n" + (
         "" if name == rows[0]["game"] else f"`{rows[0]['game']}`\n\n"
     )
-    return "\n".join(
-        [title + document.grid(head, body), *(f"{note}\n" for note in notes)]
-    )
+    return "\n".join([title + grid(head, body), *(f"{note}\n" for note in notes)])
 
 
 def _missing(row: Row) -> str:
@@ -162,10 +134,8 @@ def _fastest(rows: Sequence[Row], family: str) -> Row:
 
 
 def _ratio(row: Row, base: Row) -> str:
-    if "iterations_per_second" not in row or "iterations_per_second" not in base:
-        return "–"
-    ratio = row["iterations_per_second"] / base["iterations_per_second"]
-    return f"{ratio:.0f}" if ratio >= 100 else f"{ratio:.3g}"
+    rate = "iterations_per_second"
+    return ratio(row.get(rate), base.get(rate))
 
 
 def _best(rows: Sequence[Row]) -> str:
@@ -191,29 +161,4 @@ def _nash_conv(value: float | None) -> str:
 
 
 def _speed(value: float | None) -> str:
-    if value is None:
-        return "–"
-    if value < 100:
-        return f"{value:.3g}"
-    return f"{value:,.0f}".replace(",", " ")
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Prints, or writes into a file, the tables of a file of JSON lines."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.table", description=__doc__.splitlines()[0]
-    )
-    parser.add_argument("lines", help="file of JSON lines")
-    document.add_option(parser, MARKS)
-    options = parser.parse_args(arguments)
-    with open(options.lines) as file:
-        text = markdown(latest(json.loads(line) for line in file))
-    if options.markdown:
-        document.write(options.markdown, text, MARKS)
-    else:
-        print(text)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return "–" if value is None else spaced(value)
