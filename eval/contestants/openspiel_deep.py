@@ -10,13 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pyspiel
-from open_spiel.python import policy as openspiel_policy
 from open_spiel.python import rl_environment
 
 from ..common.game_instance import GameInstance, MissingError
 from .protocol import (
     Entry,
     NumpyDraws,
+    Policy,
     SteppingAdapter,
     bundled,
     seconds_of_compiling,
@@ -62,7 +62,7 @@ def _warmed_up(
     warm_up: Callable[[], None],
     begin_again: Callable[[], None],
     step: Callable[[], None],
-    policy: Callable[[], openspiel_policy.Policy],
+    policy: Callable[[], Policy],
 ) -> SteppingAdapter:
     """An adapter whose programs are compiled."""
     with NumpyDraws(seed).installed():
@@ -98,7 +98,7 @@ def _deep_cfr(instance: GameInstance, seed: int) -> SteppingAdapter:
             seed=seed,
         )
 
-    def policy() -> openspiel_policy.Policy:
+    def policy() -> Policy:
         solver._cached_policy.clear()
         return solver
 
@@ -134,11 +134,11 @@ def _nfsp(instance: GameInstance, seed: int) -> SteppingAdapter:
     )
 
 
-class _NFSPAgents(openspiel_policy.Policy):
+class _NFSPAgents:
     """Two agents that play against each other; their average policies."""
 
     def __init__(self, game: pyspiel.Game, seed: int) -> None:
-        super().__init__(game, [0, 1])
+        self._game = game
         self._module: Any = importlib.import_module("open_spiel.python.jax.nfsp")
         self._seed = seed
         self.agents = self._make()
@@ -146,7 +146,7 @@ class _NFSPAgents(openspiel_policy.Policy):
     def _make(self) -> list[Any]:
         """New agents in a new environment."""
         self._environment = rl_environment.Environment(
-            self.game,
+            self._game,
             chance_event_sampler=rl_environment.ChanceEventSampler(seed=self._seed),
         )
         return [
@@ -160,7 +160,7 @@ class _NFSPAgents(openspiel_policy.Policy):
                 seed=self._seed + player,
                 allow_checkpointing=False,
             )
-            for player in self.player_ids
+            for player in range(2)
         ]
 
     def begin_again(self) -> None:
@@ -197,9 +197,7 @@ class _NFSPAgents(openspiel_policy.Policy):
         for agent in self.agents:
             agent.step(time_step)
 
-    def action_probabilities(
-        self, state: pyspiel.State, player_id: int | None = None
-    ) -> dict[int, float]:
+    def action_probabilities(self, state: pyspiel.State) -> dict[int, float]:
         player = state.current_player()
         seen = {
             "info_state": [state.information_state_tensor(p) for p in range(2)],

@@ -2,11 +2,12 @@
 
 ISMCTS bots have no NashConv of their own: they are asked at every infoset, which gives
 a whole strategy that has one. The Q-learner is no solver either: it learns an
-approximate best response, see `_QLearning`.
+approximate best response, see `_q_learning`.
 """
 
 import functools
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pyspiel
 from open_spiel.python import rl_environment
 from open_spiel.python.algorithms import ismcts, mcts, tabular_qlearner
 
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.policies import best_responses, conversions
 
 from ..common.game_instance import GameInstance, MissingError, Strategy
@@ -21,11 +23,10 @@ from .protocol import (
     Computed,
     ComputingAdapter,
     Entry,
-    NumpyDraws,
-    SolverAdapter,
-    ask_at,
+    Policy,
+    SteppingAdapter,
+    ask,
     bundled,
-    first_states,
 )
 
 # Exploration constant of the searches, as multiple of the largest payoff.
@@ -33,31 +34,51 @@ _UCT = 2.0
 # With fewer simulations an answer may have no visits to tell.
 _LEAST = 8
 
-# From simulations, exploration constant and two seeds to a new bot's `get_policy`.
-_MakeBot = Callable[[int, float, Sequence[int]], Callable[[pyspiel.State], Any]]
+# What a bot tells at a state: pairs of action and probability.
+_GetPolicy = Callable[[pyspiel.State], Iterable[tuple[int, float]]]
 
 
-def _search(instance: GameInstance, seed: int, make_bot: _MakeBot) -> ComputingAdapter:
+class _Answers:
+    """What a search bot answers where there is a choice, and how long that takes."""
+
+    def __init__(self, get_policy: _GetPolicy) -> None:
+        self._get_policy = get_policy
+        self.seconds = 0.0
+
+    def action_probabilities(self, state: pyspiel.State) -> dict[int, float]:
+        legal = state.legal_actions()
+        if len(legal) == 1:
+            return {legal[0]: 1.0}
+        started = time.perf_counter()
+        answer = dict(self._get_policy(state))
+        self.seconds += time.perf_counter() - started
+        return answer
+
+
+def _search(
+    instance: GameInstance,
+    seed: int,
+    make_bot: Callable[[int, float, list[int]], _GetPolicy],
+) -> ComputingAdapter:
     """An information-set Monte Carlo tree search, asked anew at every infoset.
 
     Iterations are simulations for each answer; probabilities are visit counts.
+
+    Args:
+      instance: the game.
+      seed: of all bots.
+      make_bot: from simulations, exploration constant and two seeds to a new bot.
     """
-    states = first_states(instance.tree)
     seeds = np.random.SeedSequence(seed)
     uct = _UCT * float(np.abs(instance.tree.histories.utility).max())
 
     def compute(iterations: int) -> Computed:
-        get_policy = make_bot(iterations, uct, seeds.generate_state(2).tolist())
+        bot = make_bot(iterations, uct, seeds.generate_state(2).tolist())
+        answers = _Answers(bot)
+        return Computed(ask(instance.tree, answers), answers.seconds)
 
-        def answer(state: pyspiel.State, legal: Sequence[int]) -> list[float]:
-            given = dict(get_policy(state))
-            return [given.get(action, 0.0) for action in legal]
-
-        return Computed(ask_at(states, answer))
-
-    return ComputingAdapter(
-        compute, f"asked at {len(states[0]) + len(states[1]):,} infosets"
-    )
+    count = sum(map(len, instance.tree.infosets))
+    return ComputingAdapter(compute, f"asked at {count:,} infosets")
 
 
 def _cpp_search(instance: GameInstance, seed: int) -> ComputingAdapter:
@@ -73,7 +94,7 @@ def _cpp_search(instance: GameInstance, seed: int) -> ComputingAdapter:
             "(ResampleFromInfostate), which this game does not offer"
         ) from error
 
-    def make_bot(simulations: int, uct: float, seeds: Sequence[int]) -> Any:
+    def make_bot(simulations: int, uct: float, seeds: list[int]) -> _GetPolicy:
         first, second = (int(seed) >> 1 for seed in seeds)
         evaluator = pyspiel.RandomRolloutEvaluator(1, first)
         bot = pyspiel.ISMCTSBot(
@@ -109,7 +130,7 @@ def _python_search(instance: GameInstance, seed: int) -> ComputingAdapter:
         groups = np.split(order, ends[:-1])
         members.append(dict(zip(infosets.keys, groups, strict=True)))
 
-    def make_bot(simulations: int, uct: float, seeds: Sequence[int]) -> Any:
+    def make_bot(simulations: int, uct: float, seeds: list[int]) -> _GetPolicy:
         random = np.random.RandomState(seeds[0])
         bot = ismcts.ISMCTSBot(
             instance.game,
@@ -132,7 +153,7 @@ def _python_search(instance: GameInstance, seed: int) -> ComputingAdapter:
     return _search(instance, seed, make_bot)
 
 
-class _QLearning(SolverAdapter):
+def _q_learning(instance: GameInstance, seed: int) -> SteppingAdapter:
     """OpenSpiel's tabular Q-learner as an approximate best response to uniform play.
 
     A Q-learner needs a fixed opponent, so it is no solver. Here one learner a seat
@@ -140,73 +161,82 @@ class _QLearning(SolverAdapter):
     of greedy strategies. `note` says how much of the exact best responses' gain they
     got, which is what the learner is for.
     """
+    learners = _QLearners(instance.game, seed)
 
-    def __init__(self, instance: GameInstance, seed: int) -> None:
-        self._tree = instance.tree
-        self._states = first_states(instance.tree)
-        self._draws = NumpyDraws(seed)
-        self._random = np.random.default_rng(seed)
-        actions = instance.game.num_distinct_actions()
-        self._learners = [tabular_qlearner.QLearner(p, actions) for p in range(2)]
-
-    def run(self, iterations: int) -> None:
-        with self._draws.installed():
-            for _ in range(iterations):
-                for player in range(2):
-                    self._episode(player)
-
-    def strategy(self) -> Strategy:
-        greedy = ask_at(self._states, self._greedy)
-        first, second = (self._share(player, greedy) for player in range(2))
-        self.note = (
+    def policy() -> Policy:
+        greedy = ask(instance.tree, learners)
+        first, second = (_share(instance.tree, p, greedy) for p in range(2))
+        adapter.note = (
             f"greedy responses to uniform play, which get {first:.0%} and "
             f"{second:.0%} of the exact best responses' gain over it"
         )
-        return greedy
+        return learners
 
-    def _greedy(self, state: pyspiel.State, legal: Sequence[int]) -> np.ndarray:
-        player = state.current_player()
-        values = self._learners[player]._q_values[_key(state, player)]
-        row = np.array([values[action] for action in legal])
-        return row == row.max()
+    adapter = SteppingAdapter(instance, seed, learners.episodes, policy)
+    return adapter
 
-    def _share(self, player: int, greedy: Strategy) -> float:
-        """Of the exact best response's gain over uniform play, the part that is got."""
-        form = self._tree.form
-        uniform = [conversions.uniform_behaviour(d) for d in form.decisions]
-        other = conversions.reach_from_behaviour(
-            form.decisions[1 - player], uniform[1 - player]
-        )
-        base, got, best = (
-            float(best_responses.infoset_values(form, player, other, own)[-1])
-            for own in (uniform[player], greedy[player], None)
-        )
-        return (got - base) / (best - base) if best > base else 1.0
 
-    def _episode(self, player: int) -> None:
-        state = self._tree.game.new_initial_state()
-        learner = self._learners[player]
+def _share(tree: CompiledGame, player: int, greedy: Strategy) -> float:
+    """Of the exact best response's gain over uniform play, the part that is got."""
+    form = tree.form
+    uniform = [conversions.uniform_behaviour(d) for d in form.decisions]
+    other = conversions.reach_from_behaviour(
+        form.decisions[1 - player], uniform[1 - player]
+    )
+    base, got, best = (
+        float(best_responses.infoset_values(form, player, other, own)[-1])
+        for own in (uniform[player], greedy[player], None)
+    )
+    return (got - base) / (best - base) if best > base else 1.0
+
+
+class _QLearners:
+    """A learner a seat; the policy is greedy, all of the best actions alike."""
+
+    def __init__(self, game: pyspiel.Game, seed: int) -> None:
+        self._game = game
+        self._random = np.random.default_rng(seed)
+        self._learners = [
+            tabular_qlearner.QLearner(player, game.num_distinct_actions())
+            for player in range(2)
+        ]
+
+    def episodes(self) -> None:
+        """One for each learner."""
+        for learner in self._learners:
+            self._episode(learner)
+
+    def _episode(self, learner: tabular_qlearner.QLearner) -> None:
+        state = self._game.new_initial_state()
+        player = learner._player_id
         while not state.is_terminal():
             if state.is_chance_node():
                 actions, weights = zip(*state.chance_outcomes(), strict=True)
-                state.apply_action(int(self._random.choice(actions, p=weights)))
+                action = self._random.choice(actions, p=weights)
             elif state.current_player() != player:
-                state.apply_action(int(self._random.choice(state.legal_actions())))
+                action = self._random.choice(state.legal_actions())
             else:
-                key = _key(state, player)
-                step = _time_step(player, key, state.legal_actions(), None)
-                state.apply_action(int(learner.step(step).action))
+                step = _time_step(player, _key(state), state.legal_actions(), None)
+                action = learner.step(step).action
+            state.apply_action(int(action))
         reward = float(state.player_return(player))
         learner.step(_time_step(player, "end", [], reward))
 
+    def action_probabilities(self, state: pyspiel.State) -> dict[int, float]:
+        values = self._learners[state.current_player()]._q_values[_key(state)]
+        legal = state.legal_actions()
+        best = max(values[action] for action in legal)
+        greedy = [action for action in legal if values[action] == best]
+        return dict.fromkeys(greedy, 1 / len(greedy))
 
-def _key(state: pyspiel.State, player: int) -> str:
+
+def _key(state: pyspiel.State) -> str:
     """What the learner is told; it takes an empty string for no state."""
-    return f"at {state.information_state_string(player)}"
+    return f"at {state.information_state_string()}"
 
 
 def _time_step(
-    player: int, key: str, legal: Sequence[int], reward: float | None
+    player: int, key: str, legal: list[int], reward: float | None
 ) -> rl_environment.TimeStep:
     last = reward is not None
     return rl_environment.TimeStep(
@@ -251,7 +281,7 @@ ENTRIES: tuple[Entry, ...] = (
         "Q-learning responses (Python)",
         "No solver: greedy strategies of two tabular Q-learners, each an approximate "
         "best response to uniform play. One iteration is one episode for each.",
-        _QLearning,
+        _q_learning,
         samples=True,
     ),
 )

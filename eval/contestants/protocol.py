@@ -7,12 +7,11 @@ function that works from the beginning each time.
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import pyspiel
-from open_spiel.python import policy as openspiel_policy
 
 import game_defs  # noqa: F401  registers the project's games
 from spiel_cr.compilation.tree import CompiledGame
@@ -21,10 +20,16 @@ from spiel_cr.policies import conversions
 from ..common.game_instance import GameInstance, Strategy
 
 Way = Literal["iterates", "restarts", "once"]
-Policy: TypeAlias = pyspiel.Policy | openspiel_policy.Policy
 
 # The last round of `seconds_of_compiling` compiles nothing more.
 _ROUNDS = 3
+
+
+class Policy(Protocol):
+    """What `ask` needs of a policy of OpenSpiel, or of anything else that answers."""
+
+    def action_probabilities(self, state: pyspiel.State) -> dict[int, float]:
+        """Probabilities of legal actions, for the player to act."""
 
 
 class SolverAdapter(Protocol):
@@ -212,38 +217,6 @@ def ask(tree: CompiledGame, policy: Policy) -> Strategy:
         silent = 1 + np.flatnonzero(~(total[owner] > 0))
         behaviour[silent] = conversions.uniform_behaviour(infosets.decisions)[silent]
     return strategy
-
-
-# For each player the first state of each infoset.
-States = tuple[list[pyspiel.State], list[pyspiel.State]]
-# From a state and its legal actions to their weights.
-Answer = Callable[[pyspiel.State, Sequence[int]], Sequence[float] | np.ndarray]
-
-
-def first_states(tree: CompiledGame) -> States:
-    """Where `ask_at` asks."""
-    first, second = (
-        [tree.state_at(history) for history in infosets.history]
-        for infosets in tree.infosets
-    )
-    return first, second
-
-
-def ask_at(states: States, answer: Answer) -> Strategy:
-    """A strategy from weights of the legal actions; one action alone is not asked."""
-    first, second = (
-        np.concatenate([np.ones(1), *(_probabilities(state, answer) for state in own)])
-        for own in states
-    )
-    return first, second
-
-
-def _probabilities(state: pyspiel.State, answer: Answer) -> np.ndarray:
-    legal = state.legal_actions()
-    if len(legal) == 1:
-        return np.ones(1)
-    weights = np.asarray(answer(state, legal), np.float64)
-    return weights / weights.sum()
 
 
 def seconds_of_compiling(work: Callable[[], None]) -> float:
