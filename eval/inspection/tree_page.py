@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from spiel_cr.compilation.numbering import CHANCE
-from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.compilation.tree import CHANCE, CompiledGame
 from spiel_cr.players import bots
 from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.policies.best_responses import reach_of

@@ -20,8 +20,7 @@ from spiel_cr.cfr import cfr
 from spiel_cr.cfr import config as algorithm_lib
 from spiel_cr.cfr import solver as driver
 from spiel_cr.common.checks import check_iterations
-from spiel_cr.compilation.numbering import CHANCE
-from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.compilation.tree import CHANCE, CompiledGame
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.result import CurvePoint

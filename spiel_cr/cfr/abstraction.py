@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from spiel_cr.common import arrays
-from spiel_cr.compilation import infostate_strings, replay, vectorised
+from spiel_cr.compilation import replay, vectorised
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.sequence_form.decisions import Decisions
 
@@ -123,10 +123,10 @@ def _of_game(tree: CompiledGame, player: int) -> np.ndarray:
     rules = vectorised.of_game(game)
     key = getattr(rules, "bucket_key", None)
     if rules is not None and callable(key):
-        states = replay.states_along(rules, paths)
+        states = replay.vectorised_states_along(rules, paths)
         return arrays.ranks([np.asarray(key(some, player)) for some in states])
     keys: list[Hashable] = [None] * len(paths)
-    for number, state in infostate_strings.states_along(game, paths):
+    for number, state in replay.states_along(game, paths):
         key = getattr(state, "bucket_key", None)
         if not callable(key):
             raise ValueError(

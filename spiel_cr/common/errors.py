@@ -11,3 +11,7 @@ class ImperfectRecallError(ValueError):
 
 class HiddenTurnsError(ValueError):
     """A player cannot count the turns of the other one, so the game has no layers."""
+
+
+class TooManyHistoriesError(ValueError):
+    """The game has more histories than were allowed."""

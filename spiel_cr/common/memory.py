@@ -18,7 +18,7 @@ except ImportError:  # Windows has no such module.
 # compiled program, then so much a history. Measured with CFR+ in float64: 100 bytes
 # where many of them share few infosets (python_ii_goofspiel, 6 cards), 360 where
 # nearly every terminal has its own payoff (scotland yard); rounded up. Compiling alone
-# takes about 75 bytes of these by an expansion, of which 40 to 80 stay (`tree.nbytes`).
+# takes about 75 bytes of these vectorised, of which 40 to 80 stay (`tree.nbytes`).
 BASE_BYTES = 400_000_000
 BYTES_PER_HISTORY = 400
 

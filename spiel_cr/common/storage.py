@@ -4,6 +4,8 @@ import contextlib
 import json
 import os
 import pathlib
+import secrets
+import time
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -16,6 +18,8 @@ Path = str | os.PathLike[str]
 
 # The member of the archive that holds the JSON text, as UTF-8 bytes.
 _METADATA = "metadata"
+# Files of writers that were killed are removed after this time.
+_STALE_SECONDS = 3600.0
 
 
 def versions() -> dict[str, str]:
@@ -35,7 +39,11 @@ def check_writable(path: Path) -> None:
 
 
 def save(
-    path: Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]
+    path: Path,
+    arrays: Mapping[str, np.ndarray],
+    metadata: Mapping[str, Any],
+    *,
+    many_writers: bool = False,
 ) -> None:
     """Writes arrays and metadata so that a reader sees the old file or the new one.
 
@@ -43,9 +51,11 @@ def save(
       path: the file; its folder is made where it is missing.
       arrays: by name.
       metadata: anything that JSON can hold.
+      many_writers: other processes may write the same file at the same time.
     """
-    with _replacing(path) as file:
-        write(file, arrays, metadata)
+    text = np.frombuffer(json.dumps(dict(metadata)).encode(), np.uint8)
+    with _replacing(path, many_writers) as file:
+        np.savez(file, allow_pickle=False, **{_METADATA: text}, **dict(arrays))
 
 
 def write_text(path: Path, text: str) -> None:
@@ -55,30 +65,28 @@ def write_text(path: Path, text: str) -> None:
 
 
 @contextlib.contextmanager
-def _replacing(path: Path) -> Iterator[IO[bytes]]:
+def _replacing(path: Path, many_writers: bool = False) -> Iterator[IO[bytes]]:
     """A file that takes the place of `path` when it is whole; the folder is made."""
     target = pathlib.Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Always the same name, so that a process killed here leaves one file at most, which
-    # the next write takes over.
-    temporary = target.with_name(f".{target.name}.part")
+    # A single writer always uses the same name, so that a process killed here leaves
+    # one file at most, which the next write takes over.
+    own = f"{os.getpid()}-{secrets.token_hex(8)}." if many_writers else ""
+    temporary = target.with_name(f".{target.name}.{own}part")
     try:
         with temporary.open("wb") as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
+            if not many_writers:  # what can be made again need not survive a crash
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(temporary, target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-
-
-def write(
-    file: IO[bytes], arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]
-) -> None:
-    """Writes what `load` reads into an open file."""
-    text = np.frombuffer(json.dumps(dict(metadata)).encode(), np.uint8)
-    np.savez(file, allow_pickle=False, **{_METADATA: text}, **dict(arrays))
+    for left in target.parent.glob(f".{target.name}.*.part"):
+        with contextlib.suppress(FileNotFoundError):  # its writer was faster
+            if time.time() - left.stat().st_mtime > _STALE_SECONDS:
+                left.unlink()
 
 
 def load(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

@@ -1,20 +1,17 @@
-"""Second stage: compiled games kept in a folder of files, for the next time.
+"""Compiled games kept in a folder of files, for the next time.
 
 A file is found by a hash of all that decides what is in it: the game with all its
-parameters, versions, and the sources of Python games and of the compiler. It is written
-under a name of its own and then renamed, so readers and other writers see whole files
-only; what cannot be read is compiled anew and replaced. Nothing is pickled.
+parameters, versions, and the sources of Python games and of the compiler. Readers and
+other writers see whole files only; what cannot be read is compiled anew and replaced.
+Nothing is pickled.
 """
 
-import contextlib
 import dataclasses
 import hashlib
 import json
 import os
 import pathlib
-import secrets
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -23,68 +20,60 @@ import pyspiel
 from absl import logging
 
 from spiel_cr.common import storage
-from spiel_cr.compilation import infostate_strings, numbering, vectorised
-from spiel_cr.compilation import tree as compiled
+from spiel_cr.compilation.infostate_strings import Strings
+from spiel_cr.compilation.replay import lazy_strings
+from spiel_cr.compilation.tree import CompiledGame, Histories, Infosets, assemble
+from spiel_cr.compilation.vectorised import VectorisedGame
 from spiel_cr.sequence_form.decisions import Decisions
 
-# Modules whose changes change what is stored, and where they are.
-# Packages whose code decides what is compiled.
+# Packages whose code decides what is compiled, and where they are.
 _COMPILER = ("common", "sequence_form", "compilation")
 _SOURCES = pathlib.Path(__file__).parents[1]
 _PACKAGES = ("spiel_cr", "open_spiel", "numpy")
 _SUFFIX = ".npz"
-_PART = ".part"
-# Files of writers that were killed are removed after this time.
-_STALE_SECONDS = 3600.0
 
 
 def through(
     game: pyspiel.Game,
-    rules: vectorised.VectorisedGame | None,
+    rules: VectorisedGame | None,
     folder: storage.Path,
-    make: Callable[..., compiled.CompiledGame],
-    *,
+    make: Callable[[], CompiledGame],
     observations: bool,
-    max_histories: int | None,
-) -> compiled.CompiledGame:
+) -> CompiledGame:
     """Reads a compiled game from a folder, or compiles it and writes it there.
 
     Args:
       game: a checked, sequential game.
-      rules: the expansion that it is compiled by, if any.
+      rules: the vectorised game that it is compiled by, if any.
       folder: where the files are; made where it is missing.
-      make: compiles; called with the game, the rules, and what follows here.
-      observations: as in `tree.compile_game`.
-      max_histories: likewise.
+      make: compiles the game.
+      observations: as in `compile_game`.
 
     Raises:
-      ValueError: `folder` is a file, or as in `tree.compile_game`.
+      ValueError: `folder` is a file; or whatever `make` raises.
     """
     place = pathlib.Path(folder)
     if place.exists() and not place.is_dir():
         raise ValueError(f"cache={os.fspath(folder)!r} is a file; give a folder")
-    options: dict = {"observations": observations, "max_histories": max_histories}
     try:
         identity = identify(game, rules, observations=observations)
     except ValueError as error:
         logging.warning("not cached: %s", error)
-        return make(game, rules, **options)
+        return make()
     path = place / _name(identity)
     tree = load(path, identity, game, rules)
     if tree is None:
-        tree = make(game, rules, **options)
+        tree = make()
         try:
             save(path, identity, tree, strings=rules is None)
         except OSError as error:
             logging.warning("%s is compiled but not cached: %s", game, error)
-    elif max_histories is not None and len(tree.histories) > max_histories:
-        raise numbering.too_many(game, max_histories)
     return tree
 
 
 def identify(
     game: pyspiel.Game,
-    rules: vectorised.VectorisedGame | None,
+    rules: VectorisedGame | None,
     *,
     observations: bool = False,
 ) -> dict[str, Any]:
@@ -92,11 +81,11 @@ def identify(
 
     Args:
       game: a sequential game.
-      rules: the expansion that it is compiled by, if any.
-      observations: as in `tree.compile_game`.
+      rules: the vectorised game that it is compiled by, if any.
+      observations: as in `compile_game`.
 
     Raises:
-      ValueError: that cannot be told: the game is not what its string says, or its
+      ValueError: that is unknown: the game is not what its string says, or its
         Python source is not to be found.
     """
     _check_string(game)
@@ -109,15 +98,14 @@ def identify(
         "vectorised": rules is not None,
         "versions": {package: versions[package] for package in _PACKAGES},
         "sources": _hash_files(sorted(_sources(game, rules))),
-        "compiler": _hash_files(_compiler_files()),
+        "compiler": _hash_files(
+            sorted(
+                str(file)
+                for name in _COMPILER
+                for file in (_SOURCES / name).glob("*.py")
+            )
+        ),
     }
-
-
-def _compiler_files() -> list[str]:
-    """The files of the compiler's packages."""
-    return sorted(
-        str(file) for name in _COMPILER for file in (_SOURCES / name).glob("*.py")
-    )
 
 
 def _check_string(game: pyspiel.Game) -> None:
@@ -142,7 +130,7 @@ def _check_string(game: pyspiel.Game) -> None:
         )
 
 
-def _sources(game: pyspiel.Game, rules: vectorised.VectorisedGame | None) -> set[str]:
+def _sources(game: pyspiel.Game, rules: VectorisedGame | None) -> set[str]:
     """Files that a game depends on: its Python sources, and files in its parameters.
 
     Of Python classes, all sources in the folders of their modules.
@@ -210,15 +198,15 @@ def load(
     path: pathlib.Path,
     identity: Mapping[str, Any],
     game: pyspiel.Game,
-    rules: vectorised.VectorisedGame | None,
-) -> compiled.CompiledGame | None:
+    rules: VectorisedGame | None,
+) -> CompiledGame | None:
     """Reads a file that `save` wrote; None where there is none, or it is damaged.
 
     Args:
       path: the file.
       identity: what it must be for.
       game: the game.
-      rules: its expansion, if it is compiled by that.
+      rules: its vectorised game, if it is compiled by that.
     """
     if not path.is_file():
         return None
@@ -236,7 +224,7 @@ def load(
 def save(
     path: pathlib.Path,
     identity: Mapping[str, Any],
-    tree: compiled.CompiledGame,
+    tree: CompiledGame,
     *,
     strings: bool,
 ) -> None:
@@ -246,31 +234,19 @@ def save(
       path: the file; its folder is made where it is missing.
       identity: from `identify`.
       tree: the compiled game.
-      strings: also keep information-state strings; not needed where an expansion makes
-        them.
+      strings: also keep information-state strings; not needed where a vectorised game
+        makes them.
 
     Raises:
-      ValueError: the game was compiled in part.
+      ValueError: it is a partial tree.
     """
     if tree.frontier is not None:
-        raise ValueError(f"{tree.game} was compiled in part; files hold whole games")
-    path.parent.mkdir(parents=True, exist_ok=True)
+        raise ValueError(f"{tree.game} is a partial tree; files hold whole games")
     arrays = _to_arrays(tree, strings)
-    mine = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(8)}{_PART}")
-    try:
-        with mine.open("xb") as file:
-            storage.write(file, arrays, identity)
-        os.replace(mine, path)
-    except BaseException:
-        mine.unlink(missing_ok=True)
-        raise
-    for part in path.parent.glob(f".{path.name}.*{_PART}"):
-        with contextlib.suppress(FileNotFoundError):  # its writer was faster
-            if time.time() - part.stat().st_mtime > _STALE_SECONDS:
-                part.unlink()
+    storage.save(path, arrays, identity, many_writers=True)
 
 
-def _to_arrays(tree: compiled.CompiledGame, strings: bool) -> dict[str, np.ndarray]:
+def _to_arrays(tree: CompiledGame, strings: bool) -> dict[str, np.ndarray]:
     """All that cannot be made again faster than it is read."""
     arrays = dict(vars(tree.histories))
     if arrays["observations"] is None:
@@ -285,39 +261,29 @@ def _to_arrays(tree: compiled.CompiledGame, strings: bool) -> dict[str, np.ndarr
             f"history{player}": own.history,
         }
         if strings:
-            text, ends = infostate_strings.Strings.packed(own.keys).utf8()
+            text, ends = Strings.packed(own.keys).utf8()
             arrays |= {f"text{player}": text, f"ends{player}": ends}
     return arrays
 
 
 def _from_arrays(
-    arrays: Mapping[str, np.ndarray],
-    game: pyspiel.Game,
-    rules: vectorised.VectorisedGame | None,
-) -> compiled.CompiledGame:
-    names = [field.name for field in dataclasses.fields(compiled.Histories)]
-    fields: dict[str, Any] = {name: arrays[name] for name in names}
+    arrays: Mapping[str, np.ndarray], game: pyspiel.Game, rules: VectorisedGame | None
+) -> CompiledGame:
+    fields: dict[str, Any] = {
+        field.name: arrays[field.name] for field in dataclasses.fields(Histories)
+    }
     if not len(arrays["observations"]):
         fields["observations"] = None
     if len(arrays["chance"]) == 1:
         fields["chance"] = np.broadcast_to(arrays["chance"][0], len(arrays["parent"]))
-    no_order = np.zeros(0, np.int64)
-    players = []
-    strings = None
-    if rules is None:
-        first, second = (
-            infostate_strings.Strings.of_utf8(arrays[f"text{p}"], arrays[f"ends{p}"])
-            for p in range(2)
-        )
-        strings = first, second
-    for player in range(2):
-        decisions = Decisions(arrays[f"parent{player}"], arrays[f"num_actions{player}"])
-        own = arrays[f"actions{player}"], arrays[f"history{player}"]
-        players.append(numbering.PlayerNumbers(decisions, *own, order=no_order))
-    return compiled.assemble(
-        game,
-        compiled.Histories(**fields),
-        (players[0], players[1]),
-        rules=rules,
-        strings=strings,
-    )
+    histories = Histories(**fields)
+    infosets = []
+    for p in range(2):
+        first = arrays[f"history{p}"]
+        if rules is None:
+            keys = Strings.of_utf8(arrays[f"text{p}"], arrays[f"ends{p}"])
+        else:
+            keys = lazy_strings(game, rules, histories, first, p)
+        decisions = Decisions(arrays[f"parent{p}"], arrays[f"num_actions{p}"])
+        infosets.append(Infosets(keys, decisions, arrays[f"actions{p}"], first))
+    return assemble(game, histories, (infosets[0], infosets[1]))

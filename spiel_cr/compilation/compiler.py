@@ -1,28 +1,23 @@
-"""Second stage: a game is walked once and becomes a `CompiledGame`, numpy arrays.
+"""A game is walked once and becomes a `CompiledGame` (see `tree`)."""
 
-What these arrays are is said in `compiled.py`.
-"""
-
-import os
-from typing import Any, TypeAlias
+import dataclasses
+from typing import TypeAlias
 
 import pyspiel
 
-from spiel_cr.common import memory, storage
-from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.common import memory
+from spiel_cr.common.checks import check_whole
+from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
+from spiel_cr.common.storage import Path
 from spiel_cr.compilation import cache as compile_cache
-from spiel_cr.compilation import compiler as tree_lib
-from spiel_cr.compilation import (
-    infostate_strings,
-    loading,
-    numbering,
-    state_walk,
-    vectorised_walk,
-)
-from spiel_cr.compilation import tree as compiled
-from spiel_cr.compilation import vectorised as expansion
-from spiel_cr.compilation.numbering import TooManyHistoriesError
-from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.compilation import numbering, state_walk, vectorised_walk
+from spiel_cr.compilation.infostate_strings import Strings
+from spiel_cr.compilation.loading import load_game
+from spiel_cr.compilation.replay import lazy_strings
+from spiel_cr.compilation.tree import CompiledGame, assemble
+from spiel_cr.compilation.vectorised import VectorisedGame, of_game
+
+Game: TypeAlias = str | pyspiel.Game | CompiledGame
 
 
 def compile_game(
@@ -31,7 +26,7 @@ def compile_game(
     observations: bool = False,
     max_histories: int | None = None,
     vectorised: bool = True,
-    cache: str | os.PathLike[str] | None = None,
+    cache: Path | None = None,
 ) -> CompiledGame:
     """Walks a game once and lays it out as arrays.
 
@@ -43,10 +38,10 @@ def compile_game(
         decision.
       max_histories: refuse games with more histories than this.
       vectorised: play by the game's own rules on arrays, if it has them (see
-        `expansion.py`); else, and with False, walk over OpenSpiel's states. The result
+        `vectorised.py`); else, and with False, walk over OpenSpiel's states. The result
         is the same.
       cache: a folder in which compiled games are kept, so that the same game need not
-        be compiled again (see `compile_cache.py`).
+        be compiled again (see `cache.py`).
 
     Returns:
       The compiled game.
@@ -57,41 +52,47 @@ def compile_game(
         (imperfect recall).
       TooManyHistoriesError: there are more than `max_histories` histories.
     """
-    if max_histories is not None and max_histories < 1:
-        raise ValueError(f"max_histories={max_histories} must be at least 1")
-    game = loading.load_game(game)
-    rules = expansion.of_game(game) if vectorised else None
-    options: dict = {"observations": observations, "max_histories": max_histories}
+    limit = numbering.MAX_HISTORIES
+    if max_histories is not None:
+        limit = check_whole(max_histories, "max_histories", 1)
+    game = load_game(game)
+    rules = of_game(game) if vectorised else None
+
+    def compile_now() -> CompiledGame:
+        return _compile(game, rules, observations, limit)
+
     if cache is None:
-        return _compile(game, rules, **options)
-    return compile_cache.through(game, rules, cache, _compile, **options)
+        return compile_now()
+    tree = compile_cache.through(game, rules, cache, compile_now, observations)
+    if len(tree.histories) > limit:
+        raise numbering.too_many(game, limit)
+    return tree
 
 
 def _compile(
-    game: pyspiel.Game, rules: expansion.VectorisedGame | None, **options: Any
+    game: pyspiel.Game, rules: VectorisedGame | None, observations: bool, limit: int
 ) -> CompiledGame:
-    """Compiles a checked game, by its expansion or by a walk."""
-    told: tuple[list[str], list[str]] | None = None
+    """Compiles a checked game, by its rules on arrays or by a walk over its states."""
+    strings: tuple[list[str], ...] = ()
     if rules is None:
-        walked, told = state_walk.walk(game, **options)
+        walked, strings = state_walk.walk(
+            game, observations=observations, max_histories=limit
+        )
     else:
-        walked = vectorised_walk.walk(game, rules, **options)
-    numbered = numbering.number(walked, game)
-    histories = compiled.histories_of(walked, numbered)
+        walked = vectorised_walk.walk(
+            game, rules, observations=observations, max_histories=limit
+        )
+    histories, infosets, labels = numbering.number(walked, game)
     del walked
-    players = numbered.players
-    del numbered
-    if told is None:
-        return compiled.assemble(game, histories, players, rules=rules)
-    first, second = (
-        infostate_strings.Strings.packed([mine[i] for i in numbers.order])
-        for mine, numbers in zip(told, players, strict=True)
-    )
-    del told
-    return compiled.assemble(game, histories, players, strings=(first, second))
-
-
-Game: TypeAlias = str | pyspiel.Game | CompiledGame
+    keyed = []
+    for p, own in enumerate(infosets):
+        if rules is None:
+            keys = Strings.packed([strings[p][label] for label in labels[p]])
+        else:
+            keys = lazy_strings(game, rules, histories, own.history, p)
+        keyed.append(dataclasses.replace(own, keys=keys))
+    del strings
+    return assemble(game, histories, (keyed[0], keyed[1]))
 
 
 def as_compiled(
@@ -99,20 +100,33 @@ def as_compiled(
     *,
     observations: bool = False,
     memory_limit: int | str | None = None,
-    cache: storage.Path | None = None,
+    cache: Path | None = None,
 ) -> CompiledGame:
-    """Compiles unless that is done already; refuses games over the memory limit."""
+    """Compiles unless that is done already; refuses games over the memory limit.
+
+    Args:
+      game: OpenSpiel game string, game, or compiled game, which is returned as it is.
+      observations: as for `compile_game`.
+      memory_limit: bytes, or a text such as "3GB"; None: as much as there is.
+      cache: as for `compile_game`.
+
+    Raises:
+      GameTooLargeError: the game would take more memory than the limit.
+    """
     if isinstance(game, CompiledGame):
         return game
-    game = loading.load_game(game)
-    if memory_limit is None:
-        return tree_lib.compile_game(game, observations=observations, cache=cache)
-    fits = memory.check_limit(game, memory.parse_size(memory_limit))
+    game = load_game(game)
+    fits = None
+    if memory_limit is not None:
+        fits = memory.check_limit(game, memory.parse_size(memory_limit))
+        fits = min(fits, numbering.MAX_HISTORIES)
     try:
-        return tree_lib.compile_game(
+        return compile_game(
             game, observations=observations, max_histories=fits, cache=cache
         )
     except TooManyHistoriesError as error:
+        if fits is None or fits == numbering.MAX_HISTORIES:
+            raise
         raise GameTooLargeError(
             f"{game} has more than {fits:,} histories, which is what "
             f"memory_limit={memory_limit} has room for; raise the limit or choose "

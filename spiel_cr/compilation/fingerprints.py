@@ -5,33 +5,30 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from spiel_cr.compilation import infostate_strings, tree
-from spiel_cr.sequence_form import layout
+from spiel_cr.compilation.infostate_strings import Strings
+from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.sequence_form.layout import SequenceForm
 
 # Strings of a game in a hash: held at a time; the most of which all are made (a few
 # microseconds each); and how many are, evenly spaced, of more.
 _STRINGS_AT_ONCE = 1 << 14
-
-
 _MOST_STRINGS = 1 << 20
-
-
 _SOME_STRINGS = 1 << 12
 
 
-def fingerprint(game: tree.CompiledGame | layout.SequenceForm) -> str:
+def fingerprint(game: CompiledGame | SequenceForm) -> str:
     """A hash that tells games apart: trees, payoffs, and keys where there are any.
 
     Of a player with more than a million infosets, some thousand keys are looked at.
     """
-    form = game.form if isinstance(game, tree.CompiledGame) else game
+    form = game.form if isinstance(game, CompiledGame) else game
     digest = hashlib.sha256()
     for decisions in form.decisions:
         digest.update(decisions.parent.tobytes())
         digest.update(decisions.num_actions.tobytes())
     for array in form.payoffs:
         digest.update(array.tobytes())
-    if isinstance(game, tree.CompiledGame):
+    if isinstance(game, CompiledGame):
         for infosets in game.infosets:
             _digest_strings(digest, infosets.keys)
     return digest.hexdigest()
@@ -39,7 +36,7 @@ def fingerprint(game: tree.CompiledGame | layout.SequenceForm) -> str:
 
 def _digest_strings(digest: Any, keys: Sequence[str]) -> None:
     """Feeds strings to a hash, zeros between them; they are not kept in memory."""
-    strings = keys.once() if isinstance(keys, infostate_strings.Strings) else iter(keys)
+    strings = keys.once() if isinstance(keys, Strings) else iter(keys)
     if len(keys) > _MOST_STRINGS:
         strings = iter(keys[:: len(keys) // _SOME_STRINGS])
     between = b""

@@ -1,4 +1,4 @@
-"""Second stage: information-state strings of many infosets, packed or made on demand.
+"""Information-state strings of many infosets, packed or made on demand.
 
 A string object for each infoset would take more memory than all arrays of a large game.
 """
@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import overload
 
 import numpy as np
-import pyspiel
 
 
 class Strings(Sequence[str]):
@@ -102,52 +101,3 @@ class Strings(Sequence[str]):
 
 def _nothing(number: int) -> str:
     raise AssertionError(f"string {number} is there already")
-
-
-def string_at(game: pyspiel.Game, actions: Iterable[int], player: int) -> str:
-    """What OpenSpiel tells a player after some actions, chance included."""
-    state = game.new_initial_state()
-    for action in actions:
-        state.apply_action(int(action))
-    return state.information_state_string(player)
-
-
-def strings_along(game: pyspiel.Game, paths: np.ndarray, player: int) -> list[str]:
-    """What OpenSpiel tells a player after each of many paths.
-
-    Args:
-      game: a sequential game.
-      paths: integers [paths, D], actions from the root, chance included, then -1.
-      player: who has observed.
-    """
-    strings = [""] * len(paths)
-    for number, state in states_along(game, paths):
-        strings[number] = state.information_state_string(player)
-    return strings
-
-
-def states_along(
-    game: pyspiel.Game, paths: np.ndarray
-) -> Iterator[tuple[int, pyspiel.State]]:
-    """Plays each of many paths.
-
-    Paths with a common beginning share the states there, so each state on the way is
-    made once.
-
-    Args:
-      game: a sequential game.
-      paths: integers [paths, D], actions from the root, chance included, then -1.
-
-    Yields:
-      The index of each path, in any order, and the state after it; do not change it.
-    """
-    states = [game.new_initial_state()]
-    last = np.full(paths.shape[1], -1)
-    for number in np.lexsort(paths.T[::-1]) if len(paths) else ():
-        path = paths[number]
-        differs = np.flatnonzero(np.append(path != last, True))[0]
-        del states[differs + 1 :]
-        for action in path[differs : np.count_nonzero(path >= 0)].tolist():
-            states.append(states[-1].child(action))
-        yield int(number), states[-1]
-        last = path

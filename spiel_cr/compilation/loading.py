@@ -1,4 +1,4 @@
-"""First stage: an OpenSpiel game string becomes a checked `pyspiel.Game`.
+"""An OpenSpiel game string becomes a checked `pyspiel.Game`.
 
 Everything downstream assumes a finite, sequential, two-player zero-sum game with
 information-state strings. What does not fit is refused here, before any work starts.

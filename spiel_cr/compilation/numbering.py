@@ -1,30 +1,26 @@
-"""Second stage, what both ways of walking share: checks, and the numbers of a game.
+"""The numbers of a game's infosets and sequences, and the check of perfect recall.
 
-Both ways, over OpenSpiel's states (`walk.py`) and over arrays of states
-(`expansion.py`), end in the same `Walked`: histories in breadth-first order, with any
-numbers for what players know. Here perfect recall is checked, infosets and sequences
-get their numbers, and all that follows from the tree alone is filled in.
+Both ways of walking a game, over OpenSpiel's states (`state_walk`) and over arrays of
+states (`vectorised_walk`), give `Histories` in breadth-first order with any numbers for
+what players know. Here perfect recall is checked, infosets and sequences get their
+final numbers, and all that follows from the tree alone is filled in.
 """
 
+import dataclasses
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import pyspiel
 
-from spiel_cr.common.errors import ImperfectRecallError
-from spiel_cr.compilation import infostate_strings
+from spiel_cr.common.arrays import ranges
+from spiel_cr.common.errors import ImperfectRecallError, TooManyHistoriesError
+from spiel_cr.compilation.replay import string_at
+from spiel_cr.compilation.tree import Histories, Infosets
 from spiel_cr.sequence_form.decisions import Decisions
-
-CHANCE = int(pyspiel.PlayerId.CHANCE)
-TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 
 # Histories are numbered by int32.
 MAX_HISTORIES = 2**31 - 1
-
-
-class TooManyHistoriesError(ValueError):
-    """The game has more histories than were allowed."""
 
 
 def too_many(game: pyspiel.Game, limit: int) -> TooManyHistoriesError:
@@ -40,61 +36,18 @@ def too_many(game: pyspiel.Game, limit: int) -> TooManyHistoriesError:
     )
 
 
-class Walked(NamedTuple):
-    """Every history of a game, breadth-first, the children of one contiguous.
+class Numbered(NamedTuple):
+    """Histories and infosets with their final numbers.
 
     Attributes:
-      parent: int32 [N], index of the parent history, -1 at the root, history 0.
-      action: integers [N], OpenSpiel's action that leads here, -1 at the root; the
-        children of one are in the order in which OpenSpiel lists these actions.
-      player: int8 [N], who acts: 0, 1, CHANCE or TERMINAL.
-      label: int32 [N], the acting player's information: numbers from 0 for each player,
-        each in use, equal exactly where the information is; -1 where nobody decides.
-      observations: the same for the player who does *not* act, or None.
-      chance: float64 [N], product of the chance probabilities from the root, or None
-        if there is no chance.
-      utility: float64 [N], player 0's utility at terminals, 0 elsewhere.
-      level_start: int64 [D + 1], histories of depth d are
-        `level_start[d]:level_start[d + 1]`.
+      histories: all N histories.
+      infosets: each player's, still without keys.
+      labels: for each player int64 [I], the number that the walk gave to each infoset.
     """
 
-    parent: np.ndarray
-    action: np.ndarray
-    player: np.ndarray
-    label: np.ndarray
-    observations: np.ndarray | None
-    chance: np.ndarray | None
-    utility: np.ndarray
-    level_start: np.ndarray
-
-    def actions_to(self, history: int) -> list[int]:
-        """OpenSpiel actions (chance included) from the root to `history`."""
-        actions = []
-        while self.parent[history] >= 0:
-            actions.append(int(self.action[history]))
-            history = int(self.parent[history])
-        return actions[::-1]
-
-
-class PlayerNumbers(NamedTuple):
-    """One player's infosets; the fields are those of `tree.Infosets`.
-
-    `order` int64 [I] is the label that each infoset had.
-    """
-
-    decisions: Decisions
-    actions: np.ndarray
-    history: np.ndarray
-    order: np.ndarray
-
-
-class Numbered(NamedTuple):
-    """What numbering adds; the fields are those of `tree.Histories`."""
-
-    players: tuple[PlayerNumbers, PlayerNumbers]
-    infoset: np.ndarray
-    observations: np.ndarray | None
-    sequence: np.ndarray
+    histories: Histories
+    infosets: tuple[Infosets, Infosets]
+    labels: tuple[np.ndarray, np.ndarray]
 
 
 def smallest_dtype(high: int) -> np.dtype:
@@ -103,7 +56,7 @@ def smallest_dtype(high: int) -> np.dtype:
 
 
 def number(
-    walked: Walked,
+    walked: Histories,
     game: pyspiel.Game,
     *,
     key_at: Callable[[int, int], str] | None = None,
@@ -111,13 +64,16 @@ def number(
     """Numbers infosets and sequences; checks that the game has perfect recall.
 
     Infosets are sorted by the number of own decisions before them, then by the first of
-    their histories in preorder. What players are told is numbered in preorder, too.
+    their histories in preorder. Observations are numbered in preorder, too.
 
     Args:
-      walked: all histories.
+      walked: all histories as a walk gives them. `infoset` has labels: numbers from 0
+        for each player, each in use, equal exactly where the player who acts has the
+        same information; `observations` has the same for the player who does not act.
+        `sequence` is not read, and `action` is of any integer type.
       game: for messages.
-      key_at: likewise, the information-state string at a history of a player; None: by
-        replaying the history.
+      key_at: also for messages, the information-state string at a history of a
+        player; None: by replaying the history.
 
     Raises:
       ImperfectRecallError: a player forgets something.
@@ -125,24 +81,24 @@ def number(
     """
 
     def replayed(history: int, player: int) -> str:
-        return infostate_strings.string_at(game, walked.actions_to(history), player)
+        return string_at(game, walked.actions_to(history), player)
 
     begin = _first_children(walked)
     preorder = _preorder(walked, begin)
-    infoset = np.full(len(walked.parent), -1, np.int32)
-    players = []
+    infoset = np.full(len(walked), -1, np.int32)
+    players, orders = [], []
     for p in range(2):
         members = np.flatnonzero(walked.player == p)
-        labels = walked.label[members]
-        mine, ranks = _number_infosets(walked, begin, preorder, p)
-        infoset[members] = ranks[labels]
+        mine, order = _number_infosets(walked, begin, preorder, p)
+        infoset[members] = _ranks(order)[walked.infoset[members]]
         same = np.diff(begin)[mine.history][infoset[members]] == np.diff(begin)[members]
         if not same.all():
             raise _different_actions(walked, mine, infoset, members[~same][0], game)
         players.append(mine)
-    numbers = players[0], players[1]
-    sequence = _sequences(walked, begin, numbers, infoset, game)
-    _check_recall(walked, numbers, infoset, sequence, game, key_at or replayed)
+        orders.append(order)
+    infosets = players[0], players[1]
+    sequence = _sequences(walked, begin, infosets, infoset, game)
+    _check_recall(walked, infosets, infoset, sequence, game, key_at or replayed)
     observations = None
     if walked.observations is not None:
         observations = np.full(len(infoset), -1, np.int32)
@@ -151,21 +107,33 @@ def number(
             labels = walked.observations[members]
             first = _earliest(labels, preorder[members])
             observations[members] = _ranks(np.argsort(first))[labels]
-    return Numbered(numbers, infoset, observations, sequence)
+    chance = walked.chance
+    if (chance == 1.0).all():
+        chance = np.broadcast_to(1.0, len(walked))
+    actions = smallest_dtype(int(walked.action.max()))
+    histories = dataclasses.replace(
+        walked,
+        action=walked.action.astype(actions, copy=False),
+        infoset=infoset,
+        observations=observations,
+        sequence=sequence,
+        chance=chance,
+    )
+    return Numbered(histories, infosets, (orders[0], orders[1]))
 
 
-def _first_children(walked: Walked) -> np.ndarray:
+def _first_children(walked: Histories) -> np.ndarray:
     """int32 [N + 1], the children of history h are begin[h]:begin[h + 1]."""
-    begin = np.ones(len(walked.parent) + 1, np.int32)
-    counts = np.bincount(walked.parent[1:], minlength=len(walked.parent))
+    begin = np.ones(len(walked) + 1, np.int32)
+    counts = np.bincount(walked.parent[1:], minlength=len(walked))
     np.cumsum(counts, out=begin[1:], dtype=np.int32)
     begin[1:] += 1
     return begin
 
 
-def _preorder(walked: Walked, begin: np.ndarray) -> np.ndarray:
+def _preorder(walked: Histories, begin: np.ndarray) -> np.ndarray:
     """int32 [N], the place of each history if the tree is walked depth-first."""
-    size = np.ones(len(walked.parent), np.int32)
+    size = np.ones(len(walked), np.int32)
     levels = range(len(walked.level_start) - 2)
 
     def before(level: int) -> tuple[slice, slice, np.ndarray, np.ndarray]:
@@ -201,11 +169,11 @@ def _ranks(order: np.ndarray) -> np.ndarray:
 
 
 def _number_infosets(
-    walked: Walked, begin: np.ndarray, preorder: np.ndarray, player: int
-) -> tuple[PlayerNumbers, np.ndarray]:
-    """One player's infosets but for parents, and the number of each label."""
+    walked: Histories, begin: np.ndarray, preorder: np.ndarray, player: int
+) -> tuple[Infosets, np.ndarray]:
+    """One player's infosets but for parents, and the label of each."""
     members = np.flatnonzero(walked.player == player)
-    labels = walked.label[members]
+    labels = walked.infoset[members]
     places = _earliest(labels, preorder[members])
     history = np.empty(len(places), np.int32)
     history[labels[::-1]] = members[::-1]  # the first member comes last and stays
@@ -217,21 +185,20 @@ def _number_infosets(
     order = np.lexsort((places, level))
     history = history[order]
     counts = begin[history + 1] - begin[history]
-    starts = np.cumsum(counts) - counts
-    children = np.repeat(begin[history] - starts, counts) + np.arange(counts.sum())
-    numbers = PlayerNumbers(
+    children = ranges(begin[history], counts)
+    infosets = Infosets(
+        keys=(),
         decisions=Decisions(np.zeros(len(order), np.int32), counts),
         actions=walked.action[children].astype(np.int32),
         history=history,
-        order=order,
     )
-    return numbers, _ranks(order)
+    return infosets, order
 
 
 def _sequences(
-    walked: Walked,
+    walked: Histories,
     begin: np.ndarray,
-    players: tuple[PlayerNumbers, PlayerNumbers],
+    players: tuple[Infosets, Infosets],
     infoset: np.ndarray,
     game: pyspiel.Game,
 ) -> np.ndarray:
@@ -260,8 +227,8 @@ def _sequences(
 
 
 def _check_recall(
-    walked: Walked,
-    players: tuple[PlayerNumbers, PlayerNumbers],
+    walked: Histories,
+    players: tuple[Infosets, Infosets],
     infoset: np.ndarray,
     sequence: np.ndarray,
     game: pyspiel.Game,
@@ -282,8 +249,8 @@ def _check_recall(
 
 
 def _different_actions(
-    walked: Walked,
-    mine: PlayerNumbers,
+    walked: Histories,
+    mine: Infosets,
     infoset: np.ndarray,
     odd: int,
     game: pyspiel.Game,
@@ -294,7 +261,7 @@ def _different_actions(
     legal, other = (
         walked.action[walked.parent == history].tolist() for history in (odd, usual)
     )
-    key = infostate_strings.string_at(game, walked.actions_to(int(odd)), player)
+    key = string_at(game, walked.actions_to(int(odd)), player)
     return ValueError(
         f"{game}: player {player} has legal actions {legal} at one history of "
         f"information state {key!r} and {other} at another; a player must be able to "

@@ -1,35 +1,30 @@
-"""Second stage, the way that suits every game: one walk over OpenSpiel's states."""
+"""The walk that suits every game: each of OpenSpiel's states is visited once."""
 
 from array import array
-from typing import NamedTuple
 
 import numpy as np
 import pyspiel
 
-from spiel_cr.compilation import numbering
-
-
-class Told(NamedTuple):
-    """A walk and the strings that it met.
-
-    Attributes:
-      walked: all histories.
-      strings: for each player the information-state string of each label.
-    """
-
-    walked: numbering.Walked
-    strings: tuple[list[str], list[str]]
+from spiel_cr.compilation.numbering import MAX_HISTORIES, too_many
+from spiel_cr.compilation.tree import CHANCE, TERMINAL, Histories
 
 
 def walk(
-    game: pyspiel.Game, *, observations: bool = False, max_histories: int | None = None
-) -> Told:
+    game: pyspiel.Game,
+    *,
+    observations: bool = False,
+    max_histories: int = MAX_HISTORIES,
+) -> tuple[Histories, tuple[list[str], list[str]]]:
     """Visits every state of a sequential game exactly once.
 
     Args:
       game: a sequential game.
       observations: also record what the player who does not act has observed.
       max_histories: refuse games with more histories than this.
+
+    Returns:
+      All histories as `numbering.number` takes them, and for each player the
+      information-state string of each label.
 
     Raises:
       ValueError: somebody else acts than players 0 and 1 and chance, or a player has
@@ -45,12 +40,10 @@ class _Walk:
     """Depth-first walk: whole levels of states would need too much memory."""
 
     def __init__(
-        self, game: pyspiel.Game, observations: bool, max_histories: int | None
+        self, game: pyspiel.Game, observations: bool, max_histories: int
     ) -> None:
         self._game = game
-        self._limit = min(
-            max_histories or numbering.MAX_HISTORIES, numbering.MAX_HISTORIES
-        )
+        self._limit = max_histories
         self._observations = observations
         self._labels: tuple[dict[str, int], dict[str, int]] = ({}, {})
         self._other_labels: tuple[dict[str, int], dict[str, int]] = ({}, {})
@@ -71,7 +64,7 @@ class _Walk:
             state, parent, action, chance, depth = pop()
             node = len(self._parent)
             if node == self._limit:
-                raise numbering.too_many(self._game, self._limit)
+                raise too_many(self._game, self._limit)
             player = state.current_player()
             self._parent.append(parent)
             self._action.append(action)
@@ -87,9 +80,9 @@ class _Walk:
                 continue
             self._label.append(-1)
             self._other_label.append(-1)
-            if player == numbering.TERMINAL:
+            if player == TERMINAL:
                 self._utility.append(state.player_return(0))
-            elif player == numbering.CHANCE:
+            elif player == CHANCE:
                 self._utility.append(0.0)
                 for act, p in reversed(state.chance_outcomes()):
                     push((state.child(act), node, act, chance * p, depth + 1))
@@ -110,12 +103,12 @@ class _Walk:
         return legal
 
     def _inform(self, state: pyspiel.State, player: int) -> int:
-        """A number for what the player who acts is told."""
+        """A number for the information of the player who acts."""
         labels = self._labels[player]
         return labels.setdefault(state.information_state_string(player), len(labels))
 
     def _observe(self, state: pyspiel.State, other: int) -> int:
-        """A number for what the player who does not act is told at this decision."""
+        """A number for what the player who does not act has observed."""
         if not self._observations:
             return -1
         try:
@@ -126,26 +119,26 @@ class _Walk:
         labels = self._other_labels[other]
         return labels.setdefault(string, len(labels))
 
-    def finish(self) -> Told:
+    def finish(self) -> tuple[Histories, tuple[list[str], list[str]]]:
         """Sorts the histories breadth-first."""
         depth = np.frombuffer(self._depth, np.int32)
         order = np.argsort(depth, kind="stable")
         rank = np.empty(len(order), np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)
-        parent = np.frombuffer(self._parent, np.int32)[order]
-        levels = np.arange(int(depth.max()) + 2)
-        walked = numbering.Walked(
+
+        def sort(column: array) -> np.ndarray:
+            return np.frombuffer(column, column.typecode)[order]
+
+        parent = sort(self._parent)
+        histories = Histories(
             parent=np.where(parent >= 0, rank[parent], np.int32(-1)),
-            action=np.frombuffer(self._action, np.int32)[order],
-            player=np.frombuffer(self._player, np.int8)[order],
-            label=np.frombuffer(self._label, np.int32)[order],
-            observations=(
-                np.frombuffer(self._other_label, np.int32)[order]
-                if self._observations
-                else None
-            ),
-            chance=np.frombuffer(self._chance, np.float64)[order],
-            utility=np.frombuffer(self._utility, np.float64)[order],
-            level_start=np.searchsorted(depth[order], levels),
+            action=sort(self._action),
+            player=sort(self._player),
+            infoset=sort(self._label),
+            observations=sort(self._other_label) if self._observations else None,
+            sequence=np.zeros((2, 0), np.int32),
+            chance=sort(self._chance),
+            utility=sort(self._utility),
+            level_start=np.searchsorted(depth[order], np.arange(int(depth.max()) + 2)),
         )
-        return Told(walked, (list(self._labels[0]), list(self._labels[1])))
+        return histories, (list(self._labels[0]), list(self._labels[1]))

@@ -1,4 +1,4 @@
-"""Second stage: what a compiled game is, and how it is put together.
+"""What a compiled game is: every history and infoset as numpy arrays.
 
 Legend for shapes, used in the whole package:
   N histories (every node: chance, decision, terminal), I infosets of one player,
@@ -10,15 +10,17 @@ owns the consecutive numbers `first_sequence[i] + a` for its a-th legal action.
 """
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import jax
 import numpy as np
 import pyspiel
 
-from spiel_cr.compilation import infostate_strings, numbering, replay, vectorised
 from spiel_cr.sequence_form import layout
-from spiel_cr.sequence_form.decisions import Decisions, Payoffs, sum_payoffs
+from spiel_cr.sequence_form.decisions import Decisions, sum_payoffs
+
+CHANCE = int(pyspiel.PlayerId.CHANCE)
+TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,11 +78,11 @@ class Histories:
         depth = np.searchsorted(self.level_start, histories, side="right") - 1
         width = max(1, int(depth.max(initial=0)))
         paths = np.full((len(histories), width), -1, self.action.dtype)
-        here = np.asarray(histories)
+        above = np.asarray(histories)
         rows = np.flatnonzero(depth)
         while len(rows):
-            paths[rows, depth[rows] - 1] = self.action[here[rows]]
-            here = np.where(depth > 0, self.parent[here], here)
+            paths[rows, depth[rows] - 1] = self.action[above[rows]]
+            above = np.where(depth > 0, self.parent[above], above)
             depth = depth - 1
             rows = np.flatnonzero(depth > 0)
         return paths
@@ -91,8 +93,8 @@ class Infosets:
     """One player's infosets, sorted by the number of own decisions before them.
 
     Attributes:
-      keys: I information-state strings; made when they are asked for, where the game
-        has an expansion.
+      keys: I information-state strings; those of a vectorised game are made when they
+        are asked for.
       decisions: the parent sequence and action count of every infoset.
       actions: int32 [S - 1], OpenSpiel's action of sequence s at index s - 1.
       history: int32 [I], the first history of each infoset.
@@ -104,7 +106,7 @@ class Infosets:
     history: np.ndarray
 
     def __len__(self) -> int:
-        return len(self.keys)
+        return len(self.decisions)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,7 +135,7 @@ class CompiledGame:
 
     @property
     def num_terminals(self) -> int:
-        return int((self.histories.player == numbering.TERMINAL).sum())
+        return int((self.histories.player == TERMINAL).sum())
 
     @property
     def max_depth(self) -> int:
@@ -173,80 +175,15 @@ class CompiledGame:
         return sum(owners.values())
 
 
-def histories_of(walked: numbering.Walked, numbered: numbering.Numbered) -> Histories:
-    """The histories as they stay: numbered, and no wider than needed."""
-    chance = walked.chance
-    if chance is None or (chance == 1.0).all():
-        chance = np.broadcast_to(1.0, len(walked.parent))
-    actions = numbering.smallest_dtype(int(walked.action.max()))
-    return Histories(
-        parent=walked.parent,
-        action=walked.action.astype(actions, copy=False),
-        player=walked.player,
-        infoset=numbered.infoset,
-        observations=numbered.observations,
-        sequence=numbered.sequence,
-        chance=chance,
-        utility=walked.utility,
-        level_start=walked.level_start,
-    )
-
-
 def assemble(
-    game: pyspiel.Game,
-    histories: Histories,
-    players: tuple[numbering.PlayerNumbers, numbering.PlayerNumbers],
-    *,
-    rules: vectorised.VectorisedGame | None = None,
-    strings: tuple[infostate_strings.Strings, infostate_strings.Strings] | None = None,
+    game: pyspiel.Game, histories: Histories, infosets: tuple[Infosets, Infosets]
 ) -> CompiledGame:
-    """Puts a compiled game together.
-
-    Args:
-      game: a sequential game.
-      histories: all of them.
-      players: each player's numbers; their `order` is not used.
-      rules: make the information-state strings on demand; else
-      strings: each player's.
-    """
-    infosets = []
-    for player, mine in enumerate(players):
-        if rules is not None:
-            keys = _strings(game, rules, histories, mine.history, player)
-        elif strings is not None:
-            keys = strings[player]
-        infosets.append(Infosets(keys, mine.decisions, mine.actions, mine.history))
-    decisions = infosets[0].decisions, infosets[1].decisions
-    form = layout.build(decisions, _payoffs(histories))
-    return CompiledGame(game, histories, (infosets[0], infosets[1]), form)
-
-
-def _payoffs(histories: Histories) -> Payoffs:
-    """What the terminals pay, by the players' last own sequences."""
-    terminal = np.flatnonzero(
-        (histories.player == numbering.TERMINAL) & (histories.utility != 0)
-    )
-    return sum_payoffs(
+    """A compiled game: histories and infosets, to which this adds the sequence form."""
+    terminal = np.flatnonzero((histories.player == TERMINAL) & (histories.utility != 0))
+    payoffs = sum_payoffs(
         histories.sequence[0, terminal],
         histories.sequence[1, terminal],
         histories.chance[terminal] * histories.utility[terminal],
     )
-
-
-def _strings(
-    game: pyspiel.Game,
-    rules: vectorised.VectorisedGame,
-    histories: Histories,
-    first: np.ndarray,
-    player: int,
-) -> infostate_strings.Strings:
-    """Information-state strings at the first history of every infoset, on demand."""
-
-    def one(infoset: int) -> str:
-        path = histories.actions_to(int(first[infoset]))
-        return infostate_strings.string_at(game, path, player)
-
-    def every() -> Iterable[str]:
-        return replay.strings(game, rules, histories.paths_to(first), player)
-
-    return infostate_strings.Strings(len(first), one, every)
+    form = layout.build((infosets[0].decisions, infosets[1].decisions), payoffs)
+    return CompiledGame(game, histories, infosets, form)

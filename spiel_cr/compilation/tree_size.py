@@ -1,12 +1,15 @@
-"""Second stage, sizes only: a game is counted level by level and never kept whole."""
+"""The size of a game, counted level by level without keeping the game."""
 
 from typing import NamedTuple
 
 import numpy as np
 import pyspiel
 
-from spiel_cr.common import arrays
-from spiel_cr.compilation import loading, numbering, state_walk, vectorised
+from spiel_cr.common.arrays import ranks
+from spiel_cr.compilation import state_walk
+from spiel_cr.compilation.loading import load_game
+from spiel_cr.compilation.tree import TERMINAL, Histories
+from spiel_cr.compilation.vectorised import of_game, visits
 
 
 class Sizes(NamedTuple):
@@ -36,9 +39,9 @@ class Sizes(NamedTuple):
 def count_levels(game: str | pyspiel.Game) -> Sizes:
     """Counts histories and infosets of a game, also of one too large to compile.
 
-    With an expansion (see `expansion.py`) only the states of two levels and the
-    information of all decisions are held, about a tenth of what compiling takes. Other
-    games are walked as `compile_game` does it. Perfect recall is not checked.
+    Of a vectorised game only the states of two levels and the information of all
+    decisions are held, about a tenth of what compiling takes. Other games are walked as
+    `compile_game` does it. Perfect recall is not checked.
 
     Args:
       game: OpenSpiel game string or game, as for `compile_game`.
@@ -47,19 +50,19 @@ def count_levels(game: str | pyspiel.Game) -> Sizes:
       pyspiel.SpielError: OpenSpiel does not know the game.
       ValueError: the game is not two-player zero-sum.
     """
-    game = loading.load_game(game)
-    rules = vectorised.of_game(game)
+    game = load_game(game)
+    rules = of_game(game)
     if rules is None:
-        return _sizes(state_walk.walk(game).walked)
+        return _sizes(state_walk.walk(game)[0])
     histories: list[int] = []
     terminals: list[int] = []
     keys: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
-    for visit in vectorised.visits(game, rules):
+    for visit in visits(game, rules):
         if visit.depth == len(histories):
             histories.append(0)
             terminals.append(0)
         histories[-1] += len(visit.player)
-        terminals[-1] += int(np.count_nonzero(visit.player == numbering.TERMINAL))
+        terminals[-1] += int(np.count_nonzero(visit.player == TERMINAL))
         for p, known in enumerate(visit.information):
             if known is not None:
                 keys[p].append(known)
@@ -70,12 +73,12 @@ def count_levels(game: str | pyspiel.Game) -> Sizes:
     )
 
 
-def _sizes(walked: numbering.Walked) -> Sizes:
+def _sizes(walked: Histories) -> Sizes:
     """The sizes of a game that is there."""
-    over = walked.player == numbering.TERMINAL
+    over = walked.player == TERMINAL
     starts = walked.level_start[:-1]
     infosets = [
-        int(walked.label[walked.player == p].max(initial=-1)) + 1 for p in range(2)
+        int(walked.infoset[walked.player == p].max(initial=-1)) + 1 for p in range(2)
     ]
     return Sizes(
         np.diff(walked.level_start),
@@ -86,4 +89,4 @@ def _sizes(walked: numbering.Walked) -> Sizes:
 
 def _distinct(keys: list[np.ndarray]) -> int:
     """How many different rows there are."""
-    return int(arrays.ranks(keys).max()) + 1 if keys else 0
+    return int(ranks(keys).max()) + 1 if keys else 0

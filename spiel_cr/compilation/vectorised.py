@@ -1,4 +1,4 @@
-"""Second stage, the fast way: a game's own rules on arrays of states, level by level.
+"""Vectorised games: a game's own rules on arrays of states, visited level by level.
 
 OpenSpiel visits one state at a time, which takes a game written in Python tens of
 microseconds. A game that can play its rules on many states at once says so by a method
@@ -6,7 +6,7 @@ microseconds. A game that can play its rules on many states at once says so by a
     def vectorised(self) -> VectorisedGame | None: ...
 
 of its `pyspiel.Game` class; `compile_game` then asks that object instead of the states.
-None means that these parameters are not supported. `expansion_check.check` compares
+None means that these parameters are not supported. `vectorised_check.check` compares
 both ways. docs/vectorised-games.md has a complete example.
 """
 
@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import pyspiel
 
-from spiel_cr.compilation import numbering
+from spiel_cr.compilation.tree import CHANCE, TERMINAL
 
 # States taken at once: few enough that their children stay in a processor's cache.
 _CHUNK = 1 << 14
@@ -39,7 +39,7 @@ class VectorisedGame(Protocol):
         bucket_key(states, player) -> np.ndarray
 
     with integers [n] or [n, k] that are equal where `player`, who acts, is to play
-    alike when it forgets things (see `buckets.py`).
+    alike when it forgets things (see `cfr.abstraction`).
     """
 
     def new_initial_states(self) -> np.ndarray:
@@ -69,9 +69,9 @@ class VectorisedGame(Protocol):
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
         """Integers [n] or [n, k], equal exactly where the player's information is.
 
-        Asked at decisions of `player`, and at those of the other player, too, for what
-        `player` is told there; where the game's states raise `pyspiel.SpielError` then,
-        this must, too. Both kinds are numbered apart.
+        Asked at decisions of `player`, and, for the observations of `player`, at those
+        of the other player, too; where the game's states raise `pyspiel.SpielError`
+        then, this must, too. Both kinds are numbered apart.
         """
         ...
 
@@ -121,7 +121,7 @@ class _Children(NamedTuple):
 
 
 def of_game(game: pyspiel.Game) -> VectorisedGame | None:
-    """The game's own expansion, if it has one for these parameters."""
+    """The game's vectorised game, if it has one for these parameters."""
     make = getattr(game, "vectorised", None)
     rules: VectorisedGame | None = make() if callable(make) else None
     return rules
@@ -134,7 +134,7 @@ def visits(
 
     Args:
       game: for messages.
-      rules: its expansion.
+      rules: its vectorised game.
       observations: also ask what the player who does not act has observed.
 
     Yields:
@@ -174,7 +174,7 @@ def below(
 
     Args:
       game: for messages.
-      rules: its expansion.
+      rules: its vectorised game.
       states: some.
       player: int8 [n], who acts at them.
       observations: also ask what the player who does not act has observed.
@@ -204,10 +204,10 @@ def _children(
     if not moves.all():
         raise ValueError(
             f"{game}: player {player[~moves][0]} has no legal action in a state of its "
-            f"expansion; a game without moves must be terminal there"
+            f"vectorised game; a game without moves must be terminal there"
         )
     chance = None if block.chance is None else block.chance[some][where]
-    draws = player == numbering.CHANCE
+    draws = player == CHANCE
     if draws.any():
         odds = rules.chance_probabilities(states[draws])
         if odds.shape != (np.count_nonzero(draws), mask.shape[1]):
@@ -217,7 +217,7 @@ def _children(
         if not np.allclose(total, 1.0, rtol=0, atol=1e-9):
             raise ValueError(
                 f"{game}: chance_probabilities of the legal outcomes must sum to 1; a "
-                f"state of the expansion has {total[np.argmax(abs(total - 1))]}"
+                f"state of the vectorised game has {total[np.argmax(abs(total - 1))]}"
             )
         every = np.ones(mask.shape)
         every[draws] = odds
@@ -244,11 +244,12 @@ def _visit(
     if given.shape != (len(states),) or given.dtype.kind not in "iu":
         raise _wrong(game, "current_player", given, f"integers [{len(states)}]")
     player = given.astype(np.int8)
-    over = player == numbering.TERMINAL
-    known = over | (player == 0) | (player == 1) | (player == numbering.CHANCE)
+    over = player == TERMINAL
+    known = over | (player == 0) | (player == 1) | (player == CHANCE)
     if not known.all():
         raise ValueError(
-            f"{game}: current_player of the expansion gives {given[~known][0]}; only "
+            f"{game}: current_player of the vectorised game gives "
+            f"{given[~known][0]}; only "
             f"players 0 and 1, chance and terminal states are supported"
         )
     utility = np.zeros(len(states))
@@ -262,19 +263,20 @@ def _visit(
         None if chance is None else chance[goes_on],
     )
     information: list[np.ndarray | None] = [None, None]
-    told: list[np.ndarray | None] = [None, None]
+    observed: list[np.ndarray | None] = [None, None]
     for actor in range(2):
         acts = live.player == actor
-        if acts.any():
-            here = live.states if acts.all() else live.states[acts]
-            information[actor] = _keys(game, rules, here, actor)
-            if observations:
-                with contextlib.suppress(pyspiel.SpielError):
-                    told[1 - actor] = _keys(game, rules, here, 1 - actor)
+        if not acts.any():
+            continue
+        acting = live.states if acts.all() else live.states[acts]
+        information[actor] = _keys(game, rules, acting, actor)
+        if observations:
+            with contextlib.suppress(pyspiel.SpielError):
+                observed[1 - actor] = _keys(game, rules, acting, 1 - actor)
     visit = Visit(
         *(depth, parent, action, player, chance, utility),
         (information[0], information[1]),
-        (told[0], told[1]),
+        (observed[0], observed[1]),
     )
     return visit, live
 
@@ -294,6 +296,6 @@ def _wrong(
     game: pyspiel.Game, method: str, array: np.ndarray, wanted: str
 ) -> ValueError:
     return ValueError(
-        f"{game}: {method} of the expansion gives {array.dtype} {list(array.shape)}; "
-        f"it must give {wanted}"
+        f"{game}: {method} of the vectorised game gives {array.dtype} "
+        f"{list(array.shape)}; it must give {wanted}"
     )

@@ -1,6 +1,6 @@
-"""Second stage, its contract: does a game's expansion play the game of its states?
+"""The contract of vectorised games: do they play the game of OpenSpiel's states?
 
-For the tests of any game that has an expansion; nothing else in the package uses it.
+For the tests of any vectorised game; nothing else in the package uses it.
 """
 
 import dataclasses
@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from spiel_cr.compilation import compiler, loading, numbering
-from spiel_cr.compilation import vectorised as expansion
-from spiel_cr.compilation.numbering import TooManyHistoriesError
+from spiel_cr.common.errors import TooManyHistoriesError
+from spiel_cr.compilation.compiler import compile_game
+from spiel_cr.compilation.loading import load_game
+from spiel_cr.compilation.vectorised import VectorisedGame, of_game
 
 
 def check(
@@ -21,16 +22,16 @@ def check(
     rollouts: int = 100,
     max_histories: int = 20_000,
 ) -> None:
-    """Compares a game's expansion with its states: on samples, and all if it is small.
+    """Compares a vectorised game with its states: on samples, and all if it is small.
 
     Args:
-      game: OpenSpiel game string or game that has an expansion.
+      game: OpenSpiel game string or game with a `vectorised` method.
       random: consumed by the rollouts.
       rollouts: how many.
       max_histories: games with more are not compared as a whole.
 
     Raises:
-      ValueError: they differ, or there is no expansion; says where.
+      ValueError: they differ, or the game is not vectorised; says where.
     """
     check_rollouts(game, random, rollouts=rollouts)
     try:
@@ -47,7 +48,7 @@ def check_tree(game: str | pyspiel.Game, *, max_histories: int | None = None) ->
       ValueError: the results differ; says in what.
     """
     compiled, walked = (
-        compiler.compile_game(
+        compile_game(
             game, observations=True, max_histories=max_histories, vectorised=vectorised
         )
         for vectorised in (True, False)
@@ -75,29 +76,32 @@ def _compare(game: pyspiel.Game, name: str, ours: Any, theirs: Any) -> None:
             np.array_equal(a, b) for a, b in zip(ours, theirs, strict=True)
         )
     if not same:
-        raise ValueError(f"{game}: {name} by the expansion is not that of its states")
+        raise ValueError(
+            f"{game}: {name} by the vectorised game is not that of its states"
+        )
 
 
 def check_rollouts(
     game: str | pyspiel.Game, random: np.random.Generator, *, rollouts: int = 100
 ) -> None:
-    """Plays a game at random, by states and by its expansion at once.
+    """Plays a game at random, by states and vectorised at once.
 
     At every step both must agree on who acts, on legal actions, chances, utilities and
-    information. The expansion gets read-only arrays, since it must not change them.
+    information. The vectorised game gets read-only arrays, since it must not change
+    them.
 
     Args:
-      game: OpenSpiel game string or game that has an expansion.
+      game: OpenSpiel game string or game with a `vectorised` method.
       random: consumed, one draw a step and rollout.
       rollouts: how many, all at the same time.
 
     Raises:
-      ValueError: they differ, or there is no expansion; says after which actions.
+      ValueError: they differ, or the game is not vectorised; says after which actions.
     """
-    game = loading.load_game(game)
-    rules = expansion.of_game(game)
+    game = load_game(game)
+    rules = of_game(game)
     if rules is None:
-        raise ValueError(f"{game} has no expansion; give its class a vectorised()")
+        raise ValueError(f"{game} is not vectorised; give its class a vectorised()")
     comparison = _Comparison(game, rules)
     rows = np.repeat(rules.new_initial_states(), rollouts, axis=0)
     states = [game.new_initial_state() for _ in range(rollouts)]
@@ -126,7 +130,7 @@ def _read_only(rows: np.ndarray) -> np.ndarray:
 class _Comparison:
     """What was seen of a game so far; information must correspond one to one."""
 
-    def __init__(self, game: pyspiel.Game, rules: expansion.VectorisedGame) -> None:
+    def __init__(self, game: pyspiel.Game, rules: VectorisedGame) -> None:
         self._game = game
         self._rules = rules
         self._string_of: dict[tuple, str] = {}
@@ -134,53 +138,51 @@ class _Comparison:
 
     def compare(self, rows: np.ndarray, states: list[pyspiel.State]) -> None:
         """Compares rows with states, one to one."""
-        player = self._rules.current_player(rows)
-        self._same(
-            "current_player", player, [s.current_player() for s in states], states
-        )
-        over = player == numbering.TERMINAL
-        ended = [s for s in states if s.is_terminal()]
+        players = [state.current_player() for state in states]
+        self._same("current_player", self._rules.current_player(rows), players, states)
+        over = np.array([state.is_terminal() for state in states])
+        ended = [state for state in states if state.is_terminal()]
         if ended:
             worth = self._rules.returns(_read_only(rows[over]))
             self._same("returns", worth, [s.player_return(0) for s in ended], ended)
-        going = [s for s in states if not s.is_terminal()]
-        if not going:
+        states = [state for state in states if not state.is_terminal()]
+        if not states:
             return
         live = _read_only(rows[~over])
         mask = self._rules.legal_actions_mask(live)
         legal = [np.flatnonzero(row).tolist() for row in mask]
-        self._same(
-            "legal_actions_mask", legal, [s.legal_actions() for s in going], going
-        )
-        draws = [i for i, state in enumerate(going) if state.is_chance_node()]
+        wanted = [state.legal_actions() for state in states]
+        self._same("legal_actions_mask", legal, wanted, states)
+        draws = [i for i, state in enumerate(states) if state.is_chance_node()]
         if draws:
             odds = self._rules.chance_probabilities(_read_only(live[draws]))
             for i, row in zip(draws, odds, strict=True):
-                given = [p for _, p in going[i].chance_outcomes()]
+                given = [p for _, p in states[i].chance_outcomes()]
                 near = np.abs(row[legal[i]] - given) < 1e-12
-                self._same("chance_probabilities", [near.all()], [True], [going[i]])
+                self._same("chance_probabilities", [near.all()], [True], [states[i]])
         for actor in range(2):
-            here = [i for i, s in enumerate(going) if s.current_player() == actor]
-            for told in range(2) if here else ():
-                some = [going[i] for i in here]
-                self._compare_information(_read_only(live[here]), some, actor, told)
+            acting = [i for i, s in enumerate(states) if s.current_player() == actor]
+            for player in range(2) if acting else ():
+                some = [states[i] for i in acting]
+                self._compare_information(_read_only(live[acting]), some, actor, player)
 
     def _compare_information(
-        self, rows: np.ndarray, states: list[pyspiel.State], actor: int, told: int
+        self, rows: np.ndarray, states: list[pyspiel.State], actor: int, player: int
     ) -> None:
-        """Compares what a player is told where `actor` acts."""
+        """Compares what a player knows where `actor` acts."""
         try:
-            strings = [state.information_state_string(told) for state in states]
+            strings = [state.information_state_string(player) for state in states]
         except pyspiel.SpielError:
-            if actor == told:
+            if actor == player:
                 raise
-            return  # a game need not tell those who do not act
+            return  # a game need not provide observations of who does not act
         make = getattr(self._rules, "information_state_strings", None)
         if make is not None:
-            self._same("information_state_strings", make(rows, told), strings, states)
-        keys = self._rules.information_state(rows, told)
-        numbers = [(actor, told, *np.ravel(key).tolist()) for key in keys]
-        words = [(actor, told, string) for string in strings]
+            made = make(rows, player)
+            self._same("information_state_strings", made, strings, states)
+        keys = self._rules.information_state(rows, player)
+        numbers = [(actor, player, *np.ravel(key).tolist()) for key in keys]
+        words = [(actor, player, string) for string in strings]
         known = [
             self._string_of.setdefault(number, string)
             for number, string in zip(numbers, strings, strict=True)
@@ -200,5 +202,5 @@ class _Comparison:
             if mine != wanted:
                 raise ValueError(
                     f"{self._game}: after actions {state.history()} {method} of the "
-                    f"expansion gives {mine}, where {wanted} is right"
+                    f"vectorised game gives {mine}, where {wanted} is right"
                 )

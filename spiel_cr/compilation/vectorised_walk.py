@@ -1,37 +1,38 @@
-"""Second stage: all histories of a game, by its expansion."""
+"""The fast walk: all histories of a vectorised game, level by level."""
 
 import numpy as np
 import pyspiel
 
-from spiel_cr.common import arrays
-from spiel_cr.compilation import numbering, vectorised
+from spiel_cr.common.arrays import ranks
+from spiel_cr.compilation.numbering import MAX_HISTORIES, smallest_dtype, too_many
+from spiel_cr.compilation.tree import Histories
+from spiel_cr.compilation.vectorised import VectorisedGame, Visit, visits
 
 
 def walk(
     game: pyspiel.Game,
-    rules: vectorised.VectorisedGame,
+    rules: VectorisedGame,
     *,
     observations: bool = False,
-    max_histories: int | None = None,
-) -> numbering.Walked:
-    """All histories of a game by its expansion; the same as `walk.walk` finds.
+    max_histories: int = MAX_HISTORIES,
+) -> Histories:
+    """All histories of a game by its rules on arrays, as `state_walk.walk` finds them.
 
     Args:
       game: for messages.
-      rules: its expansion.
+      rules: its vectorised game.
       observations: also record what the player who does not act has observed.
       max_histories: refuse games with more histories than this.
 
     Raises:
-      ValueError: the expansion gave something that is no game.
+      ValueError: the vectorised game gave something that is no game.
       TooManyHistoriesError: there are more than `max_histories` histories.
     """
-    limit = min(max_histories or numbering.MAX_HISTORIES, numbering.MAX_HISTORIES)
     kept = _Kept(observations)
-    for visit in vectorised.visits(game, rules, observations=observations):
+    for visit in visits(game, rules, observations=observations):
         kept.add(visit)
-        if sum(kept.sizes) > limit:
-            raise numbering.too_many(game, limit)
+        if sum(kept.sizes) > max_histories:
+            raise too_many(game, max_histories)
     return kept.join()
 
 
@@ -41,29 +42,27 @@ class _Kept:
     def __init__(self, observations: bool) -> None:
         self.sizes: list[int] = []  # of the levels
         self._observations = observations
-        self._parts: tuple[list[np.ndarray], ...] = ([], [], [], [])
-        self._chances: list[np.ndarray] = []
+        # Parents, actions, players, utilities and chances.
+        self._columns: tuple[list[np.ndarray], ...] = ([], [], [], [], [])
         self._some_chance = False
         self._information: tuple[list[np.ndarray], ...] = ([], [])
         self._others: tuple[list[np.ndarray], ...] = ([], [])
 
-    def add(self, visit: vectorised.Visit) -> None:
+    def add(self, visit: Visit) -> None:
         """Takes the next histories in."""
         if visit.depth == len(self.sizes):
             self.sizes.append(0)
         self.sizes[-1] += len(visit.parent)
-        actions = numbering.smallest_dtype(int(visit.action.max()))
+        self._some_chance |= visit.chance is not None
         columns = (
             visit.parent.astype(np.int32),
-            visit.action.astype(actions),
+            visit.action.astype(smallest_dtype(int(visit.action.max()))),
             visit.player,
             visit.utility,
+            _ones(len(visit.parent)) if visit.chance is None else visit.chance,
         )
-        for part, column in zip(self._parts, columns, strict=True):
-            part.append(column)
-        self._some_chance |= visit.chance is not None
-        ones = np.broadcast_to(1.0, len(visit.parent))
-        self._chances.append(ones if visit.chance is None else visit.chance)
+        for blocks, column in zip(self._columns, columns, strict=True):
+            blocks.append(column)
         for p in range(2):
             known, observed = visit.information[p], visit.observations[p]
             if known is not None:
@@ -73,27 +72,33 @@ class _Kept:
             elif (visit.player == 1 - p).any():
                 self._observations = False
 
-    def join(self) -> numbering.Walked:
+    def join(self) -> Histories:
         """All histories; what was taken in is given up on the way."""
-        parent, action, player, utility = map(_join, self._parts)
-        return numbering.Walked(
+        parent, action, player, utility = map(_join, self._columns[:4])
+        return Histories(
             parent=parent,
             action=action,
             player=player,
-            label=_labels(player, self._information, (0, 1)),
+            infoset=_labels(player, self._information, (0, 1)),
             observations=(
                 _labels(player, self._others, (1, 0)) if self._observations else None
             ),
-            chance=_join(self._chances) if self._some_chance else None,
+            sequence=np.zeros((2, 0), np.int32),
+            chance=_join(self._columns[4]) if self._some_chance else _ones(len(parent)),
             utility=utility,
             level_start=np.concatenate([[0], np.cumsum(self.sizes)]),
         )
 
 
-def _join(parts: list[np.ndarray]) -> np.ndarray:
+def _ones(count: int) -> np.ndarray:
+    """float64 [count], a view of a single 1."""
+    return np.broadcast_to(1.0, count)
+
+
+def _join(blocks: list[np.ndarray]) -> np.ndarray:
     """One array of many, which are given up."""
-    whole = np.concatenate(parts)
-    parts.clear()
+    whole = np.concatenate(blocks)
+    blocks.clear()
     return whole
 
 
@@ -104,6 +109,6 @@ def _labels(
     labels = np.full(len(player), -1, np.int32)
     for mine, actor in zip(keys, actors, strict=True):
         if mine:
-            labels[player == actor] = arrays.ranks(mine)
+            labels[player == actor] = ranks(mine)
             mine.clear()
     return labels

@@ -11,8 +11,7 @@ from typing import NamedTuple, cast
 import jax
 import numpy as np
 
-from spiel_cr.compilation.numbering import CHANCE, TERMINAL
-from spiel_cr.compilation.tree import CompiledGame, Histories
+from spiel_cr.compilation.tree import CHANCE, TERMINAL, CompiledGame, Histories
 from spiel_cr.sequence_form.decisions import Decisions
 
 # Acting "players" besides 0 and 1.

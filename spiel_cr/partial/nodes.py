@@ -5,7 +5,7 @@ import time
 import numpy as np
 
 from spiel_cr.common.arrays import ranges
-from spiel_cr.compilation.numbering import CHANCE
+from spiel_cr.compilation.tree import CHANCE
 from spiel_cr.partial.simulator import Nodes, Simulator
 
 # Histories expanded between two looks at the clock.

@@ -21,8 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cr.compilation.numbering import TERMINAL
-from spiel_cr.compilation.tree import Histories
+from spiel_cr.compilation.tree import TERMINAL, Histories
 from spiel_cr.partial.particle_belief import Belief, ParticleFilter, Step, join
 from spiel_cr.partial.solved_tree import SolvedTree
 from spiel_cr.policies.conversions import reach_from_behaviour

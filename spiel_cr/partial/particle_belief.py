@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from spiel_cr.compilation.numbering import TERMINAL
+from spiel_cr.compilation.tree import TERMINAL
 from spiel_cr.partial.simulator import Nodes, Simulator
 
 # From a player's infosets, by label, and how many actions they have, int [n] each: its

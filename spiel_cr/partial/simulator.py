@@ -15,7 +15,7 @@ import pyspiel
 
 from spiel_cr.common import arrays
 from spiel_cr.compilation import vectorised
-from spiel_cr.compilation.numbering import TERMINAL
+from spiel_cr.compilation.tree import TERMINAL
 from spiel_cr.compilation.vectorised import VectorisedGame
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyspiel
 
-from spiel_cr.compilation.numbering import CHANCE, TERMINAL
+from spiel_cr.compilation.tree import CHANCE, TERMINAL
 from spiel_cr.partial.simulator import Nodes, Simulator
 
 

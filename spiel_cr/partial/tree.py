@@ -14,7 +14,14 @@ import pyspiel
 
 from spiel_cr.common.checks import check_whole
 from spiel_cr.compilation import infostate_strings, loading, numbering
-from spiel_cr.compilation.tree import CompiledGame, assemble, histories_of
+from spiel_cr.compilation.replay import lazy_strings
+from spiel_cr.compilation.tree import (
+    CHANCE,
+    TERMINAL,
+    CompiledGame,
+    Histories,
+    assemble,
+)
 from spiel_cr.compilation.vectorised import of_game
 from spiel_cr.partial.nodes import Ids, NodeTable
 from spiel_cr.partial.simulator import ArraySimulator, Nodes, Simulator
@@ -226,7 +233,7 @@ class PartialTree:
             raise ValueError("weights must be numbers from 0 up, one for each history")
         minus = np.full(1, -1, np.int32)
         root = Nodes(
-            *(nodes.states[:1], minus, np.full(1, numbering.CHANCE, np.int8)),
+            *(nodes.states[:1], minus, np.full(1, CHANCE, np.int8)),
             *(minus, minus, np.ones(1), np.zeros(1), np.full(1, count, np.int32)),
         )
         table = NodeTable(capacity, self.table.ids, root)
@@ -250,9 +257,9 @@ class PartialTree:
         rank = np.empty(len(order), np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)
         frontier, utility = self._leaves()
-        player = np.where(
-            frontier, np.int8(numbering.TERMINAL), table.player[: len(order)]
-        )[order]
+        player = np.where(frontier, np.int8(TERMINAL), table.player[: len(order)])[
+            order
+        ]
         parent = table.parent[order]
         label, observation = np.full((2, len(order)), -1, np.int32)
         known = []
@@ -265,12 +272,13 @@ class PartialTree:
                 table.observation[order[acts]], return_inverse=True
             )
             known.append(labels)
-        walked = numbering.Walked(
+        walked = Histories(
             parent=np.where(parent >= 0, rank[parent], np.int32(-1)),
             action=table.action[order],
             player=player,
-            label=label,
+            infoset=label,
             observations=observation if self.simulator.observations else None,
+            sequence=np.zeros((2, 0), np.int32),
             chance=table.chance[order],
             utility=utility[order],
             level_start=level_start,
@@ -280,29 +288,23 @@ class PartialTree:
             return self._strings(order[[history]], player)[0]
 
         # Paths of a tree with a chance root cannot be replayed.
-        numbered = numbering.number(
+        histories, infosets, labels = numbering.number(
             *(walked, self.game), key_at=key_at if self.has_chance_root else None
         )
-        rules = None
-        if isinstance(self.simulator, ArraySimulator) and not self.has_chance_root:
-            rules = self.simulator.rules
-        first, second = (
-            self._strings(order[mine.history], p)
-            for p, mine in enumerate(numbered.players)
-        )
-        tree = assemble(
-            *(self.game, histories_of(walked, numbered), numbered.players),
-            rules=rules,
-            strings=(first, second),
-        )
+        keyed = []
+        for p, own in enumerate(infosets):
+            if isinstance(self.simulator, ArraySimulator) and not self.has_chance_root:
+                rules = self.simulator.rules
+                keys = lazy_strings(self.game, rules, histories, own.history, p)
+            else:
+                keys = self._strings(order[own.history], p)
+            keyed.append(dataclasses.replace(own, keys=keys))
+        tree = assemble(self.game, histories, (keyed[0], keyed[1]))
         if frontier.any() or self.has_chance_root:
             tree = dataclasses.replace(
                 tree, frontier=frontier[order], rooted=self.has_chance_root
             )
-        one, other = (
-            labels[mine.order]
-            for labels, mine in zip(known, numbered.players, strict=True)
-        )
+        one, other = (mine[own] for mine, own in zip(known, labels, strict=True))
         return Snapshot(tree, table.id[order], (one, other))
 
     def _leaves(self) -> tuple[np.ndarray, np.ndarray]:

@@ -13,8 +13,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.common.parameters import parse
-from spiel_cr.compilation.numbering import CHANCE, TERMINAL
-from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.compilation.tree import CHANCE, TERMINAL, CompiledGame
 from spiel_cr.compilation.vectorised import VectorisedGame
 from spiel_cr.policies.conversions import behaviour_from_policy, history_values
 from spiel_cr.policies.result import load_policy

@@ -15,8 +15,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from spiel_cr.common.errors import HiddenTurnsError
-from spiel_cr.compilation.numbering import CHANCE, TERMINAL
-from spiel_cr.compilation.tree import CompiledGame, Histories
+from spiel_cr.compilation.tree import CHANCE, TERMINAL, CompiledGame, Histories
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,7 +9,7 @@ there. What a history is worth where it is cut off comes from a leaf value
 import numpy as np
 
 from spiel_cr.common.checks import check_iterations
-from spiel_cr.compilation.numbering import TERMINAL
+from spiel_cr.compilation.tree import TERMINAL
 from spiel_cr.policies.leaf_values import LeafValue, leaf_utilities
 from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.resolving.gadget import Lookahead

@@ -15,8 +15,13 @@ import numpy as np
 
 from spiel_cr.cfr import config as algorithm_lib
 from spiel_cr.cfr import solver as driver
-from spiel_cr.compilation.numbering import CHANCE, TERMINAL
-from spiel_cr.compilation.tree import CompiledGame, Histories, Infosets
+from spiel_cr.compilation.tree import (
+    CHANCE,
+    TERMINAL,
+    CompiledGame,
+    Histories,
+    Infosets,
+)
 from spiel_cr.mccfr import mccfr, sample_tree
 from spiel_cr.resolving import decomposition as subgame
 from spiel_cr.resolving import gadget, subgame_games

@@ -11,8 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spiel_cr.compilation.numbering import TERMINAL
-from spiel_cr.compilation.tree import CompiledGame, Infosets
+from spiel_cr.compilation.tree import TERMINAL, CompiledGame, Infosets
 from spiel_cr.responses import ismcts_br, posterior, responder_tree
 from spiel_cr.responses.ismcts_config import SearchConfig
 from spiel_cr.responses.ismcts_kernel import PriorAndValue

@@ -23,8 +23,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.checks import check_choice, check_iterations
 from spiel_cr.compilation.loading import load_game
-from spiel_cr.compilation.numbering import CHANCE
-from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.compilation.tree import CHANCE, CompiledGame
 from spiel_cr.policies import conversions
 from spiel_cr.responses import opponents, posterior
 from spiel_cr.responses.rollouts import (

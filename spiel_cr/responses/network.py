@@ -13,8 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pyspiel
 
-from spiel_cr.compilation.numbering import TERMINAL
-from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.compilation.tree import TERMINAL, CompiledGame
 from spiel_cr.responses.responder_tree import padded_sequences
 
 # Of actions that are not legal: finite, so that nothing times it is not a number.

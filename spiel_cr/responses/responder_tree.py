@@ -12,8 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spiel_cr.compilation.numbering import TERMINAL
-from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.compilation.tree import TERMINAL, CompiledGame
 from spiel_cr.responses import posterior
 from spiel_cr.sequence_form.decisions import Decisions
 

@@ -448,7 +448,8 @@ def test_keys_of_states_and_of_arrays(string):
             if not state.is_chance_node():
                 player = state.current_player()
                 keys.append((player, state.bucket_key(player)))
-                (states,) = replay.states_along(rules, np.array([[*path, -1]]))
+                paths = np.array([[*path, -1]])
+                (states,) = replay.vectorised_states_along(rules, paths)
                 row = np.atleast_1d(rules.bucket_key(states, player)[0])
                 rows.append((player, *row.tolist()))
             path.append(int(random.choice(state.legal_actions())))

@@ -16,11 +16,10 @@ from spiel_cr.eval.cli import main
 
 import spiel_cr
 from spiel_cr.common import storage
-from spiel_cr.compilation import cache, state_walk, vectorised_walk
-from spiel_cr.compilation import compiler as tree_lib
-from spiel_cr.compilation import vectorised as expansion
+from spiel_cr.common.errors import TooManyHistoriesError
+from spiel_cr.compilation import cache, state_walk, vectorised, vectorised_walk
+from spiel_cr.compilation.compiler import compile_game
 from spiel_cr.compilation.fingerprints import fingerprint
-from spiel_cr.compilation.numbering import TooManyHistoriesError
 from tests.compilation.test_vectorised import same
 from tests.support import games, made_games
 
@@ -68,10 +67,10 @@ def no_compiling(monkeypatch):
 @pytest.mark.parametrize("string", STRINGS)
 def test_there_and_back(tmp_path, no_compiling, string, observations, vectorised):
     options = {"observations": observations, "vectorised": vectorised}
-    plain = tree_lib.compile_game(string, **options)
-    first = tree_lib.compile_game(string, cache=tmp_path / "new", **options)
+    plain = compile_game(string, **options)
+    first = compile_game(string, cache=tmp_path / "new", **options)
     no_compiling()
-    second = tree_lib.compile_game(string, cache=tmp_path / "new", **options)
+    second = compile_game(string, cache=tmp_path / "new", **options)
     for tree in (first, second):
         same(tree, plain)
         assert str(tree.game) == str(plain.game)
@@ -82,12 +81,12 @@ def test_there_and_back(tmp_path, no_compiling, string, observations, vectorised
 
 
 def test_strings_are_made_on_demand(tmp_path):
-    """Those of expansions are not in the file, and not made by reading it."""
-    tree_lib.compile_game(LEDUC, cache=tmp_path)
+    """Those of vectorised games are not in the file, and not made by reading it."""
+    compile_game(LEDUC, cache=tmp_path)
     (path,) = entries(tmp_path)
     arrays, _ = storage.load(path)
     assert not [name for name in arrays if name.startswith("text")]
-    tree = tree_lib.compile_game(LEDUC, cache=tmp_path)
+    tree = compile_game(LEDUC, cache=tmp_path)
     assert tree.infosets[0].keys.nbytes == 0
     assert tree.infosets[1].keys[-1].startswith("p1 card")
 
@@ -99,19 +98,19 @@ def test_what_tells_entries_apart(tmp_path):
         {"vectorised": False},
         {"observations": True, "vectorised": False},
     ):
-        tree_lib.compile_game(LEDUC, cache=tmp_path, **options)
-    tree_lib.compile_game("python_leduc_poker(stack1=5)", cache=tmp_path)
+        compile_game(LEDUC, cache=tmp_path, **options)
+    compile_game("python_leduc_poker(stack1=5)", cache=tmp_path)
     # Defaults, spelled out.
-    tree_lib.compile_game("python_leduc_poker(stack0=7,num_ranks=3)", cache=tmp_path)
+    compile_game("python_leduc_poker(stack0=7,num_ranks=3)", cache=tmp_path)
     assert len(entries(tmp_path)) == 5
 
 
 @pytest.mark.parametrize("package", ["spiel_cr", "open_spiel", "numpy"])
 def test_other_versions_are_other_entries(tmp_path, monkeypatch, package):
-    tree_lib.compile_game(LEDUC, cache=tmp_path)
+    compile_game(LEDUC, cache=tmp_path)
     newer = {**storage.versions(), package: "99"}
     monkeypatch.setattr(storage, "versions", lambda: newer)
-    tree_lib.compile_game(LEDUC, cache=tmp_path)
+    compile_game(LEDUC, cache=tmp_path)
     assert len(entries(tmp_path)) == 2
 
 
@@ -130,7 +129,7 @@ def test_the_compilers_own_sources_count(tmp_path, monkeypatch):
 @pytest.mark.parametrize("string", OWN)
 def test_the_projects_games_can_be_kept(string):
     game = spiel_cr.load_game(string)
-    identity = cache.identify(game, expansion.of_game(game))
+    identity = cache.identify(game, vectorised.of_game(game))
     assert identity["sources"] and identity["vectorised"]
     assert identity["parameters"] == game.get_parameters()
 
@@ -175,7 +174,7 @@ def test_a_changed_source_is_another_entry(tmp_path, monkeypatch):
             sys.modules[helper].PAYS = pays  # as a new process would have it
         else:
             importlib.import_module(name)
-        tree = tree_lib.compile_game(f"python_{name}", cache=folder)
+        tree = compile_game(f"python_{name}", cache=folder)
         found.append((tree.histories.utility.max(), len(entries(folder))))
     assert found == [(1, 1), (1, 1), (5, 2)]
 
@@ -193,7 +192,7 @@ def test_games_that_no_string_tells_are_not_kept(tmp_path):
 
     for utility in (1.0, 2.0):
         game = made_games.MadeGame(rules(utility), "unknown")
-        tree = tree_lib.compile_game(game, cache=tmp_path)
+        tree = compile_game(game, cache=tmp_path)
         assert tree.histories.utility.max() == utility
     changed = pyspiel.load_game(LEDUC)
     changed.num_ranks = 2
@@ -231,31 +230,31 @@ def flip(content):
     "damage", [cut, flip, lambda content: b"", lambda content: b"x" * 99]
 )
 def test_damaged_files_are_replaced(tmp_path, damage, no_compiling, caplog):
-    plain = tree_lib.compile_game("leduc_poker", cache=tmp_path)
+    plain = compile_game("leduc_poker", cache=tmp_path)
     (path,) = entries(tmp_path)
     path.write_bytes(damage(path.read_bytes()))
-    same(tree_lib.compile_game("leduc_poker", cache=tmp_path), plain)
+    same(compile_game("leduc_poker", cache=tmp_path), plain)
     assert entries(tmp_path) == [path]
     no_compiling()
-    same(tree_lib.compile_game("leduc_poker", cache=tmp_path), plain)
+    same(compile_game("leduc_poker", cache=tmp_path), plain)
 
 
 @pytest.mark.parametrize("missing", ["infoset", "observations", "text1", "parent0"])
 def test_files_with_less_in_them_are_replaced(tmp_path, missing):
-    plain = tree_lib.compile_game("kuhn_poker", cache=tmp_path)
+    plain = compile_game("kuhn_poker", cache=tmp_path)
     (path,) = entries(tmp_path)
     arrays, metadata = storage.load(path)
     storage.save(path, {k: v for k, v in arrays.items() if k != missing}, metadata)
-    same(tree_lib.compile_game("kuhn_poker", cache=tmp_path), plain)
+    same(compile_game("kuhn_poker", cache=tmp_path), plain)
     assert set(storage.load(path)[0]) == set(arrays)
 
 
 def test_a_file_of_another_game_is_replaced(tmp_path):
-    plain = tree_lib.compile_game("kuhn_poker", cache=tmp_path)
+    plain = compile_game("kuhn_poker", cache=tmp_path)
     (path,) = entries(tmp_path)
-    tree_lib.compile_game("leduc_poker", cache=tmp_path / "other")
+    compile_game("leduc_poker", cache=tmp_path / "other")
     shutil.copy(*entries(tmp_path / "other"), path)
-    same(tree_lib.compile_game("kuhn_poker", cache=tmp_path), plain)
+    same(compile_game("kuhn_poker", cache=tmp_path), plain)
 
 
 def test_nothing_is_unpickled(tmp_path):
@@ -265,14 +264,14 @@ def test_nothing_is_unpickled(tmp_path):
         def __reduce__(self):
             return (os.mkdir, (str(tmp_path / "trapped"),))
 
-    plain = tree_lib.compile_game("kuhn_poker", cache=tmp_path)
+    plain = compile_game("kuhn_poker", cache=tmp_path)
     (path,) = entries(tmp_path)
     with np.load(path) as archive:
         arrays = dict(archive)
     arrays["infoset"] = np.array([Trap()], object)
     with path.open("wb") as file:
         np.savez(file, **arrays)
-    same(tree_lib.compile_game("kuhn_poker", cache=tmp_path), plain)
+    same(compile_game("kuhn_poker", cache=tmp_path), plain)
     assert not (tmp_path / "trapped").exists()
 
 
@@ -280,7 +279,7 @@ def test_many_writers(tmp_path):
     """Readers between them see whole files only."""
     game = spiel_cr.load_game("leduc_poker")
     identity = cache.identify(game, None)
-    tree = tree_lib.compile_game(game)
+    tree = compile_game(game)
     path = tmp_path / "entry.npz"
 
     def write_and_read(_):
@@ -293,14 +292,14 @@ def test_many_writers(tmp_path):
 
 
 def test_a_killed_writers_file_goes_away(tmp_path):
-    tree_lib.compile_game("kuhn_poker", cache=tmp_path)
+    compile_game("kuhn_poker", cache=tmp_path)
     (path,) = entries(tmp_path)
     old, new = (tmp_path / f".{path.name}.{name}.part" for name in ("old", "new"))
     for part in (old, new):
         part.write_bytes(b"half")
     os.utime(old, (time.time() - 7200,) * 2)
     path.unlink()
-    tree_lib.compile_game("kuhn_poker", cache=tmp_path)
+    compile_game("kuhn_poker", cache=tmp_path)
     assert new.exists() and not old.exists()
 
 
@@ -308,22 +307,22 @@ def test_folders_that_cannot_be_written(tmp_path, monkeypatch):
     file = tmp_path / "file"
     file.write_text("")
     with pytest.raises(ValueError, match="is a file; give a folder"):
-        tree_lib.compile_game("kuhn_poker", cache=file)
+        compile_game("kuhn_poker", cache=file)
 
     def full(*arguments):
         raise OSError("no space left")
 
-    monkeypatch.setattr(storage, "write", full)
-    tree = tree_lib.compile_game("kuhn_poker", cache=tmp_path / "full")
+    monkeypatch.setattr(storage, "save", full)
+    tree = compile_game("kuhn_poker", cache=tmp_path / "full")
     assert len(tree.histories) == 58
     assert not list((tmp_path / "full").iterdir())
 
 
 def test_limits_hold_for_what_is_read(tmp_path):
-    tree_lib.compile_game("kuhn_poker", cache=tmp_path)
+    compile_game("kuhn_poker", cache=tmp_path)
     with pytest.raises(TooManyHistoriesError, match="max_histories=57"):
-        tree_lib.compile_game("kuhn_poker", cache=tmp_path, max_histories=57)
-    tree_lib.compile_game("kuhn_poker", cache=tmp_path, max_histories=58)
+        compile_game("kuhn_poker", cache=tmp_path, max_histories=57)
+    compile_game("kuhn_poker", cache=tmp_path, max_histories=58)
 
 
 def test_solving_and_resolving_use_it(tmp_path, no_compiling):

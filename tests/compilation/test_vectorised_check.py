@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from game_defs import rock_paper_scissors
+from spiel_cr.common.errors import TooManyHistoriesError
 from spiel_cr.compilation import vectorised_check
-from spiel_cr.compilation.numbering import TooManyHistoriesError
 
 
 class _Broken(rock_paper_scissors.VectorisedRockPaperScissors):
-    """An expansion with one method replaced by a wrong one."""
+    """A vectorised game with one method replaced by a wrong one."""
 
     def __init__(self, method, change):
         super().__init__(3)
@@ -57,7 +57,7 @@ def test_the_contract_compares_whole_trees():
         def vectorised(self):
             return _Broken("returns", lambda x, s: np.where(s[:, 0] == 1, x, x + 1))
 
-    with pytest.raises(ValueError, match="histories.utility by the expansion"):
+    with pytest.raises(ValueError, match="histories.utility by the vectorised"):
         vectorised_check.check_tree(Game())
     right = "python_rock_paper_scissors"
     vectorised_check.check(right, np.random.default_rng(0), max_histories=5)

@@ -61,7 +61,7 @@ def read(map_name: str) -> dict[str, Any]:
 
 @pytest.fixture
 def load_map(tmp_path, monkeypatch):
-    """Loads games on maps that are not bundled; their expansions are checked, too."""
+    """Loads games on maps that are not bundled; that they are vectorised right, too."""
 
     def write_and_load(rounds: int, team: list[int], **changes: Any) -> pyspiel.Game:
         text = json.dumps(PATH | changes | {"detectives": team})

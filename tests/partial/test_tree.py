@@ -10,9 +10,10 @@ import pytest
 
 import game_defs  # noqa: F401  registers the games
 from spiel_cr.cfr import abstraction
+from spiel_cr.common.errors import TooManyHistoriesError
 from spiel_cr.compilation import cache
 from spiel_cr.compilation import compiler as tree_lib
-from spiel_cr.compilation.numbering import CHANCE, TERMINAL, TooManyHistoriesError
+from spiel_cr.compilation.tree import CHANCE, TERMINAL
 from spiel_cr.partial.compiler import compile_partial
 from spiel_cr.partial.tree import PartialTree
 from spiel_cr.policies import conversions

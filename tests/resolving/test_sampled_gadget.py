@@ -12,7 +12,7 @@ import pytest
 
 from spiel_cr.cfr import config as algorithm
 from spiel_cr.compilation import compiler as tree_lib
-from spiel_cr.compilation.numbering import CHANCE, TERMINAL
+from spiel_cr.compilation.tree import CHANCE, TERMINAL
 from spiel_cr.mccfr import mccfr
 from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.resolving import decomposition, resolver, sampled_gadget, subgame_games

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import pyspiel
 
 import game_defs  # noqa: F401  (registers the games)
-from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.compilation.compiler import compile_game
 from spiel_cr.compilation.tree import CompiledGame
 
 
@@ -127,4 +127,4 @@ SMALL = tuple(case for case in CASES if case.histories <= 2300)
 @functools.cache
 def compiled(name: str, observations: bool = True) -> CompiledGame:
     """The compiled game of a row; compiled once a process."""
-    return tree_lib.compile_game(BY_NAME[name].string, observations=observations)
+    return compile_game(BY_NAME[name].string, observations=observations)

@@ -1,4 +1,4 @@
-"""An expansion of any small game: its states are numbers of nodes found beforehand.
+"""Any small game vectorised: its states are numbers of nodes found beforehand.
 
 It shares no code with the games, and serves to try the builder on games that offer none
 themselves: infosets that span depths, chance in the middle, players who forget.
@@ -57,7 +57,7 @@ class Tabled:
 
 
 class TabledGame(MadeGame):
-    """A made game that offers an expansion."""
+    """A made game that is vectorised, too."""
 
     def vectorised(self) -> Tabled:
         return Tabled(reference.Tree(self))
