@@ -288,7 +288,7 @@ class PartialTree:
             return self._strings(order[[history]], player)[0]
 
         # Paths of a tree with a chance root cannot be replayed.
-        histories, infosets, labels = numbering.number(
+        histories, infosets, numbers = numbering.number(
             *(walked, self.game), key_at=key_at if self.has_chance_root else None
         )
         keyed = []
@@ -304,7 +304,7 @@ class PartialTree:
             tree = dataclasses.replace(
                 tree, frontier=frontier[order], rooted=self.has_chance_root
             )
-        one, other = (mine[own] for mine, own in zip(known, labels, strict=True))
+        one, other = (mine[own] for mine, own in zip(known, numbers, strict=True))
         return Snapshot(tree, table.id[order], (one, other))
 
     def _leaves(self) -> tuple[np.ndarray, np.ndarray]:

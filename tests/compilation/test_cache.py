@@ -309,7 +309,7 @@ def test_folders_that_cannot_be_written(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="is a file; give a folder"):
         compile_game("kuhn_poker", cache=file)
 
-    def full(*arguments):
+    def full(*arguments, **keywords):
         raise OSError("no space left")
 
     monkeypatch.setattr(storage, "save", full)
