@@ -117,11 +117,12 @@ def _both(
     leaf: str = "uniform",
 ) -> Row:
     """Both seats together."""
+    settings = approximate_nash_conv.ResponseConfig(
+        method, config, leaf=leaf, seed=seed
+    )
     return approximate_nash_conv.summary(
         [
-            approximate_nash_conv.on_tree(
-                tree, player, behaviour, method, config, seed=seed, leaf=leaf
-            )
+            approximate_nash_conv.on_tree(tree, player, behaviour, settings)
             for player in (0, 1)
         ]
     )

@@ -119,15 +119,15 @@ def measure(pairing: Pairing) -> Row:
         seat = number % 2
         pair = list(others)
         pair[seat] = ours[seat]
-        with matches.count_programs() as (compiled, observer):
-            try:
-                match = matches.play_match(game, pair, rng, observers=[observer])
-            except matches.IllegalMoveError as error:
-                if error.player != seat:
-                    raise
-                illegal += 1
-                continue
-        programs += sum(compiled)
+        counter = matches.ProgramCounter()
+        try:
+            match = matches.play_match(game, pair, rng, observers=[counter])
+        except matches.IllegalMoveError as error:
+            if error.player != seat:
+                raise
+            illegal += 1
+            continue
+        programs += sum(counter.counts)
         returns[seat].append(match.returns[seat])
         spent[0].extend(match.seconds[seat])
         spent[1].extend(match.seconds[1 - seat])

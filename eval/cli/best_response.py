@@ -7,16 +7,19 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-import spiel_cr
 from spiel_cr.common.checks import check_seed
+from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.compilation.compiler import Game, as_compiled
+from spiel_cr.compilation.loading import load_game
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.players import opponent_strings
 from spiel_cr.policies import conversions
-from spiel_cr.responses import ismcts_config, opponents
+from spiel_cr.responses import opponents
+from spiel_cr.responses.ismcts_config import POSTERIORS, SearchConfig
 from spiel_cr.responses.local_best_response import LEAVES
 
 from ..players import approximate_nash_conv
-from .command import Commands, add_command
+from .command import Commands, add_command, option
 
 _EPILOG = f"""policies:
   uniform; {", ".join(opponents.CHUMPS)} (poker);
@@ -46,96 +49,46 @@ examples:
   spiel-cr best-response --game kuhn_poker --policy out/kuhn.npz --method exact"""
 
 
-def add_commands(commands: Commands) -> None:
-    """Adds the command of this file."""
+def add(commands: Commands) -> None:
+    """Adds the command."""
     text = "find a response to a policy: a lower bound on its exploitability"
-    parser = add_command(commands, "best-response", _best_response, text)
-    parser.epilog = _EPILOG
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--game", required=True, help="OpenSpiel game string")
-    parser.add_argument(
-        "--policy", required=True, metavar="PATH|NAME", help="the opponent, see below"
-    )
-    parser.add_argument(
-        "--method",
-        choices=approximate_nash_conv.METHODS,
-        default="ismcts",
-        help="how the response is found (default %(default)s)",
-    )
-    parser.add_argument(
-        "--player",
-        choices=("0", "1", "both"),
-        default="both",
-        help="seat of the response (default %(default)s)",
-    )
-    default = ismcts_config.SearchConfig()
-    parser.add_argument(
-        "--simulations",
-        type=int,
-        default=default.simulations,
-        help="from each information state that is searched (default %(default)s)",
-    )
-    parser.add_argument(
+    parser = add_command(commands, "best-response", _best_response, text, _EPILOG)
+    option(parser, "--game")
+    option(parser, "--policy", "the opponent, see below", metavar="PATH|NAME")
+    text = "how the response is found"
+    option(parser, "--method", text, "ismcts", choices=approximate_nash_conv.METHODS)
+    text = "seat of the response"
+    option(parser, "--player", text, "both", choices=("0", "1", "both"))
+    default = SearchConfig()
+    text = "from each information state that is searched"
+    option(parser, "--simulations", text, default.simulations)
+    option(
+        parser,
         "--learn",
-        type=int,
-        default=default.learn,
+        "of ismcts on compiled games: before, N simulations from every information "
+        "state, from the last to the first",
+        default.learn,
         metavar="N",
-        help="of ismcts on compiled games: before, N simulations from every "
-        "information state, from the last to the first (default %(default)s)",
     )
-    parser.add_argument(
-        "--exploration",
-        type=float,
-        default=default.exploration,
-        help="c of PUCT, in half ranges of the utilities (default %(default)s)",
-    )
-    parser.add_argument(
-        "--posterior",
-        choices=ismcts_config.POSTERIORS,
-        default=default.posterior,
-        help="uniform: all consistent histories alike, to show why not "
-        "(default %(default)s)",
-    )
-    parser.add_argument(
-        "--leaf",
-        choices=LEAVES,
-        help="default play of lbr (default: call in poker, else uniform)",
-    )
-    parser.add_argument(
-        "--rollouts",
-        type=int,
-        default=1000,
-        help="of lbr, a decision, where the game is not compiled (default %(default)s)",
-    )
-    parser.add_argument(
-        "--rounds",
-        type=int,
-        default=20,
-        help="of learned: episodes, then training (default %(default)s)",
-    )
-    parser.add_argument(
-        "--matches",
-        type=int,
-        default=1000,
-        help="in each seat, to estimate the value (default %(default)s)",
-    )
-    parser.add_argument(
-        "--memory-limit",
-        metavar="SIZE",
-        default="4GB",
-        help="compile the game if it needs no more (default %(default)s)",
-    )
-    parser.add_argument(
-        "--states", action="store_true", help="search on states though it would fit"
-    )
-    parser.add_argument(
-        "--seed", type=int, default=0, help="of all draws (default %(default)s)"
-    )
+    text = "c of PUCT, in half ranges of the utilities"
+    option(parser, "--exploration", text, default.exploration)
+    text = "uniform: all consistent histories alike, to show why not"
+    option(parser, "--posterior", text, default.posterior, choices=POSTERIORS)
+    text = "default play of lbr (default: call in poker, else uniform)"
+    option(parser, "--leaf", text, choices=LEAVES)
+    text = "of lbr, per decision, where the game is not compiled"
+    option(parser, "--rollouts", text, 1000)
+    option(parser, "--rounds", "of learned: episodes, then training", 20)
+    option(parser, "--matches", "in each seat, to estimate the value", 1000)
+    option(parser, "--memory-limit", "compile the game if it needs no more", "4GB")
+    text = "search on states though it would fit"
+    option(parser, "--states", text, action="store_true")
+    option(parser, "--seed")
 
 
 def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
     check_seed(arguments.seed)
-    config = ismcts_config.SearchConfig(
+    search = SearchConfig(
         simulations=arguments.simulations,
         learn=arguments.learn,
         exploration=arguments.exploration,
@@ -145,8 +98,18 @@ def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
         raise ValueError(
             f"--learn {arguments.learn} is for --method ismcts, not {arguments.method}"
         )
+    config = approximate_nash_conv.ResponseConfig(
+        method=arguments.method,
+        search=search,
+        leaf=arguments.leaf,
+        rollouts=arguments.rollouts,
+        rounds=arguments.rounds,
+        matches=arguments.matches,
+        seed=arguments.seed,
+    )
     players = [0, 1] if arguments.player == "both" else [int(arguments.player)]
     tree = _compile(arguments)
+    compiled = tree is not None and not arguments.states
     if tree is None or arguments.states:
         seats = _on_states(arguments, players, config, tree)
     else:
@@ -155,18 +118,15 @@ def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
         )
         seats = [
             approximate_nash_conv.on_tree(
-                tree, player, behaviour, arguments.method, config,
-                leaf=arguments.leaf, rounds=arguments.rounds,
-                matches=arguments.matches, seed=arguments.seed,
-                rival=_rival(arguments, tree, player),
+                tree, player, behaviour, config, rival=_rival(arguments, tree, player)
             )
             for player in players
-        ]  # fmt: skip
+        ]
     report: dict[str, object] = {
         "game": arguments.game,
         "policy": arguments.policy,
         "method": arguments.method,
-        "compiled": tree is not None and not arguments.states,
+        "compiled": compiled,
         **approximate_nash_conv.summary(seats),
     }
     _print(report, seats)
@@ -182,14 +142,12 @@ def _rival(
     return opponent_strings.load_rival(arguments.policy, game, 1 - player, seed=seed)
 
 
-def _compile(arguments: argparse.Namespace) -> spiel_cr.CompiledGame | None:
+def _compile(arguments: argparse.Namespace) -> CompiledGame | None:
     """The compiled game, or None where it does not fit."""
-    game = spiel_cr.load_game(arguments.game)
+    game, limit = load_game(arguments.game), arguments.memory_limit
     try:
-        return as_compiled(game, observations=True, memory_limit=arguments.memory_limit)
-    except ValueError as error:
-        if "memory_limit" not in str(error):
-            raise
+        return as_compiled(game, observations=True, memory_limit=limit)
+    except GameTooLargeError as error:
         print(f"searching on states: {error}", file=sys.stderr)
         return None
 
@@ -197,38 +155,27 @@ def _compile(arguments: argparse.Namespace) -> spiel_cr.CompiledGame | None:
 def _on_states(
     arguments: argparse.Namespace,
     players: list[int],
-    config: ismcts_config.SearchConfig,
-    tree: spiel_cr.CompiledGame | None,
+    config: approximate_nash_conv.ResponseConfig,
+    tree: CompiledGame | None,
 ) -> list[approximate_nash_conv.Seat]:
     """Searches in matches; where the game fits, best responses are known."""
-    game = spiel_cr.load_game(arguments.game)
+    game = load_game(arguments.game)
+    given = game if tree is None else tree
     opponent = opponent_strings.load_opponent(
         arguments.policy,
-        game if tree is None else tree,
+        given,
         seed=arguments.seed,
         memory_limit=arguments.memory_limit,
     )
-    rivals = {p: _rival(arguments, game if tree is None else tree, p) for p in players}
+    rivals = {player: _rival(arguments, given, player) for player in players}
     seats = [
-        approximate_nash_conv.on_states(
-            game, player, opponent, arguments.method, config, leaf=arguments.leaf,
-            rollouts=arguments.rollouts, rounds=arguments.rounds,
-            matches=arguments.matches, rival=rivals[player], seed=arguments.seed,
-        )
-        for player in players
-    ]  # fmt: skip
+        approximate_nash_conv.on_states(game, p, opponent, config, rival=rivals[p])
+        for p in players
+    ]
     if tree is None or any(rivals.values()):
         return seats
     behaviour = conversions.behaviour_from_policy(tree, opponent)
-    found = []
-    for seat in seats:
-        known = approximate_nash_conv.exact(tree, seat.player, behaviour)
-        found.append(
-            seat._replace(
-                exact_value=known["exact_value"], on_policy=known["on_policy"]
-            )
-        )
-    return found
+    return [seat.beside(tree, behaviour) for seat in seats]
 
 
 def _print(report: dict[str, Any], seats: list[approximate_nash_conv.Seat]) -> None:

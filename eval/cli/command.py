@@ -1,9 +1,33 @@
-"""What all commands of `spiel-cr` have in common."""
+"""What the commands of `spiel-cr` have in common: their options, files and seeds."""
 
 import argparse
-from collections.abc import Callable
+import csv
+import pathlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from spiel_cr.players.bot_strings import MEMORY_LIMIT
 
 Commands = argparse._SubParsersAction
+
+# Options of several commands; each command may replace any of it.
+_SHARED: dict[str, dict[str, Any]] = {
+    "--game": {"required": True, "help": "OpenSpiel game string"},
+    "--policy": {"required": True},
+    "--seed": {"default": 0, "help": "of all that is drawn"},
+    "--iterations": {"type": int, "metavar": "N"},
+    "--matches": {"type": int, "metavar": "N"},
+    "--out": {"metavar": "DIR"},
+    "--plot": {"metavar": "PATH", "help": "draw the curve (png, svg or pdf)"},
+    "--memory-limit": {
+        "metavar": "SIZE",
+        "help": "refuse games that need more than this, such as 3GB",
+    },
+    "--cache": {
+        "metavar": "DIR",
+        "help": "keep compiled games in this folder for the next time",
+    },
+}
 
 
 def add_command(
@@ -11,6 +35,7 @@ def add_command(
     name: str,
     run: Callable[[argparse.Namespace], dict[str, object]],
     text: str,
+    epilog: str | None = None,
 ) -> argparse.ArgumentParser:
     """Adds a command; every one can end with a line of JSON.
 
@@ -19,12 +44,78 @@ def add_command(
       name: what the user types.
       run: does the work, prints for people, and returns what --json prints.
       text: one line of help.
+      epilog: printed as it is at the end of the command's --help.
     """
     parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=text, description=text[0].upper() + text[1:] + "."
+        name,
+        help=text,
+        description=text[0].upper() + text[1:] + ".",
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter
+        if epilog
+        else argparse.HelpFormatter,
     )
     parser.set_defaults(run=run)
-    parser.add_argument(
-        "--json", action="store_true", help="end with one line of JSON on stdout"
-    )
+    option(parser, "--json", "end with one line of JSON on stdout", action="store_true")
     return parser
+
+
+def option(
+    parser: argparse._ActionsContainer,
+    flag: str,
+    text: str = "",
+    default: Any = None,
+    **settings: Any,
+) -> None:
+    """Adds an option.
+
+    Args:
+      parser: of the command.
+      flag: such as "--seed"; what several commands share is known here.
+      text: of the help; a default is added to it.
+      default: where the option is left out; tells the type of its values, too.
+      **settings: of `argparse`.
+    """
+    settings = {**_SHARED.get(flag, {}), **settings}
+    text = text or settings["help"]
+    if default is None:
+        default = settings.get("default")
+    if default is not None:
+        settings.setdefault("type", type(default))
+        text += " (default %(default)s)"
+        settings["default"] = default
+    settings["help"] = text
+    parser.add_argument(flag, **settings)
+
+
+def bot_options(parser: argparse.ArgumentParser, bots: str, text: str) -> None:
+    """Options of commands whose players are bots: --game, --bots, --memory-limit.
+
+    Args:
+      parser: of the command.
+      bots: how --bots is written.
+      text: help of --bots.
+    """
+    option(parser, "--game")
+    option(parser, "--bots", text, required=True, metavar=bots)
+    text = "refuse bots that need the whole of a larger game"
+    option(parser, "--memory-limit", text, MEMORY_LIMIT)
+
+
+def split_bots(bots: str) -> list[str]:
+    """The bots of --bots."""
+    names = [name.strip() for name in bots.split(";")]
+    if "" in names:
+        raise ValueError(
+            f"--bots={bots!r}: a bot is missing before or after a semicolon; "
+            f"write 'A;B'"
+        )
+    return names
+
+
+def write_csv(path: pathlib.Path, rows: Sequence[dict[str, object]]) -> None:
+    """Writes a table with the first row's keys as its head."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, fieldnames=list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)

@@ -1,4 +1,4 @@
-"""The command `compare`; brings `show` and `study` with it."""
+"""The command `compare`: algorithms side by side."""
 
 import argparse
 import re
@@ -6,15 +6,14 @@ import sys
 import zlib
 from typing import Any
 
-from spiel_cr.players import bot_strings
+from spiel_cr.players.bot_strings import MEMORY_LIMIT
 
 from ..common.budget import Budget
 from ..comparison import comparisons
 from ..contestants import registry
 from ..reporting.html_page import plain
 from ..reporting.summary import GameSummary, summarise
-from . import show, study
-from .command import Commands, add_command
+from .command import Commands, add_command, option
 
 _SECONDS = 10.0
 _OUT = "out/compare"
@@ -47,75 +46,46 @@ examples:
     --out out/kuhn"""
 
 
-def add_commands(commands: Commands) -> None:
-    """Adds the commands of this file."""
+def add(commands: Commands) -> None:
+    """Adds the command."""
     text = "run algorithms side by side on games, ours and OpenSpiel's, with a report"
-    parser = add_command(commands, "compare", _compare, text)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = _EPILOG
-    parser.add_argument(
-        "--game",
-        required=True,
-        action="append",
-        help="OpenSpiel string; may be repeated",
-    )
-    parser.add_argument(
-        "--algorithms",
-        default="default",
-        metavar="'A;B;C'",
-        help="see below (default %(default)s)",
-    )
+    parser = add_command(commands, "compare", _compare, text, _EPILOG)
+    option(parser, "--game", "OpenSpiel string; may be repeated", action="append")
+    option(parser, "--algorithms", "see below", "default", metavar="'A;B;C'")
     budget = parser.add_mutually_exclusive_group()
-    budget.add_argument(
-        "--seconds",
-        type=float,
-        help=f"each algorithm works so long (default {_SECONDS:g})",
-    )
-    budget.add_argument(
-        "--iterations", type=int, metavar="N", help="each does so many iterations"
-    )
-    parser.add_argument(
-        "--seeds",
-        type=int,
-        default=1,
-        metavar="K",
-        help="algorithms that sample run K times (default %(default)s)",
-    )
-    parser.add_argument(
+    text = f"each algorithm works this long (default {_SECONDS:g})"
+    option(budget, "--seconds", text, type=float)
+    option(budget, "--iterations", "each does this many iterations")
+    text = "algorithms that sample run K times"
+    option(parser, "--seeds", text, 1, metavar="K")
+    option(
+        parser,
         "--out",
-        metavar="DIR",
-        help=f"folder of results and report (default {_OUT}/GAME, and so games have "
-        f"folders of their own)",
+        f"folder of results and report (default {_OUT}/GAME, and so games have folders "
+        f"of their own)",
     )
-    parser.add_argument(
+    option(
+        parser,
         "--workers",
-        type=int,
-        default=1,
+        "processes at a time, no more than cores or times mean little; 0: in this "
+        "process",
+        1,
         metavar="N",
-        help="processes at a time, no more than cores or times mean little; 0: in this "
-        "process (default %(default)s)",
     )
-    parser.add_argument(
-        "--ray", action="store_true", help="do runs on Ray (the extra `ray`)"
-    )
-    parser.add_argument(
+    text = "do runs on Ray (the extra `ray`)"
+    option(parser, "--ray", text, action="store_true")
+    option(
+        parser,
         "--patience",
+        "give a run up after this wall-clock time, everything included; not with "
+        "--workers 0 or --ray (default: ten minutes and thirty times --seconds)",
         type=float,
         metavar="SECONDS",
-        help="give a run up after this wall-clock time, everything included; not with "
-        "--workers 0 or --ray (default: ten minutes and thirty times --seconds)",
     )
-    parser.add_argument(
-        "--memory-limit",
-        metavar="SIZE",
-        default=bot_strings.MEMORY_LIMIT,
-        help="refuse games that need more in each process (default %(default)s)",
-    )
-    parser.add_argument(
-        "--retry", action="store_true", help="do runs again that failed"
-    )
-    show.add_commands(commands)
-    study.add_commands(commands)
+    text = "refuse games that need more in each process"
+    option(parser, "--memory-limit", text, MEMORY_LIMIT)
+    text = "do runs again that failed"
+    option(parser, "--retry", text, action="store_true")
 
 
 def _compare(arguments: argparse.Namespace) -> dict[str, object]:

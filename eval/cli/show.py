@@ -13,7 +13,7 @@ from spiel_cr.policies import conversions as policy_lib
 
 from ..inspection import infoset_view, tree_page, tree_subgames
 from ..reporting.html_page import plain
-from .command import Commands, add_command
+from .command import Commands, add_command, option
 
 _EPILOG = """columns:
   own      probability that the player's own actions lead to the information state
@@ -32,40 +32,28 @@ examples:
 _SORTS = ("game", "reach", "gain")
 
 
-def add_commands(commands: Commands) -> None:
-    """Adds the command of this file."""
+def add(commands: Commands) -> None:
+    """Adds the command."""
     text = "look inside a policy: probabilities, reach and values at its infosets"
-    parser = add_command(commands, "show", _show, text)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = _EPILOG
-    parser.add_argument("--policy", required=True, help="file written with --save")
-    parser.add_argument("--game", required=True, help="OpenSpiel game string")
-    parser.add_argument("--player", type=int, choices=(0, 1), help="only this one's")
-    parser.add_argument(
-        "--find", metavar="TEXT", help="only information states with this text in them"
-    )
-    parser.add_argument(
-        "--sort",
-        choices=_SORTS,
-        default="game",
-        help="in the game's order, by reach of all, or by gain (default %(default)s)",
-    )
-    parser.add_argument(
-        "--limit",
-        type=int,
-        default=40,
-        metavar="N",
-        help="so many at most for each player (default %(default)s)",
-    )
-    parser.add_argument(
-        "--html", metavar="FILE", help="write the tree as a page to walk through"
-    )
-    parser.add_argument(
+    parser = add_command(commands, "show", _show, text, _EPILOG)
+    option(parser, "--policy", "file written with --save")
+    option(parser, "--game")
+    option(parser, "--player", "only this one's", type=int, choices=(0, 1))
+    text = "only information states with this text in them"
+    option(parser, "--find", text, metavar="TEXT")
+    text = "in the game's order, by reach of all, or by gain"
+    option(parser, "--sort", text, "game", choices=_SORTS)
+    text = "this many at most for each player"
+    option(parser, "--limit", text, 40, metavar="N")
+    text = "write the tree as a page to walk through"
+    option(parser, "--html", text, metavar="FILE")
+    option(
+        parser,
         "--gadgets",
+        "show in the page what the gadgets of this resolving player were worth, which "
+        "is asked everywhere: 'resolving(solver=cfr+,iterations=100)'; with the gadget "
+        "cfrd and without target",
         metavar="BOT",
-        help="show in the page what the gadgets of this resolving player were worth, "
-        "which is asked everywhere: 'resolving(solver=cfr+,iterations=100)'; with the "
-        "gadget cfrd and without target",
     )
 
 

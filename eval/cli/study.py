@@ -3,6 +3,8 @@
 import argparse
 import time
 
+from spiel_cr.common.checks import check_number
+
 from ..studies import (
     best_responses,
     discounting,
@@ -14,7 +16,7 @@ from ..studies import (
     variance,
 )
 from ..studies.study import Line, Study
-from .command import Commands, add_command
+from .command import Commands, add_command, option
 
 STUDIES: dict[str, Study] = {
     study.name: study
@@ -35,25 +37,17 @@ _EPILOG = "studies:\n" + "\n".join(
 )
 
 
-def add_commands(commands: Commands) -> None:
-    """Adds the command of this file."""
+def add(commands: Commands) -> None:
+    """Adds the command."""
     text = "compute a published figure again, and print both"
-    parser = add_command(commands, "study", _study, text)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = _EPILOG
+    parser = add_command(commands, "study", _study, text, _EPILOG)
     parser.add_argument("name", choices=tuple(STUDIES), help="see below")
-    parser.add_argument(
-        "--size",
-        type=float,
-        default=1.0,
-        metavar="SHARE",
-        help="of the default numbers of iterations and samples (default %(default)s)",
-    )
+    text = "of the default numbers of iterations and samples"
+    option(parser, "--size", text, 1.0, metavar="SHARE")
 
 
 def _study(arguments: argparse.Namespace) -> dict[str, object]:
-    if not 0 < arguments.size <= 1000:
-        raise ValueError(f"size={arguments.size} must be above 0 and at most 1000")
+    check_number(arguments.size, "size", "(0, 1000]")
     study = STUDIES[arguments.name]
     started = time.perf_counter()
     lines = study.run(arguments.size)

@@ -27,6 +27,15 @@ class OtherRunError(ValueError):
     """The folder holds a run with other settings; the message says which."""
 
 
+def check_folder(folder: storage.Path) -> pathlib.Path:
+    """Returns the path of a folder that can be written to, or raises ValueError."""
+    path = pathlib.Path(folder)
+    if path.exists() and not path.is_dir():
+        raise ValueError(f"out={path} is a file; give the path of a folder")
+    storage.check_writable(path / SETTINGS)
+    return path
+
+
 def same_settings(found: Record, new: Record) -> Record:
     """Settings of the folder, which must be those of this run.
 
@@ -134,10 +143,8 @@ class JsonLog:
         self._file: IO[str] | None = None
         if self.folder is None:
             return
-        if self.folder.exists() and not self.folder.is_dir():
-            raise ValueError(f"out={self.folder} is a file; give the path of a folder")
-        self._path = self.folder / f"{name}.jsonl"
-        storage.check_writable(self._path)
+        self._path = check_folder(self.folder) / f"{name}.jsonl"
+        self._new = not self.folder.exists()
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = _lock(self.folder)
         try:
@@ -155,10 +162,11 @@ class JsonLog:
 
     def begin(self) -> None:
         """Writes the settings, so that the folder is this run's from now on."""
-        self._begun = True
-        if self.folder is not None:
+        if self.folder is not None and not self._begun:
             text = json.dumps(self.settings, indent=1) + "\n"
             storage.write_text(self.folder / SETTINGS, text)
+            self._path.touch()
+        self._begun = True
 
     def add(self, record: Record, *, sync: bool = False) -> None:
         """Writes a result; it survives the process from now on.
@@ -167,8 +175,7 @@ class JsonLog:
           record: with all names of the key.
           sync: wait until it is on the disk, so that it survives the machine, too.
         """
-        if not self._begun:
-            self.begin()
+        self.begin()
         self.records[tuple(record[name] for name in self._key)] = record
         if self.folder is None:
             return
@@ -180,11 +187,14 @@ class JsonLog:
             os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """Lets other processes in."""
+        """Lets other processes in; a new folder without a run is removed."""
         for file in (self._file, self._lock):
             if file is not None:
                 file.close()
         self._file = self._lock = None
+        if self.folder is not None and self._new and not self._begun:
+            (self.folder / _LOCK).unlink(missing_ok=True)
+            self.folder.rmdir()
 
     def _read_settings(
         self, new: Record, merge: Callable[[Record, Record], Record]

@@ -1,5 +1,6 @@
 """Approximate NashConv: responses that were found, measured beside the exact ones."""
 
+import dataclasses
 import math
 import time
 from typing import Any, NamedTuple
@@ -9,16 +10,11 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
-from spiel_cr.common.checks import check_iterations
+from spiel_cr.common.checks import check_choice, check_whole
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.players import bots, opponent_strings
-from spiel_cr.policies import best_responses
-from spiel_cr.policies import conversions as policy_lib
-from spiel_cr.policies.best_responses import (
-    best_response,
-    best_response_value,
-    reach_of,
-)
+from spiel_cr.policies import best_responses, conversions
+from spiel_cr.policies.best_responses import reach_of
 from spiel_cr.responses import (
     ismcts_br,
     ismcts_br_bot,
@@ -31,16 +27,52 @@ from spiel_cr.responses.learning import LearningConfig, Stage
 from spiel_cr.responses.local_best_response import LBRBot, lbr
 from spiel_cr.responses.state_responder import StateResponder
 
-from . import match as matches_lib
+from ..common.statistics import mean_and_half_width
+from .match import play_match
 
 METHODS = ("exact", "ismcts", "lbr", "learned")
 
-# A normal variable is inside of +- so many standard errors with probability 0.95.
-_Z = 1.959964
 # Of a round of learning on states, where an episode takes a tenth of a second or more.
 _EPISODES = 64
 
 Behaviours = tuple[np.ndarray, np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
+class ResponseConfig:
+    """How a response is found and measured.
+
+    Attributes:
+      method: one of `METHODS`.
+      search: settings of "ismcts", and of the searches of "learned".
+      leaf: of "lbr", see `local_best_response.LEAVES`; None: "call" in poker, else
+        "uniform".
+      rollouts: of "lbr" where the game is not compiled, per decision.
+      rounds: of "learned", of episodes and training.
+      matches: to estimate the value by, two or more.
+      seed: of searches and matches.
+    """
+
+    method: str = "ismcts"
+    search: SearchConfig = SearchConfig()
+    leaf: str | None = None
+    rollouts: int = 1000
+    rounds: int = 20
+    matches: int = 1000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_choice(self.method, "method", METHODS)
+        # An interval needs two.
+        check_whole(self.matches, "matches", 2)
+
+    def leaf_for(self, game: pyspiel.Game) -> str:
+        """How local best response plays after its action."""
+        try:
+            opponents.chump(game, "always_call")
+        except ValueError:
+            return self.leaf or "uniform"
+        return self.leaf or "call"
 
 
 class Seat(NamedTuple):
@@ -70,6 +102,21 @@ class Seat(NamedTuple):
     simulations: int
     seconds: float
 
+    def beside(self, tree: CompiledGame, behaviour: Behaviours) -> "Seat":
+        """The same, with what a best response and the policy itself get in the seat.
+
+        Args:
+          tree: the compiled game.
+          behaviour: both players' action probabilities under the policy.
+        """
+        player = self.player
+        reach = reach_of(tree.form, behaviour)[1 - player]
+        own, other = behaviour[player], behaviour[1 - player]
+        return self._replace(
+            exact_value=best_responses.best_response_value(tree.form, player, reach),
+            on_policy=expected_reward(tree, player, own, other),
+        )
+
 
 def opponent_behaviour(tree: CompiledGame, text: str, *, seed: int = 0) -> Behaviours:
     """An opponent from a string, see `opponent_strings.load_opponent`.
@@ -79,25 +126,20 @@ def opponent_behaviour(tree: CompiledGame, text: str, *, seed: int = 0) -> Behav
     """
     if text == "uniform":
         first, second = (
-            policy_lib.uniform_behaviour(i.decisions) for i in tree.infosets
+            conversions.uniform_behaviour(own.decisions) for own in tree.infosets
         )
         return first, second
     policy = opponent_strings.load_opponent(text, tree, seed=seed)
-    return policy_lib.behaviour_from_policy(tree, policy)
+    return conversions.behaviour_from_policy(tree, policy)
 
 
 def on_tree(
     tree: CompiledGame,
     player: int,
     behaviour: Behaviours,
-    method: str,
-    config: SearchConfig,
+    config: ResponseConfig,
     *,
-    leaf: str | None = None,
-    rounds: int = 20,
-    matches: int = 1000,
     rival: pyspiel.Bot | None = None,
-    seed: int = 0,
 ) -> Seat:
     """Finds a response on a compiled game and measures it.
 
@@ -106,111 +148,53 @@ def on_tree(
       player: the responder.
       behaviour: both players' action probabilities; the responder's tell what the
         policy itself gets in its seat.
-      method: one of `METHODS`.
-      config: of "ismcts", and of the searches of "learned".
-      leaf: of "lbr"; None: call in poker, else uniform.
-      rounds: of "learned", of episodes and training.
-      matches: to estimate the value by.
+      config: how.
       rival: the opponent itself where `behaviour` is an estimate of it: the value is
         then what the response gets in matches against it, and no exact one is known.
-      seed: of searches and matches.
 
     Raises:
       ValueError: a bad argument.
       ImportError: "learned" without the extra [deep].
     """
-    _check(method, player, matches)
-    other = behaviour[1 - player]
-    reach = reach_of(tree.form, behaviour)[1 - player]
+    other, seed = behaviour[1 - player], config.seed
     begun, simulations = time.perf_counter(), 0
-    if method == "exact":
-        found = best_response(tree.form, player, reach)
-    elif method == "lbr":
-        found = lbr(tree, player, other, leaf=leaf or default_leaf(tree.game))
-    elif method == "learned":
-        stage = Stage("opponent", other, rounds)
-        settings = LearningConfig(search=config, evaluate_every=rounds)
+    if config.method == "exact":
+        reach = reach_of(tree.form, behaviour)[1 - player]
+        found = best_responses.best_response(tree.form, player, reach)
+    elif config.method == "lbr":
+        found = lbr(tree, player, other, leaf=config.leaf_for(tree.game))
+    elif config.method == "learned":
+        stage = Stage("opponent", other, config.rounds)
+        settings = LearningConfig(search=config.search, evaluate_every=config.rounds)
         learned = learn_compiled.learn_response(
             tree, player, [stage], settings, seed=seed, progress=True
         )
         found, simulations = learned.behaviour, learned.simulations
     else:
         response = ismcts_br.search_response(
-            tree, player, other, config, seed=seed, progress=True
+            tree, player, other, config.search, seed=seed, progress=True
         )
         found, simulations = response.behaviour, response.simulations
     seconds = time.perf_counter() - begun
+    both = _seated(player, found, other)
     if rival is not None:
-        responder = bots.PolicyBot(
-            player, policy_lib.tabular_policy(tree, _seated(player, found, other))
-        )
-        mean, half = _interval(
-            _play(tree.game, player, responder, rival, matches, seed)
-        )
-        known: dict[str, Any] = {"value": mean, "exact_value": None, "on_policy": None}
-    else:
-        returns = _play_on_tree(
-            tree,
-            _seated(player, found, other),
-            matches,
-            np.random.default_rng([seed, 1]),
-        )
-        mean, half = _interval(returns[player])
-        known = {
-            "value": _worth(tree, player, found, other),
-            **exact(tree, player, behaviour),
-        }
-    return Seat(
-        player=player,
-        matches_value=mean,
-        half_width=half,
-        matches=matches,
-        simulations=simulations,
-        seconds=seconds,
-        **known,
-    )
-
-
-def exact(tree: CompiledGame, player: int, behaviour: Behaviours) -> dict[str, float]:
-    """What a best response to a strategy gets, and what that gets itself in the seat.
-
-    Args:
-      tree: the compiled game.
-      player: the responder.
-      behaviour: both players' action probabilities.
-
-    Returns:
-      `exact_value` and `on_policy` of a `Seat`.
-    """
-    reach = reach_of(tree.form, behaviour)[1 - player]
-    return {
-        "exact_value": best_response_value(tree.form, player, reach),
-        "on_policy": _worth(tree, player, behaviour[player], behaviour[1 - player]),
-    }
-
-
-def default_leaf(game: pyspiel.Game) -> str:
-    """How local best response plays by default: "call" in poker, else "uniform"."""
-    try:
-        opponents.chump(game, "always_call")
-    except ValueError:
-        return "uniform"
-    return "call"
+        responder = bots.PolicyBot(player, conversions.tabular_policy(tree, both))
+        returns = _play(tree.game, player, responder, rival, config)
+        return _seat(player, returns, simulations, seconds)
+    random = np.random.default_rng([seed, 1])
+    returns = _play_on_tree(tree, both, config.matches, random)[player]
+    seat = _seat(player, returns, simulations, seconds)
+    value = expected_reward(tree, player, found, other)
+    return seat._replace(value=value).beside(tree, behaviour)
 
 
 def on_states(
     game: pyspiel.Game,
     player: int,
     opponent: openspiel_policy.Policy,
-    method: str,
-    config: SearchConfig,
+    config: ResponseConfig,
     *,
-    leaf: str | None = None,
-    rollouts: int = 1000,
-    rounds: int = 20,
-    matches: int = 1000,
     rival: pyspiel.Bot | None = None,
-    seed: int = 0,
 ) -> Seat:
     """Measures a response that searches in matches, on OpenSpiel's states.
 
@@ -218,52 +202,56 @@ def on_states(
       game: sequential, as from `load_game`.
       player: the responder.
       opponent: its policy.
-      method: "ismcts", "lbr" or "learned".
-      config: of "ismcts", and of the searches of "learned".
-      leaf: of "lbr"; None: call in poker, else uniform.
-      rollouts: of "lbr", a decision.
-      rounds: of "learned", of 64 episodes and training.
-      matches: how many.
-      rival: who plays them in the opponent's place, where its policy is an estimate.
-      seed: of all draws.
+      config: how; not by the method "exact".
+      rival: who plays the matches in the opponent's place, where its policy is an
+        estimate.
 
     Raises:
       ValueError: a bad argument, or a method that needs the whole tree.
       ImportError: "learned" without the extra [deep].
     """
-    _check(method, player, matches)
+    seed = config.seed
     begun, simulations = time.perf_counter(), 0
-    prior_and_value: ismcts_br_bot.StatePriorAndValue = ismcts_br_bot.uniform_prior
-    if method == "learned":
-        stage = Stage("opponent", opponent, rounds)
-        settings = LearningConfig(
-            search=config, episodes=_EPISODES, evaluate_every=rounds
+    if config.method == "exact":
+        raise ValueError(
+            f"method={config.method!r} needs the whole tree, and the game was not "
+            f"compiled; choose ismcts, lbr or learned, or allow more memory"
         )
-        learned = learn_states.learn_on_states(
-            game, player, [stage], settings, seed=seed, matches=1, progress=True
+    if config.method == "lbr":
+        leaf, rollouts = config.leaf_for(game), config.rollouts
+        responder: StateResponder = LBRBot(
+            game, player, opponent, leaf=leaf, rollouts=rollouts, seed=seed
         )
-        prior_and_value, simulations = learned.prior_and_value, learned.simulations
-    if method in ("ismcts", "learned"):
-        responder: StateResponder = ismcts_br_bot.ISMCTSBRBot(
-            game, player, opponent, config, seed=seed, prior_and_value=prior_and_value
-        )
-    elif method == "lbr":
-        responder = LBRBot(
+    else:
+        prior_and_value: ismcts_br_bot.StatePriorAndValue = ismcts_br_bot.uniform_prior
+        if config.method == "learned":
+            stage = Stage("opponent", opponent, config.rounds)
+            settings = LearningConfig(
+                search=config.search, episodes=_EPISODES, evaluate_every=config.rounds
+            )
+            learned = learn_states.learn_on_states(
+                game, player, [stage], settings, seed=seed, matches=1, progress=True
+            )
+            prior_and_value, simulations = learned.prior_and_value, learned.simulations
+        responder = ismcts_br_bot.ISMCTSBRBot(
             game,
             player,
             opponent,
-            leaf=leaf or default_leaf(game),
-            rollouts=rollouts,
+            config.search,
             seed=seed,
-        )
-    else:
-        raise ValueError(
-            f"method={method!r} needs the whole tree, and the game was not compiled; "
-            f"choose ismcts, lbr or learned, or allow more memory"
+            prior_and_value=prior_and_value,
         )
     if rival is None:
         rival = bots.PolicyBot(1 - player, opponent, seed=seed)
-    mean, half = _interval(_play(game, player, responder, rival, matches, seed))
+    returns = _play(game, player, responder, rival, config)
+    seconds = time.perf_counter() - begun
+    return _seat(player, returns, simulations + responder.simulations, seconds)
+
+
+def _seat(player: int, returns: np.ndarray, simulations: int, seconds: float) -> Seat:
+    """A response by its returns in matches, float64 [matches]."""
+    mean, half = mean_and_half_width(returns)
+    assert half is not None
     return Seat(
         player=player,
         value=mean,
@@ -271,9 +259,9 @@ def on_states(
         on_policy=None,
         matches_value=mean,
         half_width=half,
-        matches=matches,
-        simulations=simulations + responder.simulations,
-        seconds=time.perf_counter() - begun,
+        matches=len(returns),
+        simulations=simulations,
+        seconds=seconds,
     )
 
 
@@ -305,77 +293,64 @@ def summary(seats: list[Seat]) -> dict[str, Any]:
     }
 
 
+def expected_reward(
+    tree: CompiledGame, player: int, own: np.ndarray, other: np.ndarray
+) -> float:
+    """A player's expected reward, in the game's units.
+
+    Args:
+      tree: the compiled game.
+      player: whose.
+      own: float64 [S], its action probabilities.
+      other: the opponent's.
+    """
+    reach = reach_of(tree.form, _seated(player, own, other))
+    return (1 if player == 0 else -1) * best_responses.expected_value(tree.form, reach)
+
+
+def _seated(player: int, own: Any, other: Any) -> Any:
+    """What belongs to a player and to its opponent, by seat."""
+    return (own, other) if player == 0 else (other, own)
+
+
 def _play(
     game: pyspiel.Game,
     player: int,
     responder: pyspiel.Bot,
     rival: pyspiel.Bot,
-    matches: int,
-    seed: int,
+    config: ResponseConfig,
 ) -> np.ndarray:
     """float64 [matches], the responder's returns; equal deals for equal seeds."""
-    seated, returns = _seated(player, responder, rival), []
-    for number in tqdm(range(matches), desc=f"matches, player {player}", unit="match"):
-        rng = np.random.default_rng([seed, player, number])
+    seated, returns, seed = _seated(player, responder, rival), [], config.seed
+    numbers = range(config.matches)
+    for number in tqdm(numbers, desc=f"matches, player {player}", unit="match"):
+        random = np.random.default_rng([seed, player, number])
         chance = np.random.default_rng([seed, number])
-        match = matches_lib.play_match(game, seated, rng, chance=chance)
+        match = play_match(game, seated, random, chance=chance)
         returns.append(match.returns[player])
     return np.array(returns)
-
-
-def _check(method: str, player: int, matches: int) -> None:
-    if method not in METHODS:
-        raise ValueError(f"method={method!r}; choose one of {', '.join(METHODS)}")
-    if player not in (0, 1):
-        raise ValueError(f"player={player!r} must be 0 or 1")
-    check_iterations(matches, name="matches")
-    if matches < 2:
-        raise ValueError(f"matches={matches}: an interval needs two or more")
-
-
-def _seated(player: int, mine: Any, other: Any) -> Any:
-    """Both players' things, by seat."""
-    return (mine, other) if player == 0 else (other, mine)
-
-
-def _worth(
-    tree: CompiledGame, player: int, mine: np.ndarray, other: np.ndarray
-) -> float:
-    """The player's expected reward."""
-    reach = reach_of(tree.form, _seated(player, mine, other))
-    return (1 if player == 0 else -1) * best_responses.expected_value(tree.form, reach)
-
-
-def _interval(returns: np.ndarray) -> tuple[float, float]:
-    """Mean, and half of a 95 % confidence interval."""
-    error = float(returns.std(ddof=1)) / math.sqrt(len(returns))
-    return float(returns.mean()), _Z * error
 
 
 def _play_on_tree(
     tree: CompiledGame,
     behaviour: Behaviours,
     number: int,
-    rng: np.random.Generator,
+    random: np.random.Generator,
 ) -> np.ndarray:
     """float64 [2, number], both players' returns of matches between strategies."""
     histories = tree.histories
-    step = policy_lib.move_probabilities(tree, behaviour)
+    step = conversions.move_probabilities(tree, behaviour)
     # Children are contiguous: one running sum serves all lists of odds.
     ends = np.concatenate([np.zeros(2), np.cumsum(step)])
     counts = np.bincount(histories.parent[1:], minlength=len(histories))
     first = np.searchsorted(histories.parent, np.arange(len(histories)))
-    at = np.zeros(number, np.int64)
-    while True:
-        going = np.flatnonzero(counts[at] > 0)
-        if not len(going):
-            break
-        here = at[going]
-        begin, end = first[here], first[here] + counts[here]
+    reached = np.zeros(number, np.int64)
+    while len(going := np.flatnonzero(counts[reached] > 0)):
+        parents = reached[going]
+        begin, end = first[parents], first[parents] + counts[parents]
         low, high = ends[begin], ends[end]
-        drawn = low + rng.random(len(going)) * (high - low)
+        drawn = low + random.random(len(going)) * (high - low)
         child = np.searchsorted(ends, drawn, side="right") - 1
-        at[going] = np.clip(child, begin, end - 1)
-    utility = histories.utility[at]
-    result: np.ndarray = np.stack([utility, -utility])
-    return result
+        reached[going] = np.clip(child, begin, end - 1)
+    utility = histories.utility[reached]
+    return np.array([utility, -utility])

@@ -1,18 +1,19 @@
-"""Last stage: one match between two players, with a referee."""
+"""One match between two players, with a referee."""
 
-import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pyspiel
 
-import spiel_cr
 from spiel_cr.cfr import cfr
 from spiel_cr.compilation.compiler import Game
+from spiel_cr.compilation.loading import load_game
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.mccfr import mccfr
 from spiel_cr.policies import best_responses
+from spiel_cr.resolving import clock
 
 # Called with (state, player, action) before the action is applied; the player is
 # OpenSpiel's number, -1 for chance.
@@ -66,10 +67,10 @@ def play_match(
       game: OpenSpiel game string, game, or compiled game; simultaneous moves are
         converted to turns.
       bots: of player 0 and of player 1; they are restarted.
-      rng: draws the bots' actions; consumed, one number an action.
-      chance: draws chance's actions; consumed, one number an action, so that equal
+      rng: draws the bots' actions; consumed, one number per action.
+      chance: draws chance's actions; consumed, one number per action, so that equal
         generators deal alike. None: `rng` draws these too.
-      observers: are told every action before it is applied.
+      observers: called with every action before it is applied.
 
     Raises:
       IllegalMoveError: a bot chose what it may not.
@@ -77,10 +78,8 @@ def play_match(
     """
     if len(bots) != 2:
         raise ValueError(f"bots: {len(bots)} were given; a match has two players")
-    if not isinstance(game, spiel_cr.CompiledGame):
-        state = spiel_cr.load_game(game).new_initial_state()
-    else:
-        state = game.game.new_initial_state()
+    loaded = game.game if isinstance(game, CompiledGame) else load_game(game)
+    state = loaded.new_initial_state()
     seconds: tuple[list[float], list[float]] = ([], [])
     for bot in bots:
         bot.restart()
@@ -106,30 +105,31 @@ def play_match(
     )
 
 
-def late_moves(bot: pyspiel.Bot) -> int | None:
-    """From the bot's own record, if it keeps one; see `clock.Statistics`."""
-    statistics = getattr(getattr(bot, "resolver", bot), "statistics", None)
-    return getattr(statistics, "late_moves", None)
+def statistics_of(bot: pyspiel.Bot) -> clock.Statistics | None:
+    """What a bot recorded since it was made; None if it keeps no record."""
+    found = getattr(getattr(bot, "resolver", bot), "statistics", None)
+    return found if isinstance(found, clock.Statistics) else None
 
 
-@contextlib.contextmanager
-def count_programs() -> Iterator[tuple[list[int], Observer]]:
-    """JAX programs compiled before each player's actions, and the observer that counts.
+class ProgramCounter:
+    """An observer that counts JAX programs compiled before each player's actions.
 
-    Counted here because a bot can only count since it was made, and others that were
-    made after it have compiled programs since.
+    A bot can only count since it was made, and bots that were made after it have
+    compiled programs since.
+
+    Attributes:
+      counts: of players 0 and 1, since the counter was made.
     """
-    counts = [0, 0]
-    seen = _programs()
 
-    def count(state: pyspiel.State, player: int, action: int) -> None:
-        nonlocal seen
+    def __init__(self) -> None:
+        self.counts = [0, 0]
+        self._seen = _programs()
+
+    def __call__(self, state: pyspiel.State, player: int, action: int) -> None:
         now = _programs()
         if player >= 0:
-            counts[player] += now - seen
-        seen = now
-
-    yield counts, count
+            self.counts[player] += now - self._seen
+        self._seen = now
 
 
 def _programs() -> int:
@@ -144,8 +144,8 @@ def _ask(bot: pyspiel.Bot, state: pyspiel.State, rng: np.random.Generator) -> in
         policy = list(bot.get_policy(state))
         probabilities = np.array([p for _, p in policy], dtype=float)
         # Written so that NaN fails.
-        fair = (probabilities >= 0).all()
-        if not (fair and abs(probabilities.sum() - 1) < _SUM_TOLERANCE):
+        nonnegative = (probabilities >= 0).all()
+        if not (nonnegative and abs(probabilities.sum() - 1) < _SUM_TOLERANCE):
             raise IllegalMoveError(
                 player,
                 f"{who} gave the policy {policy} after the actions {state.history()}; "

@@ -1,4 +1,4 @@
-"""Last stage: a player's strategy where it is met, by playing matches.
+"""A player's strategy where it is met, by playing matches.
 
 The *game-playing* evaluator, for games whose infosets are too many to ask at each. The
 strategies that a player shows in matches are averaged infoset by infoset, and NashConv
@@ -7,8 +7,7 @@ matches long, so that much of the game is met: it picks at random among the acti
 do not end the game.
 """
 
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -63,7 +62,6 @@ def play(
     match: int,
     *,
     seed: int,
-    opponent: Callable[[pyspiel.State, np.random.Generator], int] | None = None,
 ) -> Met:
     """Plays one match; the opponent avoids ending the game early.
 
@@ -73,15 +71,13 @@ def play(
       match: number of the match: part of the seed, so that any match can be played
         again, or after an interruption, without those before it.
       seed: of chance, the opponent, and the bot's actions.
-      opponent: chooses the opponent's actions; None: `long_matches_action`.
 
     Raises:
       ValueError: the bot gives no policy, or not a distribution over legal actions.
     """
-    opponent = opponent or long_matches_action
     player = bot.player_id()
     random = np.random.default_rng([seed, match])
-    before, times = traversing.work_so_far(bot), []
+    interview = traversing.Interview(bot)
     keys, policies = [], []
     state = compiled.game.new_initial_state()
     bot.restart()
@@ -91,18 +87,16 @@ def play(
             actions, chances = zip(*state.chance_outcomes(), strict=True)
             action = int(random.choice(actions, p=chances))
         elif actor == player:
-            started = time.perf_counter()
-            answer = traversing.ask(bot, state)
-            times.append(time.perf_counter() - started)
+            answer = interview.ask(state)
             keys.append(state.information_state_string(player))
             policies.append(answer.tolist())
             action = int(random.choice(state.legal_actions(), p=answer))
         else:
-            action = opponent(state, random)
+            action = long_matches_action(state, random)
             bot.inform_action(state, actor, action)
         state.apply_action(action)
-    work = traversing.work_since(bot, before, times)
-    return Met(match, player, keys, policies, float(state.returns()[player]), work)
+    utility = float(state.returns()[player])
+    return Met(match, player, keys, policies, utility, interview.work())
 
 
 def aggregate(

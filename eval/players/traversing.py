@@ -1,4 +1,4 @@
-"""Last stage: a player's strategy everywhere, by asking it at every infoset.
+"""A player's strategy everywhere, by asking it at every infoset.
 
 The *traversing* evaluator. A player that thinks during a match has no table to read.
 So it is asked at each of its infosets, those with fewer own decisions before them
@@ -6,26 +6,22 @@ first: a resolving player has then resolved all its earlier decisions on the way
 a match. What it answers is a whole strategy, and OpenSpiel's exact tools judge it.
 """
 
-import json
+import dataclasses
 import math
-import pathlib
 import time
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyspiel
-from scipy import stats
 from tqdm import tqdm
 
 from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.players.bot_strings import load_bot
 from spiel_cr.policies import conversions
-from spiel_cr.resolving import clock
 
 from ..judging import python_judge
-
-# Of the interval that `half_width` gives.
-CONFIDENCE = 0.95
+from .match import statistics_of
 
 # Probabilities in a bot's answer may miss a sum of one by this much; several bots
 # compute in single precision.
@@ -94,6 +90,61 @@ class Evaluation(NamedTuple):
     seconds: float
 
 
+class Interview:
+    """Asks a bot for its policy, and keeps what that costs the bot."""
+
+    def __init__(self, bot: pyspiel.Bot) -> None:
+        self._bot = bot
+        self._seconds: list[float] = []
+        found = statistics_of(bot)
+        self._before = None if found is None else dataclasses.replace(found)
+
+    def ask(self, state: pyspiel.State) -> np.ndarray:
+        """float64 [A], the bot's probabilities of the legal actions, in their order.
+
+        Args:
+          state: where the bot acts.
+
+        Raises:
+          ValueError: the bot gives no policy, or not a distribution over legal actions.
+        """
+        name = type(self._bot).__name__
+        if not self._bot.provides_policy():
+            raise ValueError(
+                f"{name} tells actions but no probabilities; evaluators need a bot "
+                f"with get_policy, play matches with this one"
+            )
+        started = time.perf_counter()
+        given = dict(self._bot.get_policy(state))
+        self._seconds.append(time.perf_counter() - started)
+        legal = state.legal_actions()
+        answer = np.array([given.get(action, 0.0) for action in legal], np.float64)
+        total = answer.sum()
+        good = set(given) <= set(legal) and np.isfinite(answer).all()
+        if not good or (answer < 0).any() or abs(total - 1) > _SUM_TOLERANCE:
+            where = state.information_state_string(state.current_player())
+            raise ValueError(
+                f"{name} answers {given} at {where!r}; get_policy must give a "
+                f"distribution over the legal actions {legal}"
+            )
+        return answer / total
+
+    def work(self) -> Work:
+        """What all answers cost: as the bot recorded it, or as measured here."""
+        now, before = statistics_of(self._bot), self._before
+        seconds = math.fsum(self._seconds)
+        if before is None or now is None:
+            slowest = 1000 * max(self._seconds, default=0.0)
+            return Work(len(self._seconds), max_ms=slowest, seconds=seconds)
+        return Work(
+            now.moves - before.moves,
+            now.late_moves - before.late_moves,
+            now.max_ms,
+            now.programs_compiled - before.programs_compiled,
+            seconds,
+        )
+
+
 def traverse(
     compiled: CompiledGame, bot: pyspiel.Bot, *, progress: bool = False
 ) -> SeatStrategy:
@@ -114,86 +165,15 @@ def traverse(
     infosets = compiled.infosets[player]
     first = infosets.decisions.first_sequence
     behaviour = conversions.uniform_behaviour(infosets.decisions)
-    before, times = work_so_far(bot), []
+    interview = Interview(bot)
     bot.restart()
-    levels = infosets.decisions.levels()
-    order = np.argsort(levels, kind="stable")
+    order = np.argsort(infosets.decisions.levels(), kind="stable")
     for infoset in tqdm(order, desc=f"seat {player}", disable=not progress):
-        state = compiled.state_at(infosets.history[infoset])
-        started = time.perf_counter()
-        answer = ask(bot, state)
-        times.append(time.perf_counter() - started)
+        state = compiled.state_at(int(infosets.history[infoset]))
+        answer = interview.ask(state)
         behaviour[first[infoset] : first[infoset] + len(answer)] = answer
     met = np.ones(len(infosets), np.int64)
-    return SeatStrategy(behaviour, met, work_since(bot, before, times))
-
-
-def ask(bot: pyspiel.Bot, state: pyspiel.State) -> np.ndarray:
-    """float64 [A], the bot's probabilities of the legal actions, in their order.
-
-    Args:
-      bot: the player to act.
-      state: where it acts.
-
-    Raises:
-      ValueError: the bot gives no policy, or not a distribution over legal actions.
-    """
-    if not bot.provides_policy():
-        raise ValueError(
-            f"{type(bot).__name__} tells actions but no probabilities; evaluators need "
-            f"a bot with get_policy, play matches with this one"
-        )
-    given = dict(bot.get_policy(state))
-    legal = state.legal_actions()
-    answer = np.array([given.get(action, 0.0) for action in legal], np.float64)
-    total = answer.sum()
-    good = set(given) <= set(legal) and np.isfinite(answer).all()
-    if not good or (answer < 0).any() or abs(total - 1) > _SUM_TOLERANCE:
-        where = state.information_state_string(state.current_player())
-        raise ValueError(
-            f"{type(bot).__name__} answers {given} at {where!r}; get_policy must give "
-            f"a distribution over the legal actions {legal}"
-        )
-    return answer / total
-
-
-def work_so_far(bot: pyspiel.Bot) -> Work | None:
-    """What the bot itself recorded since it was made; None if it keeps no record."""
-    holder = getattr(bot, "resolver", bot)
-    statistics = getattr(holder, "statistics", None)
-    if not isinstance(statistics, clock.Statistics):
-        return None
-    return Work(
-        statistics.moves,
-        statistics.late_moves,
-        statistics.max_ms,
-        statistics.programs_compiled,
-    )
-
-
-def work_since(bot: pyspiel.Bot, before: Work | None, times: Sequence[float]) -> Work:
-    """What the bot did after `before`.
-
-    Args:
-      bot: the bot.
-      before: from `work_so_far`.
-      times: seconds that each answer since then took, as measured from outside; all
-        that there is for bots without a record of their own.
-    """
-    now = work_so_far(bot)
-    if before is None or now is None:
-        return Work(
-            moves=len(times),
-            max_ms=1000 * max(times, default=0.0),
-            seconds=math.fsum(times),
-        )
-    return Work(
-        now.moves - before.moves,
-        now.late_moves - before.late_moves,
-        now.max_ms,
-        now.programs_compiled - before.programs_compiled,
-        math.fsum(times),
-    )
+    return SeatStrategy(behaviour, met, interview.work())
 
 
 def evaluate(
@@ -215,6 +195,23 @@ def evaluate(
     )
 
 
+def evaluate_bot(
+    compiled: CompiledGame, text: str, *, seeds: tuple[int, int] = (0, 0)
+) -> Evaluation:
+    """Makes a bot in each seat, asks both everywhere, and judges them.
+
+    Args:
+      compiled: the game.
+      text: of the bot, see `load_bot`.
+      seeds: of the bots in seats 0 and 1.
+    """
+    first, second = (
+        traverse(compiled, load_bot(text, compiled, seat, seed=seed))
+        for seat, seed in enumerate(seeds)
+    )
+    return evaluate(compiled, (first, second))
+
+
 def summarise(evaluations: Sequence[Evaluation]) -> Evaluation:
     """Repeats as one: mean NashConv, the fewest defined infosets, all the work."""
     work = Work()
@@ -226,78 +223,3 @@ def summarise(evaluations: Sequence[Evaluation]) -> Evaluation:
         min(one.infosets_defined for one in evaluations),
         *work,
     )
-
-
-def half_width(values: Sequence[float]) -> float:
-    """Half of the confidence interval of a mean, by Student's t distribution.
-
-    Args:
-      values: at least two independent repeats.
-    """
-    quantile = stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)
-    return float(quantile * np.std(values, ddof=1) / math.sqrt(len(values)))
-
-
-class Journal:
-    """JSON lines that a run adds to, and that the next run continues from."""
-
-    def __init__(
-        self, folder: str | None, name: str, settings: dict[str, object]
-    ) -> None:
-        """Reads what is there.
-
-        Args:
-          folder: where the file is, made if need be; None: nothing is kept.
-          name: of the file.
-          settings: what all lines depend on; the file's first line.
-
-        Raises:
-          ValueError: the file is of a run with other settings, or damaged.
-        """
-        self._path: pathlib.Path | None = None
-        self._rows: list[dict[str, Any]] = []
-        if folder is None:
-            return
-        self._path = pathlib.Path(folder) / f"{name}.jsonl"
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        if self._path.exists():
-            self._read(settings)
-        if not self._rows:
-            self._write({"settings": settings}, "w")
-
-    def find(self, key: dict[str, int]) -> list[dict[str, Any]]:
-        """The rows that have these values."""
-        return [row for row in self._rows if key.items() <= row.items()]
-
-    def add(self, row: dict[str, Any]) -> None:
-        """Writes a row at once."""
-        if self._path is not None:
-            self._write(row, "a")
-
-    def _write(self, row: dict[str, Any], mode: str) -> None:
-        assert self._path is not None
-        with self._path.open(mode, encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
-
-    def _read(self, settings: dict[str, object]) -> None:
-        assert self._path is not None
-        text = self._path.read_text(encoding="utf-8")
-        # An interrupted write leaves half a line without its end.
-        whole = text[: text.rfind("\n") + 1]
-        try:
-            rows = [json.loads(line) for line in whole.splitlines()]
-            found = rows[0]["settings"] if rows else settings
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(
-                f"{self._path} is damaged ({error}); remove it or choose another --out"
-            ) from error
-        for name, value in settings.items():
-            if found.get(name) != value:
-                raise ValueError(
-                    f"{self._path} is of another run: its {name} is "
-                    f"{found.get(name)!r}, not {value!r}; remove it or choose another "
-                    f"--out"
-                )
-        if whole != text:
-            self._path.write_text(whole, encoding="utf-8")
-        self._rows = rows

@@ -34,7 +34,9 @@ def _run(share: float) -> list[Line]:
     simulations, learn, matches = (
         max(2, int(share * n)) for n in (_SIMULATIONS, _LEARN, _MATCHES)
     )
-    config = SearchConfig(simulations=simulations, learn=learn)
+    config = approximate_nash_conv.ResponseConfig(
+        search=SearchConfig(simulations=simulations, learn=learn), matches=matches
+    )
     lines = []
     for game, title in _GAMES:
         tree = spiel_cr.compile_game(game)
@@ -42,9 +44,7 @@ def _run(share: float) -> list[Line]:
             behaviour = approximate_nash_conv.opponent_behaviour(tree, policy)
             found = approximate_nash_conv.summary(
                 [
-                    approximate_nash_conv.on_tree(
-                        tree, player, behaviour, "ismcts", config, matches=matches
-                    )
+                    approximate_nash_conv.on_tree(tree, player, behaviour, config)
                     for player in range(2)
                 ]
             )

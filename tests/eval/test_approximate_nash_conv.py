@@ -9,11 +9,13 @@ import pyspiel
 import pytest
 from spiel_cr.eval.cli import main
 from spiel_cr.eval.players import approximate_nash_conv
+from spiel_cr.eval.players.approximate_nash_conv import ResponseConfig
 
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 from spiel_cr.players import opponent_strings
 from spiel_cr.policies import conversions as policy
+from spiel_cr.policies.best_responses import best_response_value, reach_of
 from spiel_cr.responses import opponents
 from spiel_cr.responses.ismcts_config import SearchConfig
 
@@ -32,7 +34,7 @@ def test_exact_responses_have_share_one(policy):
     behaviour = approximate_nash_conv.opponent_behaviour(tree, policy)
     seats = [
         approximate_nash_conv.on_tree(
-            tree, p, behaviour, "exact", SearchConfig(), matches=4000
+            tree, p, behaviour, ResponseConfig("exact", matches=4000)
         )
         for p in (0, 1)
     ]
@@ -54,7 +56,7 @@ def test_share_is_of_the_gain():
     behaviour = approximate_nash_conv.opponent_behaviour(tree, "cfr+(iterations=10)")
     seats = [
         approximate_nash_conv.on_tree(
-            tree, p, behaviour, "lbr", SearchConfig(), leaf="call"
+            tree, p, behaviour, ResponseConfig("lbr", leaf="call")
         )
         for p in (0, 1)
     ]
@@ -76,10 +78,11 @@ def test_on_states_agrees_with_the_tree():
     tree = spiel_cr.compile_game(game)
     behaviour = approximate_nash_conv.opponent_behaviour(tree, "uniform")
     opponent = opponent_strings.load_opponent("uniform", game)
-    exact = approximate_nash_conv.on_tree(tree, 0, behaviour, "exact", SearchConfig())
-    seat = approximate_nash_conv.on_states(
-        game, 0, opponent, "ismcts", SearchConfig(300), matches=400, seed=1
+    exact = approximate_nash_conv.on_tree(
+        tree, 0, behaviour, ResponseConfig("exact", matches=2)
     )
+    config = ResponseConfig(search=SearchConfig(300), matches=400, seed=1)
+    seat = approximate_nash_conv.on_states(game, 0, opponent, config)
     assert abs(seat.value - exact.value) < 5 * seat.half_width / 1.96
     assert seat.exact_value is None
     assert seat.simulations >= 300
@@ -87,17 +90,14 @@ def test_on_states_agrees_with_the_tree():
 
 
 def test_bad_arguments_are_named():
-    tree = spiel_cr.compile_game("kuhn_poker")
-    behaviour = approximate_nash_conv.opponent_behaviour(tree, "uniform")
     with pytest.raises(ValueError, match="method='best'"):
-        approximate_nash_conv.on_tree(tree, 0, behaviour, "best", SearchConfig())
+        ResponseConfig("best")
     with pytest.raises(ValueError, match="matches=1"):
-        approximate_nash_conv.on_tree(
-            tree, 0, behaviour, "exact", SearchConfig(), matches=1
-        )
-    opponent = opponent_strings.load_opponent("uniform", "kuhn_poker")
+        ResponseConfig(matches=1)
+    game = spiel_cr.load_game("kuhn_poker")
+    opponent = opponent_strings.load_opponent("uniform", game)
     with pytest.raises(ValueError, match="whole tree"):
-        approximate_nash_conv.on_states(tree.game, 0, opponent, "exact", SearchConfig())
+        approximate_nash_conv.on_states(game, 0, opponent, ResponseConfig("exact"))
 
 
 def test_command_reports_all_keys(monkeypatch, capsys):
@@ -174,12 +174,15 @@ def test_never_above_the_exact_value_by_more_than_the_interval():
     600, were the search to find the best response always."""
     tree = spiel_cr.compile_game("kuhn_poker")
     uniform = opponent_strings.load_opponent("uniform", tree.game)
-    config = SearchConfig(simulations=40)
+    search = SearchConfig(simulations=40)
     misses = 0
     for seed in range(20):
         seats = [
             approximate_nash_conv.on_states(
-                tree.game, player, uniform, "ismcts", config, matches=80, seed=seed
+                tree.game,
+                player,
+                uniform,
+                ResponseConfig(search=search, matches=80, seed=seed),
             )
             for player in (0, 1)
         ]
@@ -204,18 +207,19 @@ def test_noise_of_an_estimate_is_not_taken_for_exploitability():
             seed=seed,
         )
         behaviour = policy.behaviour_from_policy(tree, estimate)
-        best = [
-            approximate_nash_conv.exact(tree, p, behaviour)["exact_value"]
-            for p in (0, 1)
-        ]
+        reach = reach_of(tree.form, behaviour)
+        best = [best_response_value(tree.form, p, reach[1 - p]) for p in (0, 1)]
         expected.append(sum(best))
         seats = [
             approximate_nash_conv.on_tree(
-                tree, player, behaviour, "exact", SearchConfig(), matches=150,
-                rival=_Silent(equilibrium, 1 - player, 1000 + seed), seed=seed,
+                tree,
+                player,
+                behaviour,
+                ResponseConfig("exact", matches=150, seed=seed),
+                rival=_Silent(equilibrium, 1 - player, 1000 + seed),
             )
             for player in (0, 1)
-        ]  # fmt: skip
+        ]
         report = approximate_nash_conv.summary(seats)
         assert report["exact_value"] is None
         misses += report["value"] - report["half_width"] > 0

@@ -116,6 +116,9 @@ def test_damaged_or_missing_settings_are_refused(tmp_path):
 
 
 def test_a_run_without_results_does_not_keep_the_folder(tmp_path):
+    folder = tmp_path / "new"
+    opened(folder).close()
+    assert not folder.exists()
     opened(tmp_path).close()
     filled(tmp_path, settings={**SETTINGS, "seed": 1})
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyspiel
 import pytest
 from spiel_cr.eval.cli import main
-from spiel_cr.eval.cli import matches as cli_matches
+from spiel_cr.eval.cli import play as play_command
 from spiel_cr.eval.players import match as matches
 
 import spiel_cr
@@ -178,7 +178,7 @@ def test_a_match_has_two_players():
 def at_terminal(bots, answers, *, game=KUHN, seed=0):
     """Plays with a person's answers; the match and the text shown."""
     out = io.StringIO()
-    match = cli_matches.play(
+    match = play_command.play(
         game, bots, seed=seed, source=io.StringIO(answers), out=out
     )
     return match, out.getvalue()
@@ -304,7 +304,7 @@ MISTAKES = {
     "two persons": ("--bots=human;human", "only one"),
     "no bot": ("--bots=human;", "is missing"),
     "unknown bot": ("--bots=human;deepstack", "deepstack"),
-    "seed": ("--bots=human;uniform --seed=-1", "--seed=-1"),
+    "seed": ("--bots=human;uniform --seed=-1", "seed=-1"),
 }
 
 

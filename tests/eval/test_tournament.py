@@ -13,15 +13,15 @@ from spiel_cr.eval.cli import main
 from spiel_cr.eval.players import tournament
 
 import spiel_cr
+from spiel_cr.players import bot_strings
 
 KUHN = "kuhn_poker"
 SOLVED = "solved(solver=cfr+,iterations=50)"
 RESOLVING = "resolving(solver=cfr+,iterations=20)"
 BOTS = ("uniform", SOLVED, RESOLVING)
 RESULTS = ("bots", "mean", "half_width", "matches")
-# Of Student's t with one degree of freedom: tan(0.475 pi); with two, from its closed
-# form t = 2 (p - 1/2) / sqrt(2 p (1 - p)) at p = 0.975.
-T_1 = math.tan(0.475 * math.pi)
+# Of Student's t with two degrees of freedom: 2 (p - 1/2) / sqrt(2 p (1 - p)) at
+# p = 0.975.
 T_2 = 2 * 0.475 / math.sqrt(2 * 0.975 * 0.025)
 
 
@@ -59,32 +59,6 @@ def stopper(actions, error=Stop):
             raise error
 
     return observe
-
-
-@pytest.mark.parametrize(
-    ("deals", "mean", "half_width"),
-    [
-        ([1.0, 3.0], 2.0, T_1 * 1.0),  # deviation sqrt(2), error 1
-        ([0.0, 1.0, 5.0], 2.0, T_2 * math.sqrt(7 / 3)),  # squares 4 + 1 + 9
-        ([0.5, 0.5, 0.5], 0.5, 0.0),
-    ],
-)
-def test_mean_and_half_width_by_hand(deals, mean, half_width):
-    found = tournament.mean_and_half_width(deals)
-    assert found == pytest.approx((mean, half_width), abs=1e-12)
-
-
-def test_one_observation_has_no_interval():
-    assert tournament.mean_and_half_width([2.0]) == (2.0, None)
-
-
-def test_intervals_cover_the_truth():
-    """Of 2000 intervals 95 % do; 4 standard errors, a false alarm in 16 000 seeds."""
-    rng, n, hit = np.random.default_rng(0), 2000, 0
-    for _ in range(n):
-        mean, half = tournament.mean_and_half_width(rng.normal(3.0, 2.0, 5).tolist())
-        hit += abs(mean - 3.0) < half
-    assert abs(hit / n - 0.95) < 4 * math.sqrt(0.95 * 0.05 / n)
 
 
 def write_log(out, returns):
@@ -342,12 +316,12 @@ def test_illegal_action_names_the_match(tmp_path, monkeypatch):
         def step(self, state):
             return 7
 
-    load = spiel_cr.load_bot
+    load = bot_strings.load_bot
 
     def load_cheat(text, game, player, *, seed):
         return load(text, game, player, seed=seed) if text == "uniform" else Cheat()
 
-    monkeypatch.setattr(spiel_cr, "load_bot", load_cheat)
+    monkeypatch.setattr(bot_strings, "load_bot", load_cheat)
     with pytest.raises(ValueError, match="uniform and cheat, deal 0.*illegal action 7"):
         play(tmp_path, bots=["uniform", "cheat"])
 

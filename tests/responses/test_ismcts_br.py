@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import best_response as openspiel_best_response
-from spiel_cr.eval.players import approximate_nash_conv
+from spiel_cr.eval.players.approximate_nash_conv import expected_reward
 
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
@@ -136,7 +136,7 @@ def _share(tree, behaviour, config, seed, prior=None):
         response = ismcts_br.search_response(
             tree, player, other, config, seed=seed, prior_and_value=prior
         )
-        found += approximate_nash_conv._worth(tree, player, response.behaviour, other)
+        found += expected_reward(tree, player, response.behaviour, other)
         reach = reach_of(tree.form, behaviour)[1 - player]
         exact += best_response_value(tree.form, player, reach)
     return found / exact
@@ -171,9 +171,7 @@ def test_exact_policy_of_openspiel_agrees(game):
         response = ismcts_br.search_response(
             tree, player, behaviour[1 - player], SearchConfig(20_000), seed=1
         )
-        found = approximate_nash_conv._worth(
-            tree, player, response.behaviour, behaviour[1 - player]
-        )
+        found = expected_reward(tree, player, response.behaviour, behaviour[1 - player])
         assert found <= exact + 1e-9
         assert found > exact - 0.02
 
@@ -283,9 +281,7 @@ def test_a_prior_with_true_values_helps():
             response = ismcts_br.search_response(
                 tree, player, other, config, seed=seed, prior_and_value=each
             )
-            values.append(
-                approximate_nash_conv._worth(tree, player, response.behaviour, other)
-            )
+            values.append(expected_reward(tree, player, response.behaviour, other))
         found.append(np.mean(values))
     # Measured: 0.660 by rollouts, 0.708 with the prior, which is the best.
     assert found[1] > found[0] + 0.03
@@ -351,7 +347,7 @@ def test_best_response_behaviour_is_best():
     for player in (0, 1):
         found = best_response(tree.form, player, reach[1 - player])
         assert set(np.unique(found)) == {0.0, 1.0}
-        value = approximate_nash_conv._worth(tree, player, found, behaviour[1 - player])
+        value = expected_reward(tree, player, found, behaviour[1 - player])
         exact = best_response_value(tree.form, player, reach[1 - player])
         assert value == pytest.approx(exact, abs=1e-9)
     assert isinstance(

@@ -119,7 +119,7 @@ def test_the_network_helps_a_short_search_on_leduc():
     tree = tree_lib.compile_game(game)
     behaviour = approximate_nash_conv.opponent_behaviour(tree, "always_raise")
     exact = approximate_nash_conv.on_tree(
-        tree, 0, behaviour, "exact", SearchConfig()
+        tree, 0, behaviour, approximate_nash_conv.ResponseConfig("exact")
     ).value
     assert first.network_value + 2 * first.network_error < 0.5 * exact
     assert abs(last.search_value - exact) < 2 * last.search_error + 0.2

@@ -1,0 +1,157 @@
+"""The command `solve`; the options and the report that it shares with `resolve`."""
+
+import argparse
+
+import spiel_cr
+from spiel_cr.common import memory
+
+from ..judging import python_judge
+from ..reporting import plots
+from .command import Commands, add_command, option
+
+
+def add(commands: Commands) -> None:
+    """Adds the command."""
+    text = "solve a whole game by CFR, by sampled CFR, or exactly"
+    parser = add_command(commands, "solve", _solve, text)
+    option(parser, "--game")
+    add_solver_options(parser)
+    text = "stop after this many seconds of iterating"
+    option(parser, "--seconds", text, type=float)
+    text = "stop at this NashConv"
+    option(parser, "--until", text, type=float, metavar="NASH_CONV")
+    text = "compute NashConv every N iterations; the points are in the JSON"
+    option(parser, "--eval-every", text, type=int, metavar="N")
+    option(parser, "--plot", "draw these points (png, svg or pdf)")
+    text = "continue from this file if it exists, and write the state to it"
+    option(parser, "--checkpoint", text, metavar="PATH")
+    text = "time between two writes"
+    option(parser, "--checkpoint-every", text, 60.0, metavar="SECONDS")
+    option(
+        parser,
+        "--imperfect-recall",
+        "let players forget what the game's bucket_key leaves out: such infosets share "
+        "regrets; NashConv stays that of the whole game",
+        action="store_true",
+    )
+
+
+def add_solver_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `solve` and `resolve`."""
+    option(
+        parser,
+        "--algorithm",
+        f"one of {', '.join(spiel_cr.PRESETS)}, with parameters if you like: "
+        f"'dcfr(alpha=1.5,beta=0,gamma=2)'; solve also takes "
+        f"{', '.join(spiel_cr.SAMPLED_PRESETS)}, which sample, as in "
+        f"'vr-mccfr(epsilon=0.6,baseline=average,decay=0.5,batch=1024)', and lp, the "
+        f"exact solution by linear programming",
+        "cfr+",
+    )
+    option(
+        parser,
+        "--iterations",
+        "iterations of every solve; of an algorithm that samples, each is a batch for "
+        "each player (default 1000; solve with --seconds or --until goes on until "
+        "then)",
+    )
+    option(
+        parser,
+        "--dtype",
+        "arithmetic; float32 stalls earlier (default float64, float32 for algorithms "
+        "that sample)",
+        choices=("float64", "float32"),
+    )
+    option(parser, "--memory-limit")
+    option(parser, "--cache")
+    option(parser, "--save", "write the policy to this .npz file", metavar="PATH")
+    option(
+        parser,
+        "--judge",
+        "who computes exact NashConv at the end: OpenSpiel's Python tool, or our own "
+        "best response, for games where that tool would take minutes to days; auto: "
+        "OpenSpiel up to half a million histories",
+        "auto",
+        choices=python_judge.JUDGES,
+    )
+    option(parser, "--seed", "seed of whatever is sampled; CFR itself samples nothing")
+
+
+def _solve(arguments: argparse.Namespace) -> dict[str, object]:
+    if arguments.plot:
+        if not (arguments.eval_every or arguments.until):
+            raise ValueError("--plot needs points to draw; add --eval-every N")
+        plots.check(arguments.plot)
+    result = spiel_cr.solve(
+        arguments.game,
+        arguments.algorithm,
+        arguments.iterations,
+        seconds=arguments.seconds,
+        until=arguments.until,
+        eval_every=arguments.eval_every,
+        seed=arguments.seed,
+        dtype=arguments.dtype,
+        imperfect_recall=arguments.imperfect_recall,
+        memory_limit=arguments.memory_limit,
+        cache=arguments.cache,
+        checkpoint_path=arguments.checkpoint,
+        checkpoint_every=arguments.checkpoint_every,
+        progress=True,
+    )
+    report = report_result(arguments.game, result, arguments)
+    if result.curve:
+        report["curve"] = [point._asdict() for point in result.curve]
+    if arguments.plot:
+        title = f"{arguments.game}, {result.algorithm}"
+        plots.plot_curves({result.algorithm: result.curve}, arguments.plot, title=title)
+        print(f"  plot        {arguments.plot}")
+    return report
+
+
+def report_result(
+    game: str, result: spiel_cr.SolveResult, arguments: argparse.Namespace
+) -> dict[str, object]:
+    """Saves and judges a result, prints it for people, returns it for programs.
+
+    Args:
+      game: as the user wrote it.
+      result: of `solve` or `resolve`.
+      arguments: those of `add_solver_options`.
+    """
+    if arguments.save:
+        result.save(arguments.save)
+    verdict = python_judge.judge_result(result, arguments.judge)
+    peak = memory.peak_bytes()
+    report: dict[str, object] = {
+        "game": game,
+        "algorithm": result.algorithm,
+        "iterations": result.iterations,
+        "trajectories": result.trajectories,
+        "nash_conv": verdict.nash_conv,
+        "game_value": verdict.game_value,
+        "judge": verdict.by,
+        "seconds": result.seconds,
+        "compile_seconds": result.compile_seconds,
+        "iterations_per_second": result.iterations_per_second,
+        "peak_memory_bytes": peak,
+    }
+    print(f"{game}, {result.algorithm}, {result.iterations} iterations", end="")
+    if result.trajectories:
+        print(f", {result.trajectories:,} trajectories", end="")
+    print(f" in each of {result.solves} solves" if result.solves > 1 else "")
+    tool = "OpenSpiel" if verdict.by == "openspiel" else "spiel_cr"
+    print(f"  NashConv    {verdict.nash_conv:.3e}  ({tool}, exact)")
+    print(f"  game value  {verdict.game_value:+.6f}  (player 0, under this policy)")
+    if verdict.bounds is not None:
+        report["value_bounds"] = verdict.bounds
+        low, high = verdict.bounds
+        print(f"              in [{low:+.6f}, {high:+.6f}] for the game itself")
+    print(
+        f"  solving     {result.seconds:.2f} s, "
+        f"{result.iterations_per_second:,.0f} iterations/s; "
+        f"jit {result.compile_seconds:.1f} s, building {result.build_seconds:.1f} s; "
+        f"peak memory {peak / 1e9:.2f} GB"
+    )
+    if arguments.save:
+        print(f"  policy      {arguments.save}")
+    return report

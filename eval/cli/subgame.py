@@ -1,0 +1,134 @@
+"""The command `subgame`: one subgame resolved on top of a trunk."""
+
+import argparse
+import json
+import pathlib
+from typing import Any, get_args
+
+from spiel_cr.common import storage
+from spiel_cr.common.checks import check_seed
+from spiel_cr.compilation.compiler import as_compiled
+from spiel_cr.policies import conversions
+from spiel_cr.resolving.config import Gadget
+
+from ..judging import python_judge
+from ..players import one_step
+from ..reporting import plots
+from .command import Commands, add_command, option, write_csv
+
+_EPILOG = """examples:
+  spiel-cr subgame --game kuhn_poker --actions 0,1,0,1 --iterations 1000
+  spiel-cr subgame --game kuhn_poker --actions 'Deal:0,Deal:1,Pass,Bet' \\
+    --iterations 1000 --values best_response --noise 0.1
+
+Actions are OpenSpiel's, chance moves included, as numbers or in words, separated by
+commas (write a number for an action with a comma in its name). They must lead to a
+second or later decision of a player; that player resolves the subgame there."""
+
+
+def add(commands: Commands) -> None:
+    """Adds the command."""
+    text = "resolve one subgame on top of a trunk, and follow NashConv"
+    parser = add_command(commands, "subgame", _subgame, text, _EPILOG)
+    option(parser, "--game")
+    text = "from the root to the subgame, see below"
+    option(parser, "--actions", text, required=True)
+    text = "of the solve of the whole game"
+    option(parser, "--trunk-iterations", text, 1000, metavar="T")
+    option(parser, "--iterations", "of the solve of the subgame", 1000)
+    option(parser, "--algorithm", "of both solves, a full-width one", "cfr+")
+    option(
+        parser,
+        "--values",
+        "the opponent's values at the subgame's root: its means over the trunk's "
+        "iterates, or exact ones, of a best response to the trunk",
+        "iterates",
+        choices=get_args(one_step.OpponentValues),
+    )
+    option(
+        parser,
+        "--noise",
+        "multiply these values by normal variables of mean 1 and this deviation",
+        0.0,
+        metavar="STD",
+    )
+    option(parser, "--seed", "of the noise")
+    text = "what keeps the opponent from gaining"
+    option(parser, "--gadget", text, "cfrd", choices=get_args(Gadget))
+    option(parser, "--plot")
+    option(parser, "--out", "write the curve here: JSON lines and CSV")
+
+
+def _subgame(arguments: argparse.Namespace) -> dict[str, object]:
+    if arguments.plot:
+        plots.check(arguments.plot)
+    check_seed(arguments.seed)
+    compiled = as_compiled(arguments.game, observations=True)
+    place = one_step.find(compiled, arguments.actions.split(","))
+    trunk = one_step.solve_trunk(
+        place, arguments.trunk_iterations, arguments.algorithm, progress=True
+    )
+    found = one_step.one_step(
+        place,
+        trunk,
+        arguments.iterations,
+        arguments.algorithm,
+        values=arguments.values,
+        noise=arguments.noise,
+        seed=arguments.seed,
+        gadget=arguments.gadget,
+        progress=True,
+    )
+    table = conversions.tabular_policy(compiled, found.behaviours)
+    facts: dict[str, Any] = {
+        "game": arguments.game,
+        "actions": arguments.actions,
+        "player": found.player,
+        "layer": found.layer,
+        "infosets": found.infosets,
+        "augmented_infosets": found.augmented_infosets,
+        "algorithm": arguments.algorithm,
+        "gadget": arguments.gadget,
+        "values": arguments.values,
+        "noise": arguments.noise,
+        "seed": arguments.seed,
+        "trunk_iterations": trunk.iterations,
+        "trunk_nash_conv": found.trunk_nash_conv,
+    }
+    curve = [point._asdict() for point in found.curve]
+    if arguments.out:
+        folder = pathlib.Path(arguments.out)
+        rows = [{**facts, **point} for point in curve]
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        storage.write_text(folder / "subgame.jsonl", text)
+        write_csv(folder / "subgame.csv", rows)
+    report = {
+        **facts,
+        "iterations": arguments.iterations,
+        "nash_conv": python_judge.judge(compiled.game, table).nash_conv,
+        "curve": curve,
+    }
+    _print(report)
+    if arguments.plot:
+        label = arguments.values
+        if arguments.noise:
+            label += f", noise {arguments.noise:g}"
+        title = f"{arguments.game} after {arguments.actions}"
+        plots.plot_curves({label: found.curve}, arguments.plot, title=title)
+        print(f"  plot        {arguments.plot}")
+    return report
+
+
+def _print(report: dict[str, Any]) -> None:
+    print(
+        f"{report['game']} after {report['actions']}: player {report['player']} "
+        f"resolves {report['infosets']:,} infosets below "
+        f"{report['augmented_infosets']:,} augmented infosets of the opponent"
+    )
+    print(
+        f"  trunk       NashConv {report['trunk_nash_conv']:.3e} after "
+        f"{report['trunk_iterations']:,} iterations"
+    )
+    for point in report["curve"]:
+        print(f"  {point['iterations']:>10,}  {point['nash_conv']:.3e}")
+    print(f"  NashConv    {report['nash_conv']:.3e}  (OpenSpiel, exact)")

@@ -1,0 +1,99 @@
+"""The command `tournament`: a round robin between bots."""
+
+import argparse
+import sys
+
+from spiel_cr.players import bot_strings
+
+from ..players.tournament import Tournament, play_tournament
+from .command import Commands, add_command, bot_options, option, split_bots
+from .play import HUMAN
+
+_EPILOG = f"""bots, with their parameters in brackets:
+{bot_strings.describe_bots()}
+
+Matches come in twos: the second is played with swapped seats, and chance draws from
+the same numbers. Confidence intervals are computed over these twos. The same seed gives
+the same matches where bots have a budget of iterations (and no memory of earlier
+matches, as oos has).
+
+--out is a folder: matches.jsonl, a line a match, written as soon as it is over;
+table.csv, a line a pair; summary.json; settings.json. The same command again plays only
+what is missing there, and a greater --matches adds to it.
+
+example:
+  spiel-cr tournament --game leduc_poker --matches 200 --out out/leduc \\
+    --bots 'resolving(iterations=100);solved(solver=cfr+,iterations=1000);uniform'
+"""
+
+
+def add(commands: Commands) -> None:
+    """Adds the command."""
+    text = "play a round robin between bots, with confidence intervals"
+    parser = add_command(commands, "tournament", _tournament, text, _EPILOG)
+    bot_options(parser, "'A;B;C'", "two or more, see below")
+    option(parser, "--matches", "matches of each pair, half in each seat", 100)
+    option(parser, "--out", "folder of the results", required=True)
+    option(parser, "--seed")
+
+
+def _tournament(arguments: argparse.Namespace) -> dict[str, object]:
+    bots = split_bots(arguments.bots)
+    if HUMAN in bots:
+        raise ValueError(
+            f"--bots={arguments.bots!r}: a tournament is for bots; "
+            f"use `spiel-cr play` for {HUMAN}"
+        )
+    if arguments.matches % 2:
+        print(
+            f"--matches {arguments.matches} is odd: {arguments.matches + 1} are "
+            f"played, each deal in both seats",
+            file=sys.stderr,
+        )
+    try:
+        result = play_tournament(
+            arguments.game,
+            bots,
+            arguments.matches,
+            arguments.out,
+            seed=arguments.seed,
+            progress=True,
+            memory_limit=arguments.memory_limit,
+        )
+    except KeyboardInterrupt:
+        print(
+            f"matches that are over are kept in {arguments.out}; "
+            f"the same command plays the rest",
+            file=sys.stderr,
+        )
+        raise
+    print(f"{arguments.game}, seed {arguments.seed}, {result.matches[0][1]} ", end="")
+    print("matches a pair; mean return of the row against the column,")
+    print("with half the width of its 95 % confidence interval")
+    _print_table(result)
+    print(f"written to {arguments.out}")
+    keys = ("bots", "mean", "half_width", "matches")
+    return {key: getattr(result, key) for key in keys}
+
+
+def _print_table(result: Tournament) -> None:
+    cell = 20
+    numbers = [f"[{number}]" for number in range(1, len(result.bots) + 1)]
+    print("    " + "".join(f"{number:>{cell}}" for number in numbers))
+    for number, mean, half_width in zip(
+        numbers, result.mean, result.half_width, strict=True
+    ):
+        texts = [
+            "-" if m is None else f"{m:+.4f} ± {'?' if h is None else f'{h:.4f}'}"
+            for m, h in zip(mean, half_width, strict=True)
+        ]
+        print(f"{number:<4}" + "".join(f"{text:>{cell}}" for text in texts))
+    print(
+        f"\n{'':4}{'moves':>9}{'mean ms':>10}{'max ms':>10}{'late':>7}{'compiled':>10}"
+    )
+    for number, effort in zip(numbers, result.efforts, strict=True):
+        late = "-" if effort.late_moves is None else effort.late_moves
+        print(
+            f"{number:<4}{effort.moves:>9,}{effort.mean_ms:>10.2f}{effort.max_ms:>10.1f}"
+            f"{late:>7}{effort.programs_compiled:>10}  {effort.bot}"
+        )
