@@ -5,6 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 
 
+def smallest_dtype(high: int) -> np.dtype:
+    """The smallest signed integer type that holds -1..high."""
+    return np.min_scalar_type(-max(high, 0) - 1)
+
+
 def ranges(starts: np.ndarray | int, counts: np.ndarray) -> np.ndarray:
     """Consecutive numbers from many starts: `start, start + 1, ...`, `count` of them.
 

@@ -14,7 +14,12 @@ from spiel_cr.compilation import numbering, state_walk, vectorised_walk
 from spiel_cr.compilation.infostate_strings import Strings
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.replay import lazy_strings
-from spiel_cr.compilation.tree import CompiledGame, assemble
+from spiel_cr.compilation.tree import (
+    MAX_HISTORIES,
+    CompiledGame,
+    assemble,
+    too_many,
+)
 from spiel_cr.compilation.vectorised import VectorisedGame, of_game
 
 Game: TypeAlias = str | pyspiel.Game | CompiledGame
@@ -52,7 +57,7 @@ def compile_game(
         (imperfect recall).
       TooManyHistoriesError: there are more than `max_histories` histories.
     """
-    limit = numbering.MAX_HISTORIES
+    limit = MAX_HISTORIES
     if max_histories is not None:
         limit = check_whole(max_histories, "max_histories", 1)
     game = load_game(game)
@@ -65,7 +70,7 @@ def compile_game(
         return compile_now()
     tree = compile_cache.through(game, rules, cache, compile_now, observations)
     if len(tree.histories) > limit:
-        raise numbering.too_many(game, limit)
+        raise too_many(game, limit)
     return tree
 
 
@@ -119,13 +124,13 @@ def as_compiled(
     fits = None
     if memory_limit is not None:
         fits = memory.check_limit(game, memory.parse_size(memory_limit))
-        fits = min(fits, numbering.MAX_HISTORIES)
+        fits = min(fits, MAX_HISTORIES)
     try:
         return compile_game(
             game, observations=observations, max_histories=fits, cache=cache
         )
     except TooManyHistoriesError as error:
-        if fits is None or fits == numbering.MAX_HISTORIES:
+        if fits is None or fits == MAX_HISTORIES:
             raise
         raise GameTooLargeError(
             f"{game} has more than {fits:,} histories, which is what "

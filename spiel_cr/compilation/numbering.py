@@ -13,27 +13,11 @@ from typing import NamedTuple
 import numpy as np
 import pyspiel
 
-from spiel_cr.common.arrays import ranges
-from spiel_cr.common.errors import ImperfectRecallError, TooManyHistoriesError
+from spiel_cr.common.arrays import ranges, smallest_dtype
+from spiel_cr.common.errors import ImperfectRecallError
 from spiel_cr.compilation.replay import string_at
 from spiel_cr.compilation.tree import Histories, Infosets
 from spiel_cr.sequence_form.decisions import Decisions
-
-# Histories are numbered by int32.
-MAX_HISTORIES = 2**31 - 1
-
-
-def too_many(game: pyspiel.Game, limit: int) -> TooManyHistoriesError:
-    """The error to raise when a game turns out to have more histories than `limit`."""
-    if limit >= MAX_HISTORIES:
-        return TooManyHistoriesError(
-            f"{game} has more than {MAX_HISTORIES} histories, the most that can be "
-            f"numbered; choose smaller game parameters"
-        )
-    return TooManyHistoriesError(
-        f"{game} has more than max_histories={limit} histories; raise the limit or "
-        f"choose smaller game parameters"
-    )
 
 
 class Numbered(NamedTuple):
@@ -48,11 +32,6 @@ class Numbered(NamedTuple):
     histories: Histories
     infosets: tuple[Infosets, Infosets]
     labels: tuple[np.ndarray, np.ndarray]
-
-
-def smallest_dtype(high: int) -> np.dtype:
-    """The smallest signed integer type that holds -1..high."""
-    return np.min_scalar_type(-max(high, 0) - 1)
 
 
 def number(

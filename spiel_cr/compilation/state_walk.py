@@ -5,8 +5,13 @@ from array import array
 import numpy as np
 import pyspiel
 
-from spiel_cr.compilation.numbering import MAX_HISTORIES, too_many
-from spiel_cr.compilation.tree import CHANCE, TERMINAL, Histories
+from spiel_cr.compilation.tree import (
+    CHANCE,
+    MAX_HISTORIES,
+    TERMINAL,
+    Histories,
+    too_many,
+)
 
 
 def walk(

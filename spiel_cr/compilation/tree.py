@@ -16,11 +16,14 @@ import jax
 import numpy as np
 import pyspiel
 
+from spiel_cr.common.errors import TooManyHistoriesError
 from spiel_cr.sequence_form import layout
 from spiel_cr.sequence_form.decisions import Decisions, sum_payoffs
 
 CHANCE = int(pyspiel.PlayerId.CHANCE)
 TERMINAL = int(pyspiel.PlayerId.TERMINAL)
+# Histories are numbered by int32.
+MAX_HISTORIES = 2**31 - 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,6 +176,19 @@ class CompiledGame:
             else:
                 owners[id(leaf)] = getattr(leaf, "nbytes", 0)
         return sum(owners.values())
+
+
+def too_many(game: pyspiel.Game, limit: int) -> TooManyHistoriesError:
+    """The error to raise when a game turns out to have more histories than `limit`."""
+    if limit >= MAX_HISTORIES:
+        return TooManyHistoriesError(
+            f"{game} has more than {MAX_HISTORIES} histories, the most that can be "
+            f"numbered; choose smaller game parameters"
+        )
+    return TooManyHistoriesError(
+        f"{game} has more than max_histories={limit} histories; raise the limit or "
+        f"choose smaller game parameters"
+    )
 
 
 def assemble(

@@ -3,9 +3,8 @@
 import numpy as np
 import pyspiel
 
-from spiel_cr.common.arrays import ranks
-from spiel_cr.compilation.numbering import MAX_HISTORIES, smallest_dtype, too_many
-from spiel_cr.compilation.tree import Histories
+from spiel_cr.common.arrays import ranks, smallest_dtype
+from spiel_cr.compilation.tree import MAX_HISTORIES, Histories, too_many
 from spiel_cr.compilation.vectorised import VectorisedGame, Visit, visits
 
 

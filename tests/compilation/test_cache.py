@@ -312,7 +312,7 @@ def test_folders_that_cannot_be_written(tmp_path, monkeypatch):
     def full(*arguments, **keywords):
         raise OSError("no space left")
 
-    monkeypatch.setattr(storage, "save", full)
+    monkeypatch.setattr(storage.np, "savez", full)
     tree = compile_game("kuhn_poker", cache=tmp_path / "full")
     assert len(tree.histories) == 58
     assert not list((tmp_path / "full").iterdir())
