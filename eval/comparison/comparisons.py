@@ -95,7 +95,6 @@ def compare(
         "seeds": seeds,
         "workers": "ray" if ray else workers,
         "versions": conditions.versions(),
-        "optional_versions": conditions.optional_versions(),
         "memory_limit": memory_limit,
     }
     folder = pathlib.Path(out)

@@ -73,7 +73,7 @@ _refused: dict[tuple[str, int | None], str] = {}
 def failed(run: Run, error: str | None) -> Record:
     """The line of a run that gave no numbers."""
     numbers = dict.fromkeys(("seconds", "iterations", "nash_conv", "game_value"))
-    return {**run.key._asdict(), **numbers, "error": error}
+    return {**run.key._asdict(), **numbers, "error": error, **conditions.facts()}
 
 
 def measure_run(run: Run) -> Record:
@@ -96,8 +96,9 @@ def measure_run(run: Run) -> Record:
         # Whatever an algorithm does wrong, the others go on.
         first = (str(error).strip().splitlines() or ["no message"])[0]
         record["error"] = f"{type(error).__name__}: {first}"
-    wall_seconds = round(time.perf_counter() - started, 4)
-    return {**record, **conditions.facts(), "wall_seconds": wall_seconds}
+    record["finished"] = conditions.now()
+    record["wall_seconds"] = round(time.perf_counter() - started, 4)
+    return record
 
 
 def _measure(entry: Entry, run: Run) -> Record:

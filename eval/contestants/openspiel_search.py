@@ -75,10 +75,11 @@ def _search(
     def compute(iterations: int) -> Computed:
         bot = make_bot(iterations, uct, seeds.generate_state(2).tolist())
         answers = _Answers(bot)
-        return Computed(ask(instance.tree, answers), answers.seconds)
+        strategy = ask(instance.tree, answers)
+        count = sum(map(len, instance.tree.infosets))
+        return Computed(strategy, answers.seconds, note=f"asked at {count:,} infosets")
 
-    count = sum(map(len, instance.tree.infosets))
-    return ComputingAdapter(compute, f"asked at {count:,} infosets")
+    return ComputingAdapter(compute)
 
 
 def _cpp_search(instance: GameInstance, seed: int) -> ComputingAdapter:

@@ -190,14 +190,13 @@ class Computed(NamedTuple):
 class ComputingAdapter(SolverAdapter):
     """Work that begins anew at each `run`, by a function of the iterations."""
 
-    def __init__(self, compute: Callable[[int], Computed], note: str = "") -> None:
-        self.note = note
+    def __init__(self, compute: Callable[[int], Computed]) -> None:
         self._compute = compute
 
     def run(self, iterations: int) -> float | None:
         self._computed = self._compute(iterations)
         self.compile_seconds += self._computed.compile_seconds
-        self.note = self._computed.note or self.note
+        self.note = self._computed.note
         self.iterations = self._computed.iterations
         return self._computed.seconds
 

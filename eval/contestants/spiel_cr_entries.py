@@ -120,7 +120,7 @@ def _lp(text: str, given: dict[str, Any]) -> Entry:
         "Exact equilibrium by sparse sequence-form linear programs (HiGHS), one a "
         "player; iterations are those of the simplex method.",
         lambda instance, seed: ComputingAdapter(
-            lambda _: _solved_once(spiel_cr.solve(instance.tree, "lp"))
+            lambda _: _computed(spiel_cr.solve(instance.tree, "lp"))
         ),
         way="once",
     )
@@ -155,20 +155,11 @@ def _resolve(text: str, given: dict[str, Any]) -> Entry:
     def make(instance: GameInstance, seed: int) -> ComputingAdapter:
         def compute(iterations: int) -> Computed:
             result = spiel_cr.resolve(instance.tree, fixed or iterations, config)
-            return _solved_once(result)._replace(note=f"{result.solves} solves")
+            return _computed(result, note=f"{result.solves} solves")
 
         return ComputingAdapter(compute)
 
     return _ours(text, how, make, way="once" if fixed else "restarts")
-
-
-def _solved_once(result: spiel_cr.SolveResult) -> Computed:
-    return Computed(
-        result.average,
-        result.seconds + result.build_seconds,
-        result.compile_seconds,
-        result.iterations,
-    )
 
 
 def _solved(text: str, given: dict[str, Any]) -> Entry:
@@ -177,24 +168,15 @@ def _solved(text: str, given: dict[str, Any]) -> Entry:
     solver = settings.pop("solver")
 
     def make(instance: GameInstance, seed: int) -> ComputingAdapter:
-        def compute(iterations: int) -> Computed:
+        def compute(_: int) -> Computed:
             # Seeds as those of the bots.
-            first, second = (
-                _solved_once(
-                    spiel_cr.solve(
-                        instance.tree, solver, seed=2 * seed + seat, **settings
-                    )
-                )
+            results = (
+                spiel_cr.solve(instance.tree, solver, seed=2 * seed + seat, **settings)
                 for seat in range(2)
             )
-            return Computed(
-                (first.strategy[0], second.strategy[1]),
-                (first.seconds or 0.0) + (second.seconds or 0.0),
-                first.compile_seconds + second.compile_seconds,
-                second.iterations,
-            )
+            return _computed(*results, note="one solve a seat")
 
-        return ComputingAdapter(compute, "one solve a seat")
+        return ComputingAdapter(compute)
 
     return _ours(
         text,
@@ -203,6 +185,17 @@ def _solved(text: str, given: dict[str, Any]) -> Entry:
         make,
         way="once",
         samples=_samples(solver),
+    )
+
+
+def _computed(*results: spiel_cr.SolveResult, note: str = "") -> Computed:
+    """What one solve gave, or one a seat."""
+    return Computed(
+        (results[0].average[0], results[-1].average[1]),
+        sum(result.seconds + result.build_seconds for result in results),
+        sum(result.compile_seconds for result in results),
+        results[-1].iterations,
+        note,
     )
 
 

@@ -3,7 +3,7 @@
 import math
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from spiel_cr.players.bot_strings import MEMORY_LIMIT
 
@@ -48,7 +48,7 @@ def document_of(
     how = Section(
         "How the numbers were obtained",
         [
-            *map(Paragraph, _method(settings, records, budget)),
+            *map(Paragraph, _method(records, budget)),
             Terms(
                 "What each algorithm does, and what an iteration is to it",
                 sorted(shown.items()),
@@ -148,15 +148,12 @@ def _range(value: Range) -> str:
 
 
 def _of_tournament(tournament: Record) -> Section:
-    names = [f"[{n}]" for n in range(1, len(tournament["bots"]) + 1)]
+    bots, means = tournament["bots"], tournament["mean"]
+    names = [f"[{n}]" for n in range(1, len(bots) + 1)]
     rows = [
-        [f"{name} {bot}", *map(_mean, means, half_widths)]
-        for name, bot, means, half_widths in zip(
-            names,
-            tournament["bots"],
-            tournament["mean"],
-            tournament["half_width"],
-            strict=True,
+        [f"{name} {bot}", *map(_mean, *lines)]
+        for name, bot, *lines in zip(
+            names, bots, means, tournament["half_width"], strict=True
         )
     ]
     caption = (
@@ -192,7 +189,7 @@ def command(settings: Record, out: str) -> str:
         parts.append("--ray")
     else:
         parts += ["--workers", str(settings["workers"])]
-    limit = settings.get("memory_limit", MEMORY_LIMIT)
+    limit = settings["memory_limit"]
     if limit not in (MEMORY_LIMIT, None):
         parts += ["--memory-limit", str(limit)]
     return shlex.join([*parts, "--out", out])
@@ -214,7 +211,8 @@ def _ratio(best: Row, other: Row) -> str:
     return f", {shown} times as much"
 
 
-def _method(settings: Record, records: Sequence[Record], budget: Budget) -> list[str]:
+def _method(records: Sequence[Record], budget: Budget) -> list[str]:
+    ways = _listed(_at_a_time(record["workers"]) for record in records)
     own = [r for r in records if r.get("judge") == OURS]
     way = sorted({r["game"] for r in records if r.get("curve_judge") == OURS})
     judged = (
@@ -247,21 +245,10 @@ def _method(settings: Record, records: Sequence[Record], budget: Budget) -> list
         "least and the greatest as bands and ranges. All others run once. Where every "
         "point is a run from the beginning, seeds are joined at runs of as many "
         "iterations, and at their last ones, whose iterations differ.",
-        f"Runs were done {_where(settings, records)}. Most algorithms use one thread; "
+        f"Runs were done {ways}. Most algorithms use one thread; "
         f"JAX may use more on large games (results.jsonl has the processor seconds of "
         f"the same work, with what was compiled in it).",
     ]
-
-
-def _where(settings: Record, records: Sequence[Record]) -> str:
-    """How runs were done; a folder that grew may have several ways."""
-    known = [record["workers"] for record in records if "workers" in record]
-    ways = Counter(map(_at_a_time, known or [settings["workers"]]))
-    if known and len(known) < len(records):
-        ways["in a way that was not recorded"] = len(records) - len(known)
-    if len(ways) == 1:
-        return next(iter(ways))
-    return "; ".join(f"{way} ({count} of them)" for way, count in ways.items())
 
 
 def _at_a_time(workers: int | str) -> str:
@@ -273,36 +260,29 @@ def _at_a_time(workers: int | str) -> str:
 
 
 def _facts(settings: Record, records: Sequence[Record]) -> list[tuple[str, str]]:
-    machines = dict.fromkeys(r["machine"] for r in records if r.get("machine"))
-    dates = sorted(r["finished"] for r in records if r.get("finished"))
-    facts = [("machine", "; ".join(machines) or "unknown")]
-    if dates:
-        first, last = dates[0][:10], dates[-1][:10]
-        facts.append(("date", first if first == last else f"{first} to {last}"))
-    facts += list(settings["versions"].items())
-    facts += _optional(settings, records)
-    sources = Counter(r["source"] for r in records if r.get("source"))
-    if sources:
-        facts.append(("source", _listed(sources)))
-    return [*facts, ("runs", f"{len(records)}")]
-
-
-def _optional(settings: Record, records: Sequence[Record]) -> list[tuple[str, str]]:
-    """Versions of optional packages, all that runs met."""
-    met = [r["optional_versions"] for r in records if "optional_versions" in r]
-    met = met or [settings["optional_versions"]]
-    names = dict.fromkeys(name for versions in met for name in versions)
+    """Of machine and versions: all that runs met, since folders grow."""
+    dates = sorted(record["finished"][:10] for record in records)
+    met = [record["optional_versions"] for record in records]
+    packages = dict.fromkeys(name for versions in met for name in versions)
     return [
-        (name, _listed(Counter(versions.get(name, "absent") for versions in met)))
-        for name in names
+        ("machine", _listed(record["machine"] for record in records)),
+        ("date", " to ".join(dict.fromkeys([*dates[:1], *dates[-1:]]))),
+        *settings["versions"].items(),
+        *(
+            (name, _listed(versions.get(name, "absent") for versions in met))
+            for name in packages
+        ),
+        ("source", _listed(record["source"] for record in records)),
+        ("runs", f"{len(records)}"),
     ]
 
 
-def _listed(values: Counter[str]) -> str:
+def _listed(values: Iterable[str]) -> str:
     """One value, or each with the number of its runs."""
-    if len(values) == 1:
-        return next(iter(values))
+    counts = Counter(values)
+    if len(counts) == 1:
+        return next(iter(counts))
     return ", ".join(
         f"{value} ({count} run{'' if count == 1 else 's'})"
-        for value, count in values.items()
+        for value, count in counts.items()
     )

@@ -114,8 +114,8 @@ def test_a_folder_that_grew_has_the_conditions_of_each_cell(tmp_path, monkeypatc
     assert first["source"] != last["source"] == "f00"
     assert len(first["source"]) == 12
     text = (tmp_path / "report.md").read_text("utf-8")
-    assert "in 2 worker processes at a time (2 of them)" in text
-    assert "one after the other in one process (1 of them)" in text
+    assert "in 2 worker processes at a time (2 runs)" in text
+    assert "one after the other in one process (1 run)" in text
     assert f"source: {first['source']} (2 runs), f00 (1 run)" in text
     flax = first["optional_versions"].get("flax", "absent")
     assert f"flax: {flax} (2 runs), 9.8 (1 run)" in text

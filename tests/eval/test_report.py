@@ -39,7 +39,15 @@ SETTINGS = {
     "seeds": 3,
     "workers": 2,
     "versions": {"spiel_cr": "0.1", "open_spiel": "2.0.2"},
-    "optional_versions": {},
+    "memory_limit": "4GB",
+}
+# Of a line of results.
+CONDITIONS = {
+    "machine": "a processor, 2 cores",
+    "source": "0123456789ab",
+    "optional_versions": {"flax": "0.1"},
+    "finished": "2026-01-02T03:04:05+00:00",
+    "workers": 2,
 }
 
 
@@ -65,8 +73,7 @@ def record(game, algorithm, seed, level, **others):
         "compile_seconds": 0.5,
         "cpu_seconds": 2.0,
         "note": "",
-        "machine": "a processor, 2 cores",
-        "finished": "2026-01-02T03:04:05+00:00",
+        **CONDITIONS,
         **others,
     }
 
@@ -74,7 +81,7 @@ def record(game, algorithm, seed, level, **others):
 def nothing(game, algorithm, **others):
     empty = dict.fromkeys(("seconds", "iterations", "nash_conv", "game_value"))
     return {
-        **dict(game=game, algorithm=algorithm, seed=0, error=None),
+        **dict(game=game, algorithm=algorithm, seed=0, error=None, **CONDITIONS),
         **empty,
         **others,
     }
