@@ -39,39 +39,32 @@ def _add_options(parser: Parser) -> None:
     parser.several("--games", known, "what to resolve", default)
     parser.add_argument("--algorithms", nargs="+", default=["cfr+", "pdcfr+"])
     parser.add_argument("--iterations", nargs="+", type=int, default=[100, 500, 2000])
-    parser.add_argument("--values", nargs="+", default=["iterates"])
 
 
 def _measure_all(options: argparse.Namespace) -> Iterator[Row]:
     for combination in itertools.product(
-        options.games, options.algorithms, options.values, options.iterations
+        options.games, options.algorithms, options.iterations
     ):
         row = measure(*combination)
         say(f"{' '.join(map(str, combination))} {row['nash_conv']:.2e}")
         yield row
 
 
-def measure(
-    name: str, algorithm: str, values: spiel_cr.OpponentValues, iterations: int
-) -> Row:
+def measure(name: str, algorithm: str, iterations: int) -> Row:
     """Resolves one game; NashConv by OpenSpiel's exact tool.
 
     Args:
       name: one of `GAMES`.
       algorithm: solver of every solve.
-      values: where the opponent's values come from, as in `spiel_cr.resolve`.
       iterations: of every solve.
     """
-    result = spiel_cr.resolve(
-        GAMES[name], iterations, algorithm, opponent_values=values
-    )
+    result = spiel_cr.resolve(GAMES[name], iterations, algorithm)
     verdict = python_judge.judge(result.tree.game, result.average_policy())
     return {
         "name": name,
         "game": GAMES[name],
         "algorithm": algorithm,
         "iterations": iterations,
-        "opponent_values": values,
         # Resolving a whole game is deterministic.
         "seed": None,
         "dtype": "float64",
@@ -90,10 +83,7 @@ def markdown(rows: Sequence[Row]) -> str:
     counts = sorted({row["iterations"] for row in rows})
     lines: dict[tuple[str, str], dict[int, str]] = {}
     for row in rows:
-        label = row["algorithm"]
-        if row["opponent_values"] != "iterates":
-            label += f", values of {row['opponent_values']}"
-        cells = lines.setdefault((row["name"], label), {})
+        cells = lines.setdefault((row["name"], row["algorithm"]), {})
         cells[row["iterations"]] = f"{row['nash_conv']:.1e}"
     head = ["game", "algorithm", *(str(count) for count in counts)]
     body = [

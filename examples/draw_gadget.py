@@ -6,28 +6,35 @@ Run as `python examples/draw_gadget.py [FILE]`; needs matplotlib (`'.[plots]'`).
 import sys
 
 import matplotlib
+import numpy as np
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
 
 import spiel_cr
-from spiel_cr.resolving import decomposition as subgame
-from spiel_cr.resolving import resolver, subgame_games
+from spiel_cr.resolving.decomposition import decompose
+from spiel_cr.resolving.resolver import Resolver
+from spiel_cr.resolving.subgame_games import Layer
 
 CARDS = "JQK"
 path = sys.argv[1] if len(sys.argv) > 1 else "gadget.png"
 tree = spiel_cr.compile_game("kuhn_poker", observations=True)
-decomposition = subgame.decompose(tree, 0)
-(number, piece), *_ = subgame_games.cut_layer(decomposition, 2).pieces.items()
+decomposition = decompose(tree, 0)
+(number, subgame), *_ = Layer(decomposition, 2).items()
 # What the player knows when it comes here: solve the whole game first.
 config = spiel_cr.ResolvingConfig(iterations=1000)
-match = resolver.Resolver(tree, 0, config).match()
-values = match.gate_values[piece.gates]
+match = Resolver(tree, 0, config).match()
+values = match.opponent_values[subgame.augmented]
 infosets = tree.infosets[0]
-reach = match.behaviour[infosets.decisions.parent[piece.roots]]
-own_cards = [CARDS[int(infosets.keys[i][0])] for i in piece.roots]
-# Each gate leads to the two deals in which the opponent does not hold what i holds.
-missing = [(piece.mass[:, g] == 0).argmax() for g in range(len(piece.gates))]
+reach = match.behaviour[infosets.decisions.parent[subgame.roots]]
+own_cards = [CARDS[int(infosets.keys[i][0])] for i in subgame.roots]
+# Chance's reach of the deals, by what i and the opponent hold: never the same card.
+mass = np.zeros((len(subgame.roots), len(subgame.augmented)))
+infosets_of, chance = tree.histories.infoset, tree.histories.chance
+for r, root in enumerate(decomposition.roots):
+    row = subgame.roots == infosets_of[root]
+    mass[row, subgame.augmented == decomposition.root_augmented[r]] += chance[root]
+missing = mass.argmin(axis=0)
 
 figure, axes = pyplot.subplots(figsize=(9, 4.6), layout="constrained")
 axes.set_axis_off()
@@ -50,22 +57,23 @@ def line(start, end, text=""):
 
 for g, value in enumerate(values):
     x = 3.2 * g
-    gate = (x, 3.0)
+    top = (x, 3.0)
     terminate, follow = (x - 0.95, 1.9), (x + 0.35, 1.9)
-    line(gate, terminate, "terminate")
-    line(gate, follow, "follow")
-    node(*gate, f"opponent holds {own_cards[missing[g]]}", "tab:red")
+    line(top, terminate, "terminate")
+    line(top, follow, "follow")
+    node(*top, f"opponent holds {own_cards[missing[g]]}", "tab:red")
     node(*terminate, f"{value:+.4f}", "0.4")
     node(*follow, "chance", "0.4")
     for k, r in enumerate(r for r in range(len(own_cards)) if r != missing[g]):
         root = (x - 0.25 + 1.2 * k, 0.7)
-        line(follow, root, f"{reach[r] * piece.mass[r, g]:.3f}")
+        line(follow, root, f"{reach[r] * mass[r, g]:.3f}")
         node(*root, f"i holds {own_cards[r]}\nfold / call", "tab:blue")
 axes.text(
     3.2,
     -0.15,
-    "red: the opponent's gates, with its value for terminating; blue: roots, with "
-    "player 0's and chance's reach\nboxes with the same card are one information set",
+    "red: the opponent's augmented infosets, with its value for terminating; blue: "
+    "roots,\nwith player 0's and chance's reach; boxes with the same card are one "
+    "information set",
     ha="center",
     fontsize=8.5,
 )

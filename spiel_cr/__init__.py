@@ -20,7 +20,7 @@ from spiel_cr.players.bot_strings import load_bot
 from spiel_cr.players.bots import OOSBot, PolicyBot, ResolvingBot, uniform_bot
 from spiel_cr.policies.result import SolveResult, load_policy
 from spiel_cr.resolving.config import ResolvingConfig
-from spiel_cr.resolving.continual import OpponentValues, resolve
+from spiel_cr.resolving.continual import resolve
 from spiel_cr.solving.openspiel_solver import CFRSolver
 from spiel_cr.solving.whole_game import solve
 
@@ -32,7 +32,6 @@ __all__ = [
     "CFRSolver",
     "CompiledGame",
     "OOSBot",
-    "OpponentValues",
     "PolicyBot",
     "ResolvingBot",
     "ResolvingConfig",

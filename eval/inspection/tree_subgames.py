@@ -53,9 +53,9 @@ def subgames_of(
     other = 1 - player
     reply = best_response(tree.form, other, reach_of(tree.form, strategy)[player])
     best = _gate_values(cut, _with(strategy, other, reply))
-    sizes = np.bincount(cut.root_gate, minlength=len(cut.gate_layer))
-    example = np.zeros(len(cut.gate_layer), np.int64)
-    example[cut.root_gate[::-1]] = cut.roots[::-1]
+    sizes = np.bincount(cut.root_augmented, minlength=len(cut.augmented_layer))
+    example = np.zeros(len(cut.augmented_layer), np.int64)
+    example[cut.root_augmented[::-1]] = cut.roots[::-1]
     names = infoset_view.action_names(tree, other)
     layers: list[list[dict[str, Any]]] = []
     for layer in range(1, cut.num_layers + 1):
@@ -63,8 +63,8 @@ def subgames_of(
         for infoset in np.flatnonzero((cut.own_layer == layer) & cut.opens):
             piece = found.setdefault(int(cut.own_subgame[infoset]), _piece())
             piece["infosets"].append(int(infoset))
-        for gate in np.flatnonzero(cut.gate_layer == layer):
-            piece = found.setdefault(int(cut.gate_subgame[gate]), _piece())
+        for gate in np.flatnonzero(cut.augmented_layer == layer):
+            piece = found.setdefault(int(cut.augmented_subgame[gate]), _piece())
             at = int(example[gate])
             piece["gates"].append(
                 [
@@ -117,7 +117,7 @@ def gadget_values(bot: bots.ResolvingBot) -> np.ndarray:
     opening = np.flatnonzero(cut.opens)
     for infoset in opening[np.argsort(cut.own_layer[opening], kind="stable")]:
         mind.strategy(match, int(infoset))
-    return match.gate_values
+    return match.opponent_values
 
 
 def _piece() -> dict[str, Any]:
@@ -137,7 +137,7 @@ def _gate_values(cut: decomposition.Decomposition, strategy: Strategy) -> np.nda
     weight = histories.chance[roots] * reach[histories.sequence[player][roots]]
     sign = 1.0 if player == 1 else -1.0
     return np.bincount(
-        cut.root_gate, sign * weight * worth, minlength=len(cut.gate_layer)
+        cut.root_augmented, sign * weight * worth, minlength=len(cut.augmented_layer)
     )
 
 

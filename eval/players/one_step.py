@@ -27,7 +27,7 @@ from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.result import CurvePoint
 from spiel_cr.resolving.config import Gadget
 from spiel_cr.resolving.decomposition import Decomposition, decompose
-from spiel_cr.resolving.subgame_games import Piece, cut_layer
+from spiel_cr.resolving.subgame_games import Layer, Subgame
 from spiel_cr.sequence_form import layout
 from spiel_cr.sequence_form.decisions import Decisions, sum_payoffs
 
@@ -195,7 +195,7 @@ def solve_trunk(
     theirs = solver.average_behaviour(other)
     # The opponent's own sequences come first, and keep their numbers.
     theirs = theirs[: d.tree.infosets[other].decisions.num_sequences]
-    augmented = len(d.gate_layer)
+    augmented = len(d.augmented_layer)
     return Trunk(
         behaviours=(own, theirs) if player == 0 else (theirs, own),
         form=form,
@@ -219,8 +219,8 @@ def _augmented_form(d: Decomposition) -> layout.SequenceForm:
     own = d.tree.infosets[d.player].decisions
     theirs = d.tree.infosets[other].decisions
     augmented = Decisions(
-        np.concatenate([d.other_parent, d.gate_parent]),
-        np.concatenate([theirs.num_actions, np.ones(len(d.gate_layer), np.int32)]),
+        np.concatenate([d.other_parent, d.augmented_parent]),
+        np.concatenate([theirs.num_actions, np.ones(len(d.augmented_layer), np.int32)]),
     )
     terminals = d.terminals[histories.utility[d.terminals] != 0]
     sequences = [histories.sequence[d.player][terminals], d.extended[terminals]]
@@ -257,7 +257,7 @@ def one_step(
       noise: each value is multiplied by one plus a normal variable of this standard
         deviation.
       seed: of the noise.
-      gadget: see `subgame_games.cut_layer`; "unsafe" uses no values.
+      gadget: see `subgame_games.py`; "unsafe" uses no values.
       progress: show a progress bar on stderr.
 
     Raises:
@@ -271,14 +271,14 @@ def one_step(
     if noise:
         random = np.random.default_rng(seed)
         opponent_values = _blur(opponent_values, noise, random)
-    layer = cut_layer(d, place.layer, gadget)
-    subgame = layer.pieces[place.number]
+    layer = Layer(d, place.layer, gadget)
+    subgame = layer[place.number]
     decisions = d.tree.infosets[d.player].decisions
     game = layer.game(
         place.number,
         trunk.reach[decisions.parent[subgame.roots]],
-        opponent_values[subgame.gates],
-        trunk.opponent_reach[subgame.gates],
+        opponent_values[subgame.augmented],
+        trunk.opponent_reach[subgame.augmented],
     )
     solver = cfr.make_solver(
         game.form,
@@ -299,7 +299,7 @@ def one_step(
         player=d.player,
         layer=place.layer,
         infosets=len(subgame.own),
-        augmented_infosets=len(subgame.gates),
+        augmented_infosets=len(subgame.augmented),
         trunk_nash_conv=_nash_conv(d.tree, trunk.behaviours),
         curve=tuple(curve),
         behaviours=combined,
@@ -319,7 +319,7 @@ def _blur(values: np.ndarray, noise: float, random: np.random.Generator) -> np.n
 
 
 def _combine(
-    d: Decomposition, trunk: Trunk, subgame: Piece, solver: Solver
+    d: Decomposition, trunk: Trunk, subgame: Subgame, solver: Solver
 ) -> tuple[np.ndarray, np.ndarray]:
     """The trunk with the player's strategy in the subgame replaced."""
     resolved = solver.average_behaviour(d.player)

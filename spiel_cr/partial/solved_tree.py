@@ -32,8 +32,8 @@ class SolvedTree:
       solved: the last layer that was solved; 0: none.
       behaviour: for each player float64 [S], average strategies of the last solves that
         met an infoset; uniform where there were none.
-      gate_values: float64 [G], o's counterfactual values at augmented infosets met so
-        far.
+      opponent_values: float64 [G], o's counterfactual values at augmented infosets met
+        so far.
     """
 
     partial: PartialTree
@@ -41,7 +41,7 @@ class SolvedTree:
     decomposition: Decomposition
     solved: int
     behaviour: tuple[np.ndarray, np.ndarray]
-    gate_values: np.ndarray
+    opponent_values: np.ndarray
 
     @classmethod
     def of(
@@ -63,8 +63,10 @@ class SolvedTree:
         first, second = (
             uniform_behaviour(infosets.decisions) for infosets in snapshot.tree.infosets
         )
-        gate_values = np.zeros(len(decomposition.gate_layer))
-        made = cls(partial, snapshot, decomposition, 0, (first, second), gate_values)
+        opponent_values = np.zeros(len(decomposition.augmented_layer))
+        made = cls(
+            partial, snapshot, decomposition, 0, (first, second), opponent_values
+        )
         if before is not None:
             for p in range(2):
                 known, old = _find(before.snapshot.labels[p], snapshot.labels[p])
@@ -80,7 +82,7 @@ class SolvedTree:
         return dataclasses.replace(
             self,
             behaviour=(first.copy(), second.copy()),
-            gate_values=self.gate_values.copy(),
+            opponent_values=self.opponent_values.copy(),
         )
 
     @property
@@ -125,7 +127,7 @@ class SolvedTree:
     def subgame_roots(self, infoset: int) -> np.ndarray:
         """int64, the histories at the top of the subgame that an infoset opens."""
         d = self.decomposition
-        return d.roots[d.gate_subgame[d.root_gate] == d.own_subgame[infoset]]
+        return d.roots[d.augmented_subgame[d.root_augmented] == d.own_subgame[infoset]]
 
     def focus(self, histories: np.ndarray, *, collapse: bool = False) -> PartialTree:
         """A tree with room for what comes after some histories."""
@@ -165,9 +167,9 @@ class SolvedTree:
         if np.count_nonzero(new.layer[new.roots] == layer[0]) != len(new_roots):
             return False
         old_place = _places(d.roots, len(self.snapshot.ids))[roots]
-        pairs = np.stack([d.root_gate[old_place], new.root_gate[place]])
+        pairs = np.stack([d.root_augmented[old_place], new.root_augmented[place]])
         old_gate, new_gate = np.unique(pairs, axis=1)
-        np.add.at(after.gate_values, new_gate, self.gate_values[old_gate])
+        np.add.at(after.opponent_values, new_gate, self.opponent_values[old_gate])
         after.solved = int(layer[0]) - 1
         return True
 
@@ -176,7 +178,7 @@ class SolvedTree:
         decisions = self.snapshot.tree.infosets[self.player].decisions
         reach = reach_from_behaviour(decisions, self.behaviour[self.player])
         forest = build_forest(
-            self.decomposition, self.solved + 1, reach, self.gate_values
+            self.decomposition, self.solved + 1, reach, self.opponent_values
         )
         if len(forest.payoffs.values):
             return forest
@@ -201,14 +203,16 @@ class SolvedTree:
         """Takes in what a solver has found of the next layer."""
         i, o = self.player, 1 - self.player
         own, other = (solver.average_behaviour(p) for p in (i, o))
-        gates, next_gates = len(forest.gates), len(forest.next_gates)
+        gates, next_augmented = len(forest.augmented), len(forest.next_augmented)
         self.behaviour[i][self._sequences(i, forest.own)] = own[1:]
         self.behaviour[o][self._sequences(o, forest.other)] = other[
-            1 + 2 * gates : len(other) - next_gates
+            1 + 2 * gates : len(other) - next_augmented
         ]
-        if next_gates:
+        if next_augmented:
             values = solver.infoset_values(o)
-            self.gate_values[forest.next_gates] = values[len(values) - next_gates :]
+            self.opponent_values[forest.next_augmented] = values[
+                len(values) - next_augmented :
+            ]
         self.solved += 1
 
     def mixed(self, player: int, uniform_share: float) -> np.ndarray:

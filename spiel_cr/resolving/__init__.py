@@ -2,7 +2,7 @@
 
 from spiel_cr.policies.leaf_values import LeafValue
 from spiel_cr.resolving.config import ResolvingConfig
-from spiel_cr.resolving.continual import OpponentValues, resolve
+from spiel_cr.resolving.continual import resolve
 from spiel_cr.resolving.resolver import Resolver
 
-__all__ = ["LeafValue", "OpponentValues", "Resolver", "ResolvingConfig", "resolve"]
+__all__ = ["LeafValue", "Resolver", "ResolvingConfig", "resolve"]

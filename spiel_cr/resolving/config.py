@@ -9,7 +9,7 @@ from spiel_cr.common.checks import check_iterations
 from spiel_cr.policies.leaf_values import LeafValue, parse_leaf
 
 Gadget = Literal["cfrd", "maxmargin", "unsafe"]
-Values = Literal["iterates", "best_response", "average"]
+Values = Literal["iterates", "best_response"]
 Subgames = Literal["observations", "sequences"]
 
 
@@ -28,10 +28,9 @@ class ResolvingConfig:
       gadget: see `layer.py`.
       subgames: "observations" by what players are told, "sequences" by what they did
         themselves and knew when they did it (coarser; Burch et al. 2014).
-      values: what the opponent's values at the next gates are: its mean values under
-        the "iterates" (full-width solvers; their default), those of its
-        "best_response" to the average strategy (sampled solvers' default), or, to show
-        why not, of its own "average" strategy.
+      values: what the opponent's values at the next layer's augmented infosets are:
+        its mean values under the "iterates" (full-width solvers; their default), or
+        those of its "best_response" to the average strategy (sampled solvers' default).
       depth: look so many moves ahead of the subgame's roots (in the first layer: of
         the start of the game), see `look_ahead`; None: to the end of the game.
       leaf: what the game is worth where the lookahead ends, see `parse_leaf`.

@@ -33,16 +33,16 @@ class Decomposition:
       other_layer: int32 [I of o], layer of each of o's infosets; 0 above i's first
         decision.
       other_parent: int32 [I of o], extended parent sequence.
-      gate_layer: int32 [G], layer whose roots the gate belongs to.
-      gate_parent: int32 [G], extended parent sequence of each gate.
-      gate_subgame: int32 [G], subgame of the layer's roots that the gate leads to.
+      augmented_layer: int32 [G], layer whose roots the gate belongs to.
+      augmented_parent: int32 [G], extended parent sequence of each gate.
+      augmented_subgame: int32 [G], subgame of the layer's roots that the gate leads to.
       own_subgame: int32 [I of i], subgame of each opening infoset, -1 elsewhere.
         Subgames are numbered through all layers.
       terminals: int64 [T], the terminal histories.
       layer: int32 [N], layer of each history, 0 above i's first decision.
       extended: int32 [N], o's extended sequence at each history.
       roots: int64 [R], the histories at the top of layers.
-      root_gate: int32 [R], the gate that each belongs to.
+      root_augmented: int32 [R], the gate that each belongs to.
     """
 
     tree: CompiledGame
@@ -51,15 +51,15 @@ class Decomposition:
     opens: np.ndarray
     other_layer: np.ndarray
     other_parent: np.ndarray
-    gate_layer: np.ndarray
-    gate_parent: np.ndarray
-    gate_subgame: np.ndarray
+    augmented_layer: np.ndarray
+    augmented_parent: np.ndarray
+    augmented_subgame: np.ndarray
     own_subgame: np.ndarray
     terminals: np.ndarray
     layer: np.ndarray
     extended: np.ndarray
     roots: np.ndarray
-    root_gate: np.ndarray
+    root_augmented: np.ndarray
 
     @property
     def num_layers(self) -> int:
@@ -146,11 +146,11 @@ def _decompose(
     extended = _extended_sequence(tree, 1 - player, anchor, gate_at)
     above = np.where(histories.parent[roots] >= 0, anchor[histories.parent[roots]], -1)
     before = _extended(tree, 1 - player, roots, above, gate_at)
-    gate_layer = np.zeros(gates, np.int32)
-    gate_parent = np.zeros(gates, np.int32)
-    gate_layer[gate_of_root] = layer[roots]
-    gate_parent[gate_of_root] = before
-    gate_subgame, own_subgame = _subgames(
+    augmented_layer = np.zeros(gates, np.int32)
+    augmented_parent = np.zeros(gates, np.int32)
+    augmented_layer[gate_of_root] = layer[roots]
+    augmented_parent[gate_of_root] = before
+    augmented_subgame, own_subgame = _subgames(
         gate_of_root, gates, histories.infoset[roots], len(own)
     )
     terminals = np.flatnonzero(histories.player == TERMINAL)
@@ -161,15 +161,15 @@ def _decompose(
         opens=opening[own.history],
         other_layer=layer[other.history],
         other_parent=extended[other.history],
-        gate_layer=gate_layer,
-        gate_parent=gate_parent,
-        gate_subgame=gate_subgame,
+        augmented_layer=augmented_layer,
+        augmented_parent=augmented_parent,
+        augmented_subgame=augmented_subgame,
         own_subgame=own_subgame,
         terminals=terminals,
         layer=layer,
         extended=extended,
         roots=roots,
-        root_gate=gate_of_root,
+        root_augmented=gate_of_root,
     )
 
 
@@ -268,7 +268,7 @@ def _subgames(
     )
     _, component = csgraph.connected_components(graph, directed=False)
     _, label = np.unique(component[:gates], return_inverse=True)
-    gate_subgame = label.reshape(-1).astype(np.int32)
+    augmented_subgame = label.reshape(-1).astype(np.int32)
     own_subgame = np.full(infosets, -1, np.int32)
-    own_subgame[infoset] = gate_subgame[gate]
-    return gate_subgame, own_subgame
+    own_subgame[infoset] = augmented_subgame[gate]
+    return augmented_subgame, own_subgame

@@ -1,9 +1,9 @@
-"""Third stage: a continually resolving player's mind, one subgame after the other.
+"""The resolver of one player: what it remembers in a match, and how it solves on.
 
 Between two of its decisions the player keeps what DeepStack keeps (Moravčík et al.
 2017): its own average strategy so far, and the opponent's counterfactual values at the
-gates of where it may be next. Everything it does follows from its own information and
-these; it never sees the hidden part of a state.
+augmented infosets of where it may be next. Everything it does follows from its own
+information and these; it never sees the hidden part of a state.
 """
 
 import dataclasses
@@ -12,34 +12,47 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cr.cfr import cfr
-from spiel_cr.cfr import config as algorithm_lib
-from spiel_cr.cfr import solver as driver
+from spiel_cr.cfr.config import MCCFRConfig, parse_any
+from spiel_cr.cfr.solver import Solver
+from spiel_cr.common.arrays import ranges
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.mccfr import mccfr
 from spiel_cr.policies import best_responses
-from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.policies.conversions import reach_from_behaviour, uniform_behaviour
 from spiel_cr.policies.leaf_values import parse_leaf
-from spiel_cr.resolving import clock, gadget, sampled_gadget, subgame_games
-from spiel_cr.resolving import decomposition as subgame
+from spiel_cr.resolving.clock import Clock, Statistics
 from spiel_cr.resolving.config import ResolvingConfig
+from spiel_cr.resolving.decomposition import decompose
+from spiel_cr.resolving.gadget import Lookahead
 from spiel_cr.resolving.lookahead import look_ahead
+from spiel_cr.resolving.sampled_gadget import SampledLayer
+from spiel_cr.resolving.subgame_games import GadgetGame, Layer
 
-# Moves under a clock run shortly.
+# The program must not depend on how many iterations a move gets: under a clock those of
+# few iterations is taken.
 _SHORT_RUN = 1
 
 
-class _Solution(NamedTuple):
-    """What a solve of a subgame found, in the piece's logical numbers.
+class _Place(NamedTuple):
+    """What is solved at a time.
 
     Attributes:
-      own: float64 [S of i], average action probabilities.
-      other: float64 [S of o], the same.
-      values: float64 [I of o], mean values under the iterates; None if not kept.
+      layer: from 1.
+      subgame: its number; 0 in layer 1.
+      aim: i's infoset that sampled solvers are aimed at; -1: none.
     """
 
-    own: np.ndarray
-    other: np.ndarray
-    values: np.ndarray | None
+    layer: int
+    subgame: int
+    aim: int = -1
+
+
+class _Solve(NamedTuple):
+    """A solve that may go on: its place, solver and game."""
+
+    place: _Place
+    solver: Solver
+    game: GadgetGame
 
 
 @dataclasses.dataclass
@@ -48,26 +61,24 @@ class Match:
 
     Attributes:
       behaviour: float64 [S of i], action probabilities resolved so far, uniform below.
-      gate_values: float64 [G], o's counterfactual values at gates met so far.
-      gate_reach: float64 [G], o's average reach of them.
-      solved: (layer, subgame, infoset aimed at or -1) of what was solved.
-      open: the last of these with its solver, which a later turn in the same subgame
-        goes on with.
+      opponent_values: float64 [G], o's counterfactual values at augmented infosets met
+        so far.
+      opponent_reach: float64 [G], o's average reach of them.
+      solved: what was solved.
+      last: the last of these, which a later turn in the same subgame goes on with.
     """
 
     behaviour: np.ndarray
-    gate_values: np.ndarray
-    gate_reach: np.ndarray
-    solved: set[tuple[int, int, int]]
-    open: (
-        tuple[tuple[int, int, int], driver.Solver, subgame_games.GadgetGame] | None
-    ) = None
+    opponent_values: np.ndarray
+    opponent_reach: np.ndarray
+    solved: set[_Place]
+    last: _Solve | None = None
 
     def copy(self) -> "Match":
         return Match(
             self.behaviour.copy(),
-            self.gate_values.copy(),
-            self.gate_reach.copy(),
+            self.opponent_values.copy(),
+            self.opponent_reach.copy(),
             set(self.solved),
         )
 
@@ -78,7 +89,7 @@ class Resolver:
     Attributes:
       tree: the compiled game.
       player: i.
-      config: how it thinks.
+      config: how it resolves.
       decomposition: layers and subgames for i.
     """
 
@@ -95,47 +106,44 @@ class Resolver:
         Args:
           tree: compiled with `observations=True` for `subgames="observations"`.
           player: 0 or 1.
-          config: how it thinks.
+          config: how it resolves.
           seed: of sampled solvers.
 
         Raises:
-          ValueError: see `subgame.decompose`.
+          ValueError: see `decompose`.
         """
         self.tree = tree
         self.player = player
         self.config = config
-        self._clock = clock.Clock(config.move_ms, config.iterations)
+        self._solver = parse_any(config.solver)
+        self._clock = Clock(config.move_ms, config.iterations)
         if config.subgames == "sequences":
             blind = dataclasses.replace(tree.histories, observations=None)
             tree = dataclasses.replace(tree, histories=blind)
-        self.decomposition = subgame.decompose(tree, player)
+        d = self.decomposition = decompose(tree, player)
         self._random = np.random.default_rng(seed)
-        numbers = range(1, self.decomposition.num_layers + 1)
+        numbers = range(1, d.num_layers + 1)
         self._layers = [
-            subgame_games.cut_layer(
-                self.decomposition, number, config.gadget, self._look_ahead(number)
-            )
+            Layer(d, number, config.gadget, self._look_ahead(number))
             for number in numbers
         ]
         self._sampled = []
         if config.sampled is not None:
-            self._sampled = [
-                sampled_gadget.SampledLayer.of(self.decomposition, number)
-                for number in numbers
-            ]
+            self._sampled = [SampledLayer.of(d, number) for number in numbers]
         self._start = self._blank()
         # Twice: programs are compiled the first time, and the second time tells what a
         # solve costs besides iterating.
         for _ in range(2):
-            self._clock = clock.Clock(config.move_ms, config.iterations)
-            for number, cut in enumerate(self._layers, 1):
-                self._solve(self._blank(), number, cut.widest, None, 1)
+            self._clock = Clock(config.move_ms, config.iterations)
+            for number, layer in enumerate(self._layers, 1):
+                self._solve(self._blank(), _Place(number, layer.widest), None, 1)
         if self._layers:
-            self._solve(self._start, 1, 0, self._clock.init_deadline(config.init_ms))
+            deadline = self._clock.init_deadline(config.init_ms)
+            self._solve(self._start, _Place(1, 0), deadline)
         self._clock.restart_statistics()
 
     @property
-    def statistics(self) -> clock.Statistics:
+    def statistics(self) -> Statistics:
         """What it did since it was made."""
         return self._clock.statistics
 
@@ -159,146 +167,118 @@ class Resolver:
         """
         programs = _programs()
         with self._clock.move():
-            way = self._way_to(infoset)
-            needed = [subgame for subgame in way if subgame not in match.solved]
-            for k, (number, piece, at) in enumerate(needed):
-                deadline = self._clock.deadline(len(needed) - k)
-                self._solve(match, number, piece, deadline, at=at)
+            places = self._places_to(infoset)
+            needed = [place for place in places if place not in match.solved]
+            for k, place in enumerate(needed):
+                self._solve(match, place, self._clock.deadline(len(needed) - k))
             later = not needed and not self.decomposition.opens[infoset]
-            if later and self.config.move_ms is not None and match.open is not None:
-                subgame, solver, game = match.open
-                if subgame == way[-1]:
-                    with self._clock.solve(solver, self._clock.deadline()):
-                        self._remember(match, game, self._read(solver, game.piece))
+            if later and self.config.move_ms is not None and match.last is not None:
+                if match.last.place == places[-1]:
+                    with self._clock.solve(match.last.solver, self._clock.deadline()):
+                        self._remember(match, match.last)
         self.statistics.programs_compiled += _programs() - programs
         decisions = self.tree.infosets[self.player].decisions
         first = decisions.first_sequence[infoset]
         return match.behaviour[first : first + decisions.num_actions[infoset]].copy()
 
-    def _look_ahead(self, number: int) -> gadget.Lookahead | None:
+    def _look_ahead(self, number: int) -> Lookahead | None:
         depth, value = self.config.depth, parse_leaf(self.config.leaf)
         if depth is None:
             return None
         return look_ahead(self.decomposition, number, depth, value)
 
     def _blank(self) -> Match:
-        uniform = policy_lib.uniform_behaviour(
-            self.tree.infosets[self.player].decisions
-        )
-        gates = len(self.decomposition.gate_layer)
-        return Match(uniform, np.zeros(gates), np.ones(gates), set())
+        uniform = uniform_behaviour(self.tree.infosets[self.player].decisions)
+        augmented = len(self.decomposition.augmented_layer)
+        return Match(uniform, np.zeros(augmented), np.ones(augmented), set())
 
-    def _way_to(self, infoset: int) -> list[tuple[int, int, int]]:
-        """(layer, subgame, i's first infoset there if that is aimed at, else -1)."""
+    def _places_to(self, infoset: int) -> list[_Place]:
+        """What must be solved for an infoset, from the top."""
         d = self.decomposition
         decisions = self.tree.infosets[self.player].decisions
-        owner = decisions.owner
-        way = []
+        places = []
         while infoset >= 0:
             if d.opens[infoset]:
                 number = int(d.own_layer[infoset])
-                piece = int(d.own_subgame[infoset]) if number > 1 else 0
-                way.append((number, piece, infoset if self.config.target else -1))
-            infoset = int(owner[decisions.parent[infoset]])
-        return way[::-1]
+                subgame = int(d.own_subgame[infoset]) if number > 1 else 0
+                aim = infoset if self.config.target else -1
+                places.append(_Place(number, subgame, aim))
+            infoset = int(decisions.owner[decisions.parent[infoset]])
+        return places[::-1]
 
     def _solve(
         self,
         match: Match,
-        number: int,
-        piece_number: int,
+        place: _Place,
         deadline: float | None,
         most: int | None = None,
-        at: int = -1,
     ) -> None:
         """Solves a subgame, and remembers what is needed of it."""
-        cut = self._layers[number - 1]
-        piece = cut.pieces[piece_number]
+        layer = self._layers[place.layer - 1]
+        subgame = layer[place.subgame]
         decisions = self.tree.infosets[self.player].decisions
-        reach = policy_lib.reach_from_behaviour(decisions, match.behaviour)
-        own_reach = np.ones(len(piece.roots))
-        if number > 1:
-            own_reach = reach[decisions.parent[piece.roots]]
-        gate_values = match.gate_values[piece.gates]
-        game = cut.game(
-            piece_number, own_reach, gate_values, match.gate_reach[piece.gates]
-        )
-        config = algorithm_lib.parse_any(self.config.solver)
-        if isinstance(config, algorithm_lib.MCCFRConfig):
+        own_reach = np.ones(len(subgame.roots))
+        if place.layer > 1:
+            reach = reach_from_behaviour(decisions, match.behaviour)
+            own_reach = reach[decisions.parent[subgame.roots]]
+        values = match.opponent_values[subgame.augmented]
+        others_reach = match.opponent_reach[subgame.augmented]
+        game = layer.game(place.subgame, own_reach, values, others_reach)
+        if isinstance(self._solver, MCCFRConfig):
             aim = None
-            if at >= 0:
-                aim = piece.at[0][piece.own == at]
-            solver = self._sampled[number - 1].solver(
-                piece,
+            if place.aim >= 0:
+                aim = subgame.in_forest[0][subgame.own == place.aim]
+            solver = self._sampled[place.layer - 1].solver(
+                subgame,
                 own_reach,
-                gate_values,
-                config,
+                values,
+                self._solver,
                 infosets=aim,
                 seed=int(self._random.integers(2**31)),
             )
         else:
             solver = cfr.make_solver(
                 game.form,
-                config=config,
+                config=self._solver,
                 values=True,
                 first=game.first,
-                # The program must not depend on how many iterations a move gets.
                 planned=self.config.iterations or _SHORT_RUN,
             )
         with self._clock.solve(solver, deadline, most):
-            self._remember(match, game, self._read(solver, piece))
-            match.solved.add((number, piece_number, at))
-            match.open = (number, piece_number, at), solver, game
+            match.last = _Solve(place, solver, game)
+            match.solved.add(place)
+            self._remember(match, match.last)
 
-    def _read(self, solver: driver.Solver, piece: subgame_games.Piece) -> _Solution:
-        """The solution in the piece's numbers."""
-        players = (self.player, 1 - self.player)
-        if self.config.sampled is None:
-            own, other = (solver.average_behaviour(p) for p in players)
-            return _Solution(own, other, solver.infoset_values(players[1]))
-        found = []
-        for p, numbers in zip(players, piece.at, strict=True):
-            behaviour = solver.average_behaviour(p)
-            decisions = solver.form.decisions[p]
-            # The sampled whole game knows no gates of the next layer: one action each.
-            kept = numbers[numbers < len(decisions)]
-            first, counts = decisions.first_sequence[kept], decisions.num_actions[kept]
-            step = np.arange(counts.sum()) - np.repeat(
-                np.cumsum(counts) - counts, counts
-            )
-            mine = behaviour[np.repeat(first, counts) + step]
-            gates = np.ones(len(numbers) - len(kept))
-            found.append(np.concatenate([[1.0], mine, gates]))
-        return _Solution(found[0], found[1], None)
-
-    def _remember(
-        self, match: Match, game: subgame_games.GadgetGame, solution: _Solution
-    ) -> None:
-        """The strategy of this layer, and values at the gates of the next."""
-        piece, other = game.piece, 1 - self.player
-        decisions = self.tree.infosets[self.player].decisions
-        counts = decisions.num_actions[piece.own]
-        mine = np.repeat(piece.here, counts)
-        first = np.repeat(decisions.first_sequence[piece.own], counts)
-        step = np.arange(len(first)) - np.repeat(np.cumsum(counts) - counts, counts)
-        match.behaviour[(first + step)[mine]] = solution.own[1:][mine]
-        count = len(piece.next_gates)
+    def _remember(self, match: Match, solve: _Solve) -> None:
+        """i's strategy in this layer, o's values at the augmented infosets below."""
+        i, o = self.player, 1 - self.player
+        (_, solver, game), subgame = solve, solve.game.subgame
+        form, count = game.form, len(subgame.next_augmented)
+        own = solver.average_behaviour(i)
+        if self._sampled:
+            numbers, solved = subgame.in_forest[0], solver.form.decisions[i]
+            mine = ranges(solved.first_sequence[numbers], solved.num_actions[numbers])
+            own = own[np.append(0, mine)]
+        decisions = self.tree.infosets[i].decisions
+        counts = decisions.num_actions[subgame.own]
+        in_layer = np.repeat(subgame.in_layer, counts)
+        sequences = ranges(decisions.first_sequence[subgame.own], counts)
+        match.behaviour[sequences[in_layer]] = own[1:][in_layer]
         if not count:
             return
-        values = solution.values
-        own, others = (game.form.decisions[p] for p in (self.player, other))
-        if values is None or self.config.values in ("best_response", "average"):
-            values = best_responses.infoset_values(
-                game.form,
-                other,
-                policy_lib.reach_from_behaviour(own, solution.own),
-                solution.other if self.config.values == "average" else None,
-            )[:-1]
-        match.gate_values[piece.next_gates] = values[len(values) - count :]
+        if self._sampled or self.config.values == "best_response":
+            reach = reach_from_behaviour(form.decisions[i], own)
+            values = best_responses.infoset_values(form, o, reach)[:-1]
+        else:
+            values = solver.infoset_values(o)
+        match.opponent_values[subgame.next_augmented] = values[len(values) - count :]
         if self.config.gadget == "unsafe":
-            reach = policy_lib.reach_from_behaviour(others, solution.other)
-            behind = np.append(match.gate_reach[piece.gates], 1.0)[piece.next_behind]
-            match.gate_reach[piece.next_gates] = behind * reach[others.parent[-count:]]
+            others = form.decisions[o]
+            reach = reach_from_behaviour(others, solver.average_behaviour(o))
+            above = np.append(match.opponent_reach[subgame.augmented], 1.0)
+            match.opponent_reach[subgame.next_augmented] = (
+                above[subgame.next_behind] * reach[others.parent[-count:]]
+            )
 
 
 def _programs() -> int:

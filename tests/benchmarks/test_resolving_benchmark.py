@@ -15,12 +15,12 @@ def test_rows_and_table(tmp_path):
 
 
 def test_tables_leave_gaps_for_what_was_not_measured():
-    row = {**FACTS, "name": "tiny", "algorithm": "cfr+", "opponent_values": "average"}
+    row = {**FACTS, "name": "tiny", "algorithm": "pdcfr+"}
     rows = [
         {**row, "iterations": 100, "nash_conv": 0.5},
-        {**row, "iterations": 500, "opponent_values": "iterates", "nash_conv": 0.25},
+        {**row, "iterations": 500, "algorithm": "cfr+", "nash_conv": 0.25},
     ]
     lines = resolving.markdown(rows).splitlines()
     assert "| game | algorithm | 100 | 500 |" in lines
-    assert "| tiny | cfr+, values of average | 5.0e-01 | – |" in lines
+    assert "| tiny | pdcfr+ | 5.0e-01 | – |" in lines
     assert "| tiny | cfr+ | – | 2.5e-01 |" in lines

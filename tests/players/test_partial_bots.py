@@ -450,7 +450,7 @@ def test_bots_from_strings():
         ("resolving(iterations=5,max_histories=0)", "max_histories=0"),
         ("resolving(iterations=5,max_histories=58,gadget=maxmargin)", "cfrd"),
         ("resolving(iterations=5,max_histories=58,depth=2)", "depth"),
-        ("resolving(iterations=5,max_histories=58,values=average)", "iterates"),
+        ("resolving(iterations=5,max_histories=58,values=best_response)", "iterates"),
         ("resolving(iterations=5,max_histories=58,solver=os-mccfr)", "full-width"),
         ("resolving(iterations=5,max_histories=58,leaf=best)", "leaf"),
         (

@@ -160,7 +160,7 @@ def check_against_brute(compiled, d, brute) -> None:
 
     found = names(
         (int(layer), int(sub))
-        for layer, sub in zip(d.gate_layer, d.gate_subgame, strict=True)
+        for layer, sub in zip(d.augmented_layer, d.augmented_subgame, strict=True)
     )
     number = dict(zip((brute.subgame[at[h]] for h in roots), own, strict=True))
     leaders = {brute.gate[at[h]] for h in roots}
@@ -179,7 +179,7 @@ def check_against_brute(compiled, d, brute) -> None:
         else:
             gate = meant.setdefault(int(extended), brute.gate[anchor])
             assert gate == brute.gate[anchor]
-            assert d.gate_layer[extended - count] == brute.layer[anchor]
+            assert d.augmented_layer[extended - count] == brute.layer[anchor]
     assert len(set(meant.values())) == len(meant)
 
 
@@ -212,9 +212,9 @@ def test_known_layers():
     # Kuhn's second decision of player 0 comes after pass, bet, with each card: all
     # its histories hang together, and o's two bets with each card are three gates.
     d = cut("kuhn", 0)
-    second = d.gate_layer == 2
+    second = d.augmented_layer == 2
     assert second.sum() == 3
-    assert len(set(d.gate_subgame[second].tolist())) == 1
+    assert len(set(d.augmented_subgame[second].tolist())) == 1
 
 
 # Games made for one trait each.
@@ -279,7 +279,7 @@ def test_what_is_told_and_forgotten_does_not_split_gates():
     compiled = tree_lib.compile_game(game, observations=True)
     d = decomposition.decompose(compiled, 0)
     assert d.num_layers == 2
-    assert (d.gate_layer == 2).sum() == 1
+    assert (d.augmented_layer == 2).sum() == 1
     observations = compiled.histories.observations[1:3]
     assert observations[0] != observations[1]
 

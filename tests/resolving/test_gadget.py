@@ -31,9 +31,9 @@ def random_forest(name, player, layer, seed=5):
     behaviours = random_behaviours(d.tree, seed)
     decisions = d.tree.infosets[player].decisions
     reach = policy_lib.reach_from_behaviour(decisions, behaviours[player])
-    gate_values = np.random.default_rng(seed).normal(size=len(d.gate_layer))
-    forest = gadget.build_forest(d, layer, reach, gate_values)
-    return d, behaviours, gate_values, forest
+    opponent_values = np.random.default_rng(seed).normal(size=len(d.augmented_layer))
+    forest = gadget.build_forest(d, layer, reach, opponent_values)
+    return d, behaviours, opponent_values, forest
 
 
 def forest_reach(forest, d, behaviours, follow):
@@ -52,7 +52,7 @@ def forest_reach(forest, d, behaviours, follow):
             row = slice(first[i], first[i] + whole.num_actions[i])
             behaviour.append(behaviours[p][row])
         if p != d.player:
-            behaviour.append(np.ones(len(forest.next_gates)))
+            behaviour.append(np.ones(len(forest.next_augmented)))
         result[p] = policy_lib.reach_from_behaviour(form, np.concatenate(behaviour))
     return result
 
@@ -89,7 +89,7 @@ def test_value_of_a_forest_is_that_part_of_the_game(name, player, layer):
         tree, policy_lib.tabular_policy(d.tree, behaviours)
     )
     brute = brute_of(name, player)
-    reach = forest_reach(forest, d, behaviours, np.ones(len(forest.gates)))
+    reach = forest_reach(forest, d, behaviours, np.ones(len(forest.augmented)))
     found = forest_value(forest, reach)
     if layer == 1:
         expected = reference.value_at(tree, policy)
@@ -108,11 +108,13 @@ def test_value_of_a_forest_is_that_part_of_the_game(name, player, layer):
     ("name", "player", "layer"), [row for row in FOREST_ROWS if row[2] > 1]
 )
 def test_terminate_pays_the_given_values(name, player, layer):
-    d, behaviours, gate_values, forest = random_forest(name, player, layer)
-    reach = forest_reach(forest, d, behaviours, np.zeros(len(forest.gates)))
+    d, behaviours, opponent_values, forest = random_forest(name, player, layer)
+    reach = forest_reach(forest, d, behaviours, np.zeros(len(forest.augmented)))
     own_view = forest_value(forest, reach) * (1 if player == 1 else -1)
-    assert own_view == pytest.approx(gate_values[forest.gates].sum(), abs=TOLERANCE)
-    assert len(forest.gates) == (d.gate_layer == layer).sum() > 0
+    assert own_view == pytest.approx(
+        opponent_values[forest.augmented].sum(), abs=TOLERANCE
+    )
+    assert len(forest.augmented) == (d.augmented_layer == layer).sum() > 0
 
 
 def maximin(form, player):
@@ -170,11 +172,11 @@ def resolve_exactly(d: decomposition.Decomposition) -> np.ndarray:
     """Continual resolving with every forest solved by a linear program."""
     decisions = d.tree.infosets[d.player].decisions
     behaviour = policy_lib.uniform_behaviour(decisions)
-    gate_values = np.zeros(len(d.gate_layer))
+    opponent_values = np.zeros(len(d.augmented_layer))
     first = decisions.first_sequence
     for layer in range(1, d.num_layers + 1):
         reach = policy_lib.reach_from_behaviour(decisions, behaviour)
-        forest = gadget.build_forest(d, layer, reach, gate_values)
+        forest = gadget.build_forest(d, layer, reach, opponent_values)
         own = forest.form.decisions[d.player]
         plan = maximin(forest.form, d.player)
         resolved = policy_lib.behaviour_from_reach(own, plan)
@@ -184,8 +186,10 @@ def resolve_exactly(d: decomposition.Decomposition) -> np.ndarray:
                 count = decisions.num_actions[i]
                 behaviour[first[i] : first[i] + count] = resolved[there:][:count]
         values = best_values(forest.form, 1 - d.player, plan)
-        gate_values = np.zeros(len(d.gate_layer))
-        gate_values[forest.next_gates] = values[len(values) - len(forest.next_gates) :]
+        opponent_values = np.zeros(len(d.augmented_layer))
+        opponent_values[forest.next_augmented] = values[
+            len(values) - len(forest.next_augmented) :
+        ]
     return behaviour
 
 
@@ -246,12 +250,12 @@ def test_without_the_gadget_resolving_fails():
     reach = policy_lib.reach_from_behaviour(decisions, behaviour)
     results = []
     for shift in (0.0, 10.0, -10.0):
-        gate_values = np.full(len(d.gate_layer), shift)
-        forest = gadget.build_forest(d, 2, reach, gate_values)
+        opponent_values = np.full(len(d.augmented_layer), shift)
+        forest = gadget.build_forest(d, 2, reach, opponent_values)
         plan = maximin(forest.form, 0)
-        other = best_values(forest.form, 1, plan)[: len(forest.gates)]
-        results.append((other >= gate_values[forest.gates] - TOLERANCE).all())
-        follow = best_values(forest.form, 1, plan)[: len(forest.gates)].sum()
+        other = best_values(forest.form, 1, plan)[: len(forest.augmented)]
+        results.append((other >= opponent_values[forest.augmented] - TOLERANCE).all())
+        follow = best_values(forest.form, 1, plan)[: len(forest.augmented)].sum()
         results.append(follow)
     assert results[0] and results[2] and results[4]
     # At 10 it terminates everywhere, at -10 it follows everywhere.

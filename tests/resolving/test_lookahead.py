@@ -11,13 +11,13 @@ import pytest
 from spiel_cr.compilation import compiler as tree_lib
 from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.policies.leaf_values import PolicyValue
-from spiel_cr.resolving import decomposition, gadget, resolver
+from spiel_cr.resolving import decomposition, gadget
+from spiel_cr.resolving.config import ResolvingConfig
 from spiel_cr.resolving.lookahead import look_ahead
-from spiel_cr.resolving.resolver import ResolvingConfig
-from tests.resolving.test_resolver import everywhere
+from spiel_cr.resolving.resolver import Resolver
 from tests.support import games, reference
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node
-from tests.support.strategies import random_behaviours
+from tests.support.strategies import everywhere, random_behaviours
 
 PLAYERS = (0, 1)
 # Sums of hundreds of doubles of size 1.
@@ -191,20 +191,20 @@ def test_a_forest_is_worth_the_game_that_is_cut_off(name, player, number, depth)
         tree.infosets[player].decisions, behaviours[player]
     )
     rng = np.random.default_rng(8)
-    gate_values = rng.normal(size=len(d.gate_layer))
-    choice = rng.uniform(0.1, 0.9, size=len(d.gate_layer))
+    opponent_values = rng.normal(size=len(d.augmented_layer))
+    choice = rng.uniform(0.1, 0.9, size=len(d.augmented_layer))
     lookahead = look_ahead(d, number, depth, Table(values))
-    forest = gadget.build_forest(d, number, reach, gate_values, lookahead)
+    forest = gadget.build_forest(d, number, reach, opponent_values, lookahead)
     sides = [np.empty(0)] * 2
     for p in PLAYERS:
         decisions, rows = tree.infosets[p].decisions, [np.ones(1)]
         if p != player:
-            rows += [np.array([1 - c, c]) for c in choice[forest.gates]]
+            rows += [np.array([1 - c, c]) for c in choice[forest.augmented]]
         for i in forest.own if p == player else forest.other:
             first = decisions.first_sequence[i]
             rows.append(behaviours[p][first : first + decisions.num_actions[i]])
         if p != player:
-            rows.append(np.ones(len(forest.next_gates)))
+            rows.append(np.ones(len(forest.next_augmented)))
         sides[p] = policy_lib.reach_from_behaviour(
             forest.form.decisions[p], np.concatenate(rows)
         )
@@ -216,11 +216,11 @@ def test_a_forest_is_worth_the_game_that_is_cut_off(name, player, number, depth)
         expected = walk.value(0, policy, worth)
     else:
         gate_of = {
-            numbers[r]: int(g) for r, g in zip(d.roots, d.root_gate, strict=True)
+            numbers[r]: int(g) for r, g in zip(d.roots, d.root_augmented, strict=True)
         }
         sign = 1 if player == 1 else -1
-        given = sign * (1 - choice) * gate_values
-        expected = float(given[d.gate_layer == number].sum())
+        given = sign * (1 - choice) * opponent_values
+        expected = float(given[d.augmented_layer == number].sum())
         for root in walk.roots:
             weight = walk.nodes[root].chance * brute(name).own_reach(
                 root, player, policy
@@ -235,7 +235,7 @@ def test_a_forest_is_worth_the_game_that_is_cut_off(name, player, number, depth)
 def test_a_lookahead_to_the_end_changes_nothing(name, player):
     d = cut(name, player)
     ones = np.ones(d.tree.infosets[player].decisions.num_sequences)
-    gates = np.ones(len(d.gate_layer))
+    gates = np.ones(len(d.augmented_layer))
     for number in range(1, d.num_layers + 1):
         far = look_ahead(d, number, 100, PolicyValue())
         limited = gadget.build_forest(d, number, ones, gates, far).form.payoffs
@@ -264,16 +264,14 @@ def test_a_depth_limited_player_uses_the_leaf_value():
         config = ResolvingConfig(
             "pdcfr+", 200, depth=1, leaf=lambda t, h, w=worth: np.full(len(h), w)
         )
-        mind = resolver.Resolver(compiled("kuhn"), 0, config)
-        strategies.append(everywhere(mind))
-        assert mind.statistics.programs_compiled == 0
+        resolver = Resolver(compiled("kuhn"), 0, config)
+        strategies.append(everywhere(resolver))
+        assert resolver.statistics.programs_compiled == 0
     tree = compiled("kuhn")
     first = tree.infosets[0].decisions.first_sequence
     top = first[np.flatnonzero(cut("kuhn", 0).own_layer == 1)]
     # With the queen passing is better than betting if no bet follows it.
     assert (strategies[1][top] < 0.05).all() and strategies[0][top].max() > 0.9
-    limitless = resolver.Resolver(compiled("kuhn"), 0, ResolvingConfig("pdcfr+", 200))
-    far = resolver.Resolver(
-        compiled("kuhn"), 0, ResolvingConfig("pdcfr+", 200, depth=9)
-    )
+    limitless = Resolver(compiled("kuhn"), 0, ResolvingConfig("pdcfr+", 200))
+    far = Resolver(compiled("kuhn"), 0, ResolvingConfig("pdcfr+", 200, depth=9))
     np.testing.assert_allclose(everywhere(far), everywhere(limitless), atol=1e-6)

@@ -15,8 +15,10 @@ from spiel_cr.compilation import compiler as tree_lib
 from spiel_cr.compilation.tree import CHANCE, TERMINAL
 from spiel_cr.mccfr import mccfr
 from spiel_cr.policies import conversions as policy_lib
-from spiel_cr.resolving import decomposition, resolver, sampled_gadget, subgame_games
-from spiel_cr.resolving.resolver import ResolvingConfig
+from spiel_cr.resolving import decomposition, sampled_gadget
+from spiel_cr.resolving.config import ResolvingConfig
+from spiel_cr.resolving.resolver import Resolver
+from spiel_cr.resolving.subgame_games import Layer
 from tests.support import games, reference
 from tests.support.made_games import random_game
 from tests.support.strategies import random_behaviours
@@ -66,8 +68,8 @@ def laid_out(name, player, number):
 
 
 @functools.cache
-def pieces(name, player, number):
-    return subgame_games.cut_layer(cut(name, player), number).pieces
+def subgames(name, player, number):
+    return Layer(cut(name, player), number)
 
 
 @functools.cache
@@ -75,34 +77,23 @@ def worth(name, seed=3):
     """Random strategies, and what each history is worth under them, by recursion."""
     tree = compiled(name)
     behaviours = random_behaviours(tree, seed)
-    policy = {}
-    for p, infosets in enumerate(tree.infosets):
-        first = infosets.decisions.first_sequence
-        for i, key in enumerate(infosets.keys):
-            at = range(first[i], first[i] + infosets.decisions.num_actions[i])
-            policy[p, key] = {
-                int(infosets.actions[s - 1]): float(behaviours[p][s]) for s in at
-            }
+    policy = reference.from_behaviours(tree, behaviours)
     brute = reference.Tree(tree.game)
-    index = {node.path: i for i, node in enumerate(brute.nodes)}
-    histories = tree.histories
-    return behaviours, [
-        reference.value_at(brute, policy, index[tuple(histories.actions_to(h))])
-        for h in range(len(histories))
-    ]
+    nodes = reference.node_numbers(brute, tree)
+    return behaviours, [reference.value_at(brute, policy, node) for node in nodes]
 
 
-def table_of(at, samples, piece_behaviours, d, choice):
+def table_of(at, samples, subgame_behaviours, d, choice):
     """float64 [T], probabilities of all actions, in the order of `sampling.py`."""
     parts = []
     forest_own, forest_other = numbers_of(d, at)
     for p in PLAYERS:
         decisions, rows = d.tree.infosets[p].decisions, [np.ones(1)]
         if p != d.player:
-            rows += [np.array([1 - c, c]) for c in choice[at.gates]]
+            rows += [np.array([1 - c, c]) for c in choice[at.augmented]]
         for i in forest_own if p == d.player else forest_other:
             first = decisions.first_sequence[i]
-            rows.append(piece_behaviours[p][first : first + decisions.num_actions[i]])
+            rows.append(subgame_behaviours[p][first : first + decisions.num_actions[i]])
         rest = at.tree.form.decisions[p].num_sequences - sum(map(len, rows))
         parts += [*rows, np.ones(rest)]
     return np.concatenate([*parts, samples.chance])
@@ -110,7 +101,7 @@ def table_of(at, samples, piece_behaviours, d, choice):
 
 def numbers_of(d, at):
     """i's and o's infosets (numbers of the whole game) in the forest's order."""
-    number = int(d.gate_layer[at.gates[0]])
+    number = int(d.augmented_layer[at.augmented[0]])
     return np.flatnonzero(d.own_layer >= number), np.flatnonzero(
         d.other_layer >= number
     )
@@ -130,14 +121,25 @@ def enumerate_value(samples, table, depth=0, index=0):
     )
 
 
-def by_hand(d, piece, own_reach, gate_values, choice, values):
+def mass_of(d, subgame, own_reach):
+    """float64 [g], reach of o's augmented infosets by chance and i."""
+    weight = dict(zip(subgame.roots.tolist(), own_reach.tolist(), strict=True))
+    mass = dict.fromkeys(subgame.augmented.tolist(), 0.0)
+    histories = d.tree.histories
+    for r, g in zip(d.roots.tolist(), d.root_augmented.tolist(), strict=True):
+        if g in mass:
+            mass[g] += weight[int(histories.infoset[r])] * histories.chance[r]
+    return np.array(list(mass.values()))
+
+
+def by_hand(d, subgame, own_reach, opponent_values, choice, values):
     """The CFR-D gadget's value over all of its roots' mass."""
-    weight = dict(zip(piece.roots.tolist(), own_reach.tolist(), strict=True))
-    given = dict(zip(piece.gates.tolist(), gate_values.tolist(), strict=True))
+    weight = dict(zip(subgame.roots.tolist(), own_reach.tolist(), strict=True))
+    given = dict(zip(subgame.augmented.tolist(), opponent_values.tolist(), strict=True))
     histories, sign = d.tree.histories, 1 if d.player == 1 else -1
     total = sum((1 - choice[g]) * sign * v for g, v in given.items())
     mass = 0.0
-    for r, g in zip(d.roots.tolist(), d.root_gate.tolist(), strict=True):
+    for r, g in zip(d.roots.tolist(), d.root_augmented.tolist(), strict=True):
         if g in given:
             w = weight[int(histories.infoset[r])] * histories.chance[r]
             mass += w
@@ -145,17 +147,17 @@ def by_hand(d, piece, own_reach, gate_values, choice, values):
     return total / mass
 
 
-def settings(d, piece, rng, kind):
+def settings(d, subgame, rng, kind):
     """i's reach of the roots, o's values at the gates (0 where i never comes)."""
-    own_reach = rng.uniform(0.01, 1, len(piece.roots))
+    own_reach = rng.uniform(0.01, 1, len(subgame.roots))
     if kind == "some never":
         own_reach[rng.permutation(len(own_reach))[: (len(own_reach) + 1) // 2]] = 0
     if kind == "never" or not own_reach.any():
         own_reach[:] = 0
     used = own_reach if own_reach.any() else np.ones_like(own_reach)
-    gate_values = rng.normal(size=len(piece.gates))
-    gate_values[used @ piece.mass == 0] = 0
-    return own_reach, used, gate_values
+    opponent_values = rng.normal(size=len(subgame.augmented))
+    opponent_values[mass_of(d, subgame, used) == 0] = 0
+    return own_reach, used, opponent_values
 
 
 @pytest.mark.parametrize("kind", ["all", "some never", "never"])
@@ -165,14 +167,14 @@ def test_every_subgame_is_worth_what_its_gadget_is(name, player, number, kind):
     d, at = cut(name, player), laid_out(name, player, number)
     behaviours, values = worth(name)
     rng = np.random.default_rng(11)
-    choice = rng.uniform(0.1, 0.9, len(d.gate_layer))
+    choice = rng.uniform(0.1, 0.9, len(d.augmented_layer))
     found_any = False
-    for piece in pieces(name, player, number).values():
-        own_reach, used, gate_values = settings(d, piece, rng, kind)
-        samples = at._fill(at.samples, piece, own_reach, gate_values)
+    for subgame in subgames(name, player, number).values():
+        own_reach, used, opponent_values = settings(d, subgame, rng, kind)
+        samples = at._fill(at.samples, subgame, own_reach, opponent_values)
         table = table_of(at, samples, behaviours, d, choice)
         found = enumerate_value(samples, table)
-        expected = by_hand(d, piece, used, gate_values, choice, values)
+        expected = by_hand(d, subgame, used, opponent_values, choice, values)
         assert found == pytest.approx(expected, abs=TOLERANCE)
         found_any |= found != 0
     assert found_any
@@ -183,9 +185,9 @@ def test_some_gates_are_never_come_to():
     rng = np.random.default_rng(11)
     seen = 0
     for row in ROWS:
-        for piece in pieces(*row).values():
-            own_reach, _, _ = settings(cut(*row[:2]), piece, rng, "some never")
-            mass = own_reach @ piece.mass
+        for subgame in subgames(*row).values():
+            own_reach, _, _ = settings(cut(*row[:2]), subgame, rng, "some never")
+            mass = mass_of(cut(*row[:2]), subgame, own_reach)
             seen += bool((mass == 0).any() and (mass > 0).any())
     assert seen
 
@@ -194,15 +196,15 @@ def test_some_gates_are_never_come_to():
 def test_chances_are_those_of_the_subgame_alone(name, player, number):
     """Gates by mass, none of another subgame; every row of outcomes sums to one."""
     d, at = cut(name, player), laid_out(name, player, number)
-    gates = len(at.gates)
+    gates = len(at.augmented)
     before = at.samples.chance.copy()
     rng = np.random.default_rng(12)
-    for piece in pieces(name, player, number).values():
-        own_reach, used, gate_values = settings(d, piece, rng, "all")
-        samples = at._fill(at.samples, piece, own_reach, gate_values)
-        mass = used @ piece.mass
+    for subgame in subgames(name, player, number).values():
+        own_reach, used, opponent_values = settings(d, subgame, rng, "all")
+        samples = at._fill(at.samples, subgame, own_reach, opponent_values)
+        mass = mass_of(d, subgame, used)
         expected = np.zeros(gates)
-        expected[np.searchsorted(at.gates, piece.gates)] = mass / mass.sum()
+        expected[np.searchsorted(at.augmented, subgame.augmented)] = mass / mass.sum()
         np.testing.assert_allclose(samples.chance[:gates], expected, atol=1e-15)
         for level in samples.levels:
             for h in np.flatnonzero(np.asarray(level.player) == 2):
@@ -224,7 +226,7 @@ def test_the_histories_of_a_layer(name, player, number):
     d = cut(name, player)
     made, branch = sampled_gadget.gadget_histories(d, number)
     at, whole = made.histories, d.tree.histories
-    gates = int((d.gate_layer == number).sum())
+    gates = int((d.augmented_layer == number).sum())
     np.testing.assert_array_equal(np.flatnonzero(branch), 1 + np.arange(gates))
     assert (at.player[branch] == 1 - player).all()
     for g in range(gates):
@@ -255,15 +257,15 @@ def test_trajectories_are_aimed_at_the_infoset_and_its_surroundings(monkeypatch)
     """Only what lies above or below one infoset is a target; nothing without an aim."""
     name, player, number = "leduc7", 1, 2
     at = laid_out(name, player, number)
-    piece = max(pieces(name, player, number).values(), key=lambda p: len(p.roots))
-    assert len(piece.roots) > 1
+    subgame = max(subgames(name, player, number).values(), key=lambda p: len(p.roots))
+    assert len(subgame.roots) > 1
     monkeypatch.setattr(mccfr, "make_problem", lambda form, samples, *a, **k: samples)
     monkeypatch.setattr(mccfr, "solver_of", lambda form, problem, *a, **k: problem())
     config = algorithm.parse_any("os-mccfr")
-    reach, values = np.ones(len(piece.roots)), np.zeros(len(piece.gates))
+    reach, values = np.ones(len(subgame.roots)), np.zeros(len(subgame.augmented))
 
     def targets(infosets):
-        samples = at.solver(piece, reach, values, config, infosets=infosets, seed=0)
+        samples = at.solver(subgame, reach, values, config, infosets=infosets, seed=0)
         starts = at.tree.histories.level_start
         return np.concatenate(
             [
@@ -275,7 +277,7 @@ def test_trajectories_are_aimed_at_the_infoset_and_its_surroundings(monkeypatch)
         )
 
     assert targets(None).all()
-    aim = piece.at[0][piece.own == piece.roots[0]]
+    aim = subgame.in_forest[0][subgame.own == subgame.roots[0]]
     histories = at.tree.histories
     wanted = (histories.player == player) & (histories.infoset == aim[0])
     expected = np.zeros(len(histories), bool)
@@ -288,7 +290,7 @@ def test_trajectories_are_aimed_at_the_infoset_and_its_surroundings(monkeypatch)
         if wanted[h]:
             expected[way] = True
     # Terminating ends a way to the target, too.
-    for g in range(len(at.gates)):
+    for g in range(len(at.augmented)):
         terminate = int(np.flatnonzero(histories.parent == 1 + g)[0])
         expected[terminate] = expected[1 + g]
     found = targets(aim)
@@ -318,10 +320,10 @@ def test_the_same_seed_gives_the_same_strategy():
     found = []
     for seed in (1, 1, 2):
         config = ResolvingConfig("os-mccfr(batch=64)", 5)
-        mind = resolver.Resolver(games.compiled("kuhn"), 0, config, seed=seed)
-        match = mind.match()
-        last = len(mind.tree.infosets[0]) - 1
-        found.append([mind.strategy(match, i).tolist() for i in range(last + 1)])
+        resolver = Resolver(games.compiled("kuhn"), 0, config, seed=seed)
+        match = resolver.match()
+        last = len(resolver.tree.infosets[0]) - 1
+        found.append([resolver.strategy(match, i).tolist() for i in range(last + 1)])
     assert found[0] == found[1] != found[2]
-    uniform = policy_lib.uniform_behaviour(mind.tree.infosets[0].decisions)
+    uniform = policy_lib.uniform_behaviour(resolver.tree.infosets[0].decisions)
     assert not np.allclose(np.concatenate(found[0]), uniform[1:])

@@ -13,7 +13,8 @@ import pytest
 from spiel_cr.cfr import cfr, config
 from spiel_cr.compilation import compiler as tree_lib
 from spiel_cr.policies import conversions as policy_lib
-from spiel_cr.resolving import decomposition, gadget, subgame_games
+from spiel_cr.resolving import decomposition, gadget
+from spiel_cr.resolving.subgame_games import Layer
 from spiel_cr.sequence_form import layout
 from spiel_cr.sequence_form.decisions import Payoffs
 from tests.support import games, reference
@@ -47,23 +48,7 @@ def whole(name):
     """The game by `reference.py`, and the node of each history."""
     tree = compiled(name)
     brute = reference.Tree(tree.game)
-    index = {node.path: i for i, node in enumerate(brute.nodes)}
-    histories = tree.histories
-    nodes = [index[tuple(histories.actions_to(h))] for h in range(len(histories))]
-    return brute, nodes
-
-
-def as_policy(tree, behaviours):
-    """Action probabilities as `reference.py` wants them."""
-    policy = {}
-    for p, infosets in enumerate(tree.infosets):
-        first = infosets.decisions.first_sequence
-        for i, key in enumerate(infosets.keys):
-            at = range(first[i], first[i] + infosets.decisions.num_actions[i])
-            policy[p, key] = {
-                int(infosets.actions[s - 1]): float(behaviours[p][s]) for s in at
-            }
-    return policy
+    return brute, reference.node_numbers(brute, tree)
 
 
 LAYERS = {
@@ -106,16 +91,16 @@ class Setting:
         self.reach = policy_lib.reach_from_behaviour(
             tree.infosets[player].decisions, self.behaviours[player]
         )
-        self.gate_values = rng.normal(size=len(d.gate_layer))
-        self.gate_reach = rng.uniform(0.1, 1, size=len(d.gate_layer))
-        self.choice = rng.uniform(0.1, 0.9, size=len(d.gate_layer))
+        self.opponent_values = rng.normal(size=len(d.augmented_layer))
+        self.opponent_reach = rng.uniform(0.1, 1, size=len(d.augmented_layer))
+        self.choice = rng.uniform(0.1, 0.9, size=len(d.augmented_layer))
         brute, nodes = whole(name)
-        policy = as_policy(tree, self.behaviours)
-        gate_of = dict(zip(d.roots.tolist(), d.root_gate.tolist(), strict=True))
+        policy = reference.from_behaviours(tree, self.behaviours)
+        gate_of = dict(zip(d.roots.tolist(), d.root_augmented.tolist(), strict=True))
         # Root history, its gate, its weight (chance, i's reach), its value.
         self.roots = []
         for r, g in gate_of.items():
-            if d.gate_layer[g] == number:
+            if d.augmented_layer[g] == number:
                 value = reference.value_at(brute, policy, nodes[r])
                 own = brute.own_reach(nodes[r], player, policy)
                 weight = brute.nodes[nodes[r]].chance
@@ -125,65 +110,65 @@ class Setting:
             up = histories.parent[h]
             self.root_above[h] = h if h in gate_of else self.root_above[up]
         self.gate_of = gate_of
-        self.forest = gadget.build_forest(d, number, self.reach, self.gate_values)
+        self.forest = gadget.build_forest(d, number, self.reach, self.opponent_values)
 
-    def piece_of(self, history):
+    def subgame_of(self, history):
         """The subgame that a history of this layer or below it belongs to."""
         if self.number == 1:
             return 0
         while True:
             root = int(self.root_above[history])
             gate = self.gate_of[root]
-            if self.d.gate_layer[gate] == self.number:
-                return int(self.d.gate_subgame[gate])
+            if self.d.augmented_layer[gate] == self.number:
+                return int(self.d.augmented_subgame[gate])
             history = self.d.tree.histories.parent[root]
 
     def game(self, cut_up, k, reach=None):
-        piece = cut_up.pieces[k]
+        subgame = cut_up[k]
         reach = self.reach if reach is None else reach
-        parents = self.d.tree.infosets[self.player].decisions.parent[piece.roots]
+        parents = self.d.tree.infosets[self.player].decisions.parent[subgame.roots]
         return cut_up.game(
             k,
             reach[parents],
-            self.gate_values[piece.gates],
-            self.gate_reach[piece.gates],
+            self.opponent_values[subgame.augmented],
+            self.opponent_reach[subgame.augmented],
         )
 
     def other_of(self, k):
         """o's infosets (numbers of the whole game) in a subgame."""
         first = self.d.tree.infosets[1 - self.player].history
-        return [i for i in self.forest.other if self.piece_of(first[i]) == k]
+        return [i for i in self.forest.other if self.subgame_of(first[i]) == k]
 
     def value(self, game, k, kind):
         """Player 0's expected payoff in a gadget game under the random strategies."""
-        piece, tree = game.piece, self.d.tree
+        subgame, tree = game.subgame, self.d.tree
         sides = [None, None]
         for p in PLAYERS:
             decisions = tree.infosets[p].decisions
             rows = [np.ones(1)]
             if p != self.player and self.number > 1:
-                choices = self.choice[piece.gates]
+                choices = self.choice[subgame.augmented]
                 if kind == "cfrd":
                     rows += [np.array([1 - c, c]) for c in choices]
                 elif kind == "maxmargin":
                     rows.append(choices / choices.sum())
-            for i in piece.own if p == self.player else self.other_of(k):
+            for i in subgame.own if p == self.player else self.other_of(k):
                 first = decisions.first_sequence[i]
                 count = decisions.num_actions[i]
                 rows.append(self.behaviours[p][first : first + count])
             if p != self.player:
-                rows.append(np.ones(len(piece.next_gates)))
+                rows.append(np.ones(len(subgame.next_augmented)))
             sides[p] = policy_lib.reach_from_behaviour(
                 game.form.decisions[p], np.concatenate(rows)
             )
         rows, columns, values = game.form.payoffs
         return float(np.sum(values * sides[0][rows] * sides[1][columns]))
 
-    def direct(self, piece, kind, *, uniform=False):
+    def direct(self, subgame, kind, *, uniform=False):
         """The same by a sum over roots."""
-        gates = piece.gates.tolist()
+        gates = subgame.augmented.tolist()
         total = self.choice[gates].sum()
-        shared = self.gate_reach[gates].sum()
+        shared = self.opponent_reach[gates].sum()
         sign = 1 if self.player == 1 else -1
         result = 0.0
         for g in gates:
@@ -192,14 +177,14 @@ class Setting:
                 chance * (1 if uniform else own) for _, _, chance, own, _ in here
             ]
             worth = sum(w * row[4] for w, row in zip(weights, here, strict=True))
-            given = sign * self.gate_values[g]
+            given = sign * self.opponent_values[g]
             if kind == "cfrd":
                 c = self.choice[g]
                 result += c * worth + (1 - c) * given
             elif kind == "maxmargin":
                 result += self.choice[g] / total * (worth - given)
             else:
-                result += self.gate_reach[g] / shared * worth
+                result += self.opponent_reach[g] / shared * worth
         return result
 
 
@@ -210,49 +195,53 @@ def setting(name, player, number):
 
 @functools.cache
 def layer_of(name, player, number, kind="cfrd"):
-    return subgame_games.cut_layer(cut(name, player), number, kind)
+    return Layer(cut(name, player), number, kind)
 
 
 @every_layer
-def test_pieces_partition_the_forest(name, player, number):
+def test_subgames_partition_the_forest(name, player, number):
     forest = setting(name, player, number).forest
-    pieces = layer_of(name, player, number).pieces.values()
+    subgames = layer_of(name, player, number).values()
 
     def together(field):
-        return sorted(np.concatenate([getattr(p, field) for p in pieces]).tolist())
+        return sorted(np.concatenate([getattr(p, field) for p in subgames]).tolist())
 
     assert together("own") == sorted(forest.own.tolist())
-    assert together("gates") == sorted(forest.gates.tolist())
-    assert together("next_gates") == sorted(forest.next_gates.tolist())
+    assert together("augmented") == sorted(forest.augmented.tolist())
+    assert together("next_augmented") == sorted(forest.next_augmented.tolist())
     assert len(together("base")) == len(forest.form.payoffs.values)
     for p in PLAYERS:
-        infosets = sum(len(piece.decisions[p]) for piece in pieces)
+        infosets = sum(len(subgame.decisions[p]) for subgame in subgames)
         assert infosets == len(forest.form.decisions[p])
     d = cut(name, player)
-    for piece in pieces:
-        np.testing.assert_array_equal(piece.here, d.own_layer[piece.own] == number)
+    for subgame in subgames:
+        np.testing.assert_array_equal(
+            subgame.in_layer, d.own_layer[subgame.own] == number
+        )
         if number > 1:
-            assert (d.opens[piece.roots] & (d.own_layer[piece.roots] == number)).all()
+            assert (
+                d.opens[subgame.roots] & (d.own_layer[subgame.roots] == number)
+            ).all()
 
 
 @every_layer
-def test_pieces_are_worth_what_the_forest_is(name, player, number):
-    """Random strategies, reaches and gate values; payoffs in exactly one piece."""
+def test_subgames_are_worth_what_the_forest_is(name, player, number):
+    """Random strategies, reaches and gate values; payoffs in exactly one subgame."""
     at = setting(name, player, number)
     cut_up = layer_of(name, player, number)
-    found = sum(at.value(at.game(cut_up, k), k, "cfrd") for k in cut_up.pieces)
+    found = sum(at.value(at.game(cut_up, k), k, "cfrd") for k in cut_up)
     forest = at.forest
     sides = [np.empty(0)] * 2
     for p in PLAYERS:
         decisions = at.d.tree.infosets[p].decisions
         rows = [np.ones(1)]
         if p != player:
-            rows += [np.array([1 - c, c]) for c in at.choice[forest.gates]]
+            rows += [np.array([1 - c, c]) for c in at.choice[forest.augmented]]
         for i in forest.own if p == player else forest.other:
             first = decisions.first_sequence[i]
             rows.append(at.behaviours[p][first : first + decisions.num_actions[i]])
         if p != player:
-            rows.append(np.ones(len(forest.next_gates)))
+            rows.append(np.ones(len(forest.next_augmented)))
         sides[p] = policy_lib.reach_from_behaviour(
             forest.form.decisions[p], np.concatenate(rows)
         )
@@ -269,9 +258,9 @@ def test_payoffs_of_each_gadget(name, player, number, kind):
     at = setting(name, player, number)
     cut_up = layer_of(name, player, number, kind)
     sizes = []
-    for k, piece in cut_up.pieces.items():
+    for k, subgame in cut_up.items():
         found = at.value(at.game(cut_up, k), k, kind)
-        assert found == pytest.approx(at.direct(piece, kind), abs=TOLERANCE)
+        assert found == pytest.approx(at.direct(subgame, kind), abs=TOLERANCE)
         sizes.append(abs(found))
     # Layers deep down are rare under random strategies.
     assert max(sizes) > 1e-5
@@ -281,9 +270,9 @@ def test_payoffs_of_each_gadget(name, player, number, kind):
 def test_a_subgame_that_the_player_never_reaches_weighs_its_roots_alike(kind):
     at = setting("ii_goofspiel3", 0, 2)
     cut_up = layer_of("ii_goofspiel3", 0, 2, kind)
-    for k, piece in cut_up.pieces.items():
+    for k, subgame in cut_up.items():
         game = at.game(cut_up, k, np.zeros_like(at.reach))
-        expected = at.direct(piece, kind, uniform=True)
+        expected = at.direct(subgame, kind, uniform=True)
         assert at.value(game, k, kind) == pytest.approx(expected, abs=TOLERANCE)
 
 
@@ -297,7 +286,7 @@ def test_all_games_of_a_layer_have_one_shape(name, player, number, kind):
         arrays = at.game(cut_up, k).form.arrays
         return jax.tree.map(lambda a: (a.shape, a.dtype), arrays)
 
-    shapes = [shape(k) for k in cut_up.pieces]
+    shapes = [shape(k) for k in cut_up]
     structures = {jax.tree.structure(s) for s in shapes}
     assert len(structures) == 1
     assert all(s == shapes[0] for s in shapes)
@@ -306,42 +295,42 @@ def test_all_games_of_a_layer_have_one_shape(name, player, number, kind):
 @every_gadget
 @every_layer
 def test_the_common_room_is_that_of_all_pieces(name, player, number, kind):
-    """Computed without cutting any out; here from the pieces themselves."""
-    cut_up = subgame_games.cut_layer(cut(name, player), number, kind)
+    """Computed without cutting any out; here from the subgames themselves."""
+    cut_up = Layer(cut(name, player), number, kind)
     expected = layout.common_shapes(
         [
             layout.shapes_of(
-                piece.decisions,
-                Payoffs(piece.rows, piece.columns, piece.base),
+                subgame.decisions,
+                Payoffs(subgame.rows, subgame.columns, subgame.base),
             )
-            for piece in cut_up.pieces.values()
+            for subgame in cut_up.values()
         ]
     )
-    for mine, theirs in zip(cut_up.padded_shapes, expected, strict=True):
+    for mine, theirs in zip(cut_up.capacity, expected, strict=True):
         assert [level.tolist() for level in mine.levels] == [
             level.tolist() for level in theirs.levels
         ]
         assert mine.rows.tolist() == theirs.rows.tolist()
-    widths = {k: len(piece.next_gates) for k, piece in cut_up.pieces.items()}
+    widths = {k: len(subgame.next_augmented) for k, subgame in cut_up.items()}
     assert widths[cut_up.widest] == max(widths.values())
 
 
-def test_pieces_are_cut_out_when_they_are_asked_for(monkeypatch):
+def test_subgames_are_cut_out_when_they_are_asked_for(monkeypatch):
     """A layer of latent tic-tac-toe has 166 000."""
     cuts = []
-    whole_cut = subgame_games._Pieces._cut
+    whole_cut = Layer._cut
     monkeypatch.setattr(
-        subgame_games._Pieces,
+        Layer,
         "_cut",
         lambda self, k: cuts.append(k) or whole_cut(self, k),
     )
-    cut_up = subgame_games.cut_layer(cut("ii_goofspiel3", 0), 2)
-    assert len(cut_up.pieces) > 2
+    cut_up = Layer(cut("ii_goofspiel3", 0), 2)
+    assert len(cut_up) > 2
     assert cuts == []
-    assert cut_up.pieces[cut_up.widest] is cut_up.pieces[cut_up.widest]
+    assert cut_up[cut_up.widest] is cut_up[cut_up.widest]
     assert cuts == [cut_up.widest]
     with pytest.raises(KeyError):
-        cut_up.pieces[-1]
+        cut_up[-1]
 
 
 @every_gadget
@@ -356,24 +345,9 @@ def test_who_updates_first(name, player, number, kind):
 
 
 def test_shapes_differ_without_the_common_room():
-    """What the test above rests on: the pieces themselves are of different sizes."""
-    pieces = layer_of("ii_goofspiel3", 0, 2).pieces.values()
-    assert len({len(piece.base) for piece in pieces}) > 1
-
-
-@every_lower_layer
-def test_mass_is_chance_of_the_roots(name, player, number):
-    at = setting(name, player, number)
-    infoset = at.d.tree.histories.infoset
-    for piece in layer_of(name, player, number).pieces.values():
-        expected = np.zeros((len(piece.roots), len(piece.gates)))
-        for r, g, chance, _, _ in at.roots:
-            if g in piece.gates:
-                a = piece.roots.tolist().index(infoset[r])
-                expected[a, piece.gates.tolist().index(g)] += chance
-        np.testing.assert_allclose(piece.mass, expected, rtol=1e-12)
-        assert (piece.mass.sum(axis=0) > 0).all()
-        assert (piece.mass.sum(axis=1) > 0).all()
+    """What the test above rests on: the subgames themselves are of different sizes."""
+    subgames = layer_of("ii_goofspiel3", 0, 2).values()
+    assert len({len(subgame.base) for subgame in subgames}) > 1
 
 
 @every_layer
@@ -383,15 +357,17 @@ def test_next_gates_lie_behind_the_gate_passed_before(name, player, number):
     # Gate of the next layer → gates of this one that lead to it.
     leads: dict[int, set[int]] = {}
     for r, g in at.gate_of.items():
-        if d.gate_layer[g] == number + 1:
+        if d.augmented_layer[g] == number + 1:
             above = at.root_above[parent[r]]
             leads.setdefault(g, set()).add(at.gate_of[int(above)])
     seen = 0
-    for piece in layer_of(name, player, number).pieces.values():
-        for gate, behind in zip(piece.next_gates, piece.next_behind, strict=True):
+    for subgame in layer_of(name, player, number).values():
+        for gate, behind in zip(
+            subgame.next_augmented, subgame.next_behind, strict=True
+        ):
             expected = leads[int(gate)]
             if number > 1:
-                assert {int(piece.gates[behind])} == expected
+                assert {int(subgame.augmented[behind])} == expected
             else:
                 assert behind == -1
             seen += 1
@@ -413,7 +389,7 @@ def run(form, player, iterations):
 @pytest.mark.parametrize(
     ("name", "player", "number"), [("kuhn", 0, 2), ("ii_goofspiel3", 1, 2)]
 )
-def test_a_piece_solved_alone_is_solved_as_in_the_forest(name, player, number):
+def test_a_subgame_solved_alone_is_solved_as_in_the_forest(name, player, number):
     """Strategies and values at the next gates; subgames do not touch each other.
 
     Random values at the gates, so that no tie turns on rounding.
@@ -423,18 +399,18 @@ def test_a_piece_solved_alone_is_solved_as_in_the_forest(name, player, number):
     decisions = at.forest.form.decisions[player]
     expected = together.average_behaviour(player)
     values = together.infoset_values(1 - player)
-    values = values[len(values) - len(at.forest.next_gates) :]
+    values = values[len(values) - len(at.forest.next_augmented) :]
     cut_up = layer_of(name, player, number)
-    for k, piece in cut_up.pieces.items():
+    for k, subgame in cut_up.items():
         alone = run(at.game(cut_up, k).form, player, 60)
-        mine = np.flatnonzero(np.isin(at.forest.own, piece.own))
+        mine = np.flatnonzero(np.isin(at.forest.own, subgame.own))
         rows = np.isin(decisions.owner, mine)
         np.testing.assert_allclose(
             alone.average_behaviour(player)[1:], expected[rows], atol=1e-6
         )
         found = alone.infoset_values(1 - player)
-        found = found[len(found) - len(piece.next_gates) :]
-        there = np.isin(at.forest.next_gates, piece.next_gates)
+        found = found[len(found) - len(subgame.next_augmented) :]
+        there = np.isin(at.forest.next_augmented, subgame.next_augmented)
         np.testing.assert_allclose(found, values[there], atol=1e-6)
     uniform = policy_lib.uniform_behaviour(decisions)
     assert np.abs(expected - uniform).max() > 0.1
@@ -442,4 +418,4 @@ def test_a_piece_solved_alone_is_solved_as_in_the_forest(name, player, number):
 
 def test_an_unknown_gadget_is_refused():
     with pytest.raises(ValueError, match="gadget='safe'.*cfrd, maxmargin, unsafe"):
-        subgame_games.cut_layer(cut("kuhn", 0), 2, "safe")
+        Layer(cut("kuhn", 0), 2, "safe")

@@ -23,3 +23,15 @@ def random_behaviours(compiled, seed, *, zeros=False):
 def solver_of(form, name, **options):
     """A full-width solver by the algorithm's string; `options` of `cfr.make_solver`."""
     return cfr.make_solver(form, config=config.parse_algorithm(name), **options)
+
+
+def everywhere(resolver, match=None, order=None):
+    """float64 [S], what a resolver plays at all infosets, asked one by one."""
+    match = resolver.match() if match is None else match
+    decisions = resolver.tree.infosets[resolver.player].decisions
+    first = decisions.first_sequence
+    behaviour = np.ones(decisions.num_sequences)
+    for i in range(len(decisions)) if order is None else order:
+        places = slice(first[i], first[i] + decisions.num_actions[i])
+        behaviour[places] = resolver.strategy(match, i)
+    return behaviour
