@@ -1,0 +1,159 @@
+"""The parser of `name(parameter=value,...)`: what it reads, and what it refuses."""
+
+import dataclasses
+import re
+from typing import Literal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spiel_cr.common.parameters import Parameters, parse, table_of
+
+NAMES = st.from_regex(r"[a-z][a-z0-9_+.-]{0,8}", fullmatch=True)
+PLAIN = st.from_regex(r"[A-Za-z0-9_+./-][A-Za-z0-9_+./ =-]{0,9}", fullmatch=True)
+
+
+def spell(name: str, given: dict[str, str]) -> str:
+    inside = ",".join(f"{key}={value}" for key, value in given.items())
+    return f"{name}({inside})"
+
+
+# Values are plain text or such strings again.
+VALUES = st.recursive(
+    PLAIN.map(str.strip),
+    lambda inner: st.builds(spell, NAMES, st.dictionaries(NAMES, inner, max_size=3)),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(NAMES, st.dictionaries(NAMES, VALUES, max_size=4))
+def test_what_is_spelled_is_read(name, given):
+    text = spell(name, given)
+    assert parse(text, "bot") == Parameters("bot", text, name, given)
+    for key in given:
+        left = parse(parse(text, "bot").without(key), "bot")
+        assert left.given == {k: v for k, v in given.items() if k != key}
+
+
+@pytest.mark.parametrize(
+    "text, name, given",
+    [
+        ("cfr", "cfr", {}),
+        (" cfr+ ", "cfr+", {}),
+        ("cfr()", "cfr", {}),
+        ("cfr( )", "cfr", {}),
+        ("os-mccfr ( a = 1 , b=x y )", "os-mccfr", {"a": "1", "b": "x y"}),
+        ("f(a=g(b=1,c=h(d=2)),e=3)", "f", {"a": "g(b=1,c=h(d=2))", "e": "3"}),
+        ("f(a=g(),b=(1,2))", "f", {"a": "g()", "b": "(1,2)"}),
+        ("f(path=x=y)", "f", {"path": "x=y"}),
+        ("f(file=/tmp/a.npz)", "f", {"file": "/tmp/a.npz"}),
+    ],
+)
+def test_forms(text, name, given):
+    read = parse(text, "bot")
+    assert (read.name, read.given, read.text) == (name, given, text)
+
+
+@pytest.mark.parametrize(
+    "text, why",
+    [
+        ("", "'' is no name"),
+        ("(a=1)", "'' is no name"),
+        ("a b", "'a b' is no name"),
+        ("a)", "'a)' is no name"),
+        ("f(a=1", "a bracket is not closed"),
+        ("f(a=g(b=1)", "a bracket is not closed"),
+        ("f(a=1)x", "'x' stands behind the last bracket"),
+        ("f(a=1)(b=2)", "'(b=2)' stands behind the last bracket"),
+        ("f(a=1))", "')' stands behind the last bracket"),
+        ("f(a=1,a=2)", "a is given twice"),
+        ("f(a=)", "'a=' is not parameter=value"),
+        ("f(a)", "'a' is not parameter=value"),
+        ("f(=1)", "'=1' is not parameter=value"),
+        ("f(a=1,)", "'' is not parameter=value"),
+        ("f(a=1,,b=2)", "'' is not parameter=value"),
+        ("f(a b=1)", "'a b=1' is not parameter=value"),
+        (3, "it is a int, not a string"),
+    ],
+)
+def test_what_is_no_such_string(text, why):
+    message = f"bot={text!r} cannot be read: {why}; write name or name(parameter=value"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        parse(text, "bot")
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """One field of each kind."""
+
+    whole: int = 1
+    number: float = 0.5
+    flag: bool = False
+    text: str = ""
+    limit: int | None = None
+    share: float | None = None
+    where: str | None = None
+    rule: Literal["a", "b"] = "a"
+
+
+TABLE = table_of(Settings)
+
+
+def test_the_table_of_a_dataclass():
+    names = [field.name for field in dataclasses.fields(Settings)]
+    assert list(TABLE) == names
+    assert TABLE["whole"] is int and TABLE["limit"] == int | None
+    assert list(table_of(Settings, leave_out=["whole", "text"])) == [
+        name for name in names if name not in ("whole", "text")
+    ]
+
+
+@given(st.integers(), st.floats(allow_nan=False), st.booleans())
+def test_numbers_come_back(whole, number, flag):
+    text = f"f(whole={whole},limit={whole},number={number!r},flag={flag})"
+    found = parse(text, "bot").convert(TABLE)
+    assert found == {"whole": whole, "limit": whole, "number": number, "flag": flag}
+    assert list(map(type, found.values())) == [int, int, float, bool]
+
+
+@pytest.mark.parametrize(
+    "given, values",
+    [
+        ("whole=1e3,limit=2.0", {"whole": 1000, "limit": 2}),
+        ("number=3,share=1e-2", {"number": 3.0, "share": 0.01}),
+        ("flag=TRUE", {"flag": True}),
+        ("text=12,where=7,rule=b", {"text": "12", "where": "7", "rule": "b"}),
+        ("rule=another", {"rule": "another"}),  # the table knows types, not choices
+        ("", {}),
+    ],
+)
+def test_values_of_the_types_of_a_table(given, values):
+    found = parse(f"f({given})", "bot").convert(TABLE)
+    assert found == values
+    assert list(map(type, found.values())) == list(map(type, values.values()))
+
+
+@pytest.mark.parametrize(
+    "given, must_be",
+    [
+        ("whole=x", "whole=x must be a number"),
+        ("whole=1.5", "whole=1.5 must be a whole number"),
+        ("whole=inf", "whole=inf must be a whole number"),
+        ("whole=g(a=1)", "whole=g(a=1) must be a number"),
+        ("limit=None", "limit=None must be a number"),
+        ("number=fast", "number=fast must be a number"),
+        ("flag=1", "flag=1 must be true or false"),
+        ("nonsense=1", "unknown parameter 'nonsense'; f takes whole, number, flag"),
+    ],
+)
+def test_values_of_other_types_are_refused(given, must_be):
+    with pytest.raises(ValueError, match=re.escape(must_be)) as caught:
+        parse(f"f({given})", "leaf").convert(TABLE)
+    assert str(caught.value).startswith(f"leaf='f({given})': ")
+
+
+def test_a_thing_without_parameters():
+    with pytest.raises(ValueError, match="unknown parameter 'a'; uniform takes none"):
+        parse("uniform(a=1)", "bot").convert({})
