@@ -17,7 +17,13 @@ PALETTE_LIGHT = (
 PALETTE_DARK = (
     "#6cb2ff #ff9f5a #4fd6a2 #ff8fc0 #b79cff #f2c94c #5fd4e8 #ff8585 #b4db5a #b3bfce"
 ).split()
-_SHAPES = ("circle", "square", "diamond", "triangle")
+# Circle, square, diamond, triangle; around 0, about one unit in each direction.
+_SHAPES = (
+    "M-1 0a1 1 0 1 0 2 0a1 1 0 1 0-2 0Z",
+    "M-1-1h2v2h-2Z",
+    "M0-1.25l1.25 1.25-1.25 1.25-1.25-1.25Z",
+    "M0-1.25l1.25 2.25h-2.5Z",
+)
 # Below this share of the largest value, numbers are rounding.
 _FLOOR = 1e-13
 
@@ -156,39 +162,31 @@ def _frame(series: Sequence[Series], width: int, height: int) -> _Frame:
 
 
 def _ends(values: Sequence[float]) -> tuple[float, float]:
-    """Powers of ten with a little room around the values, at least one apart."""
+    """Powers of ten with a little margin around the values, at least one apart."""
     low, high = math.log10(min(values)), math.log10(max(values))
-    room = max(0.04 * (high - low), (1.0 - (high - low)) / 2, 0.05)
-    return low - room, high + room
+    margin = max(0.04 * (high - low), (1.0 - (high - low)) / 2, 0.05)
+    return low - margin, high + margin
 
 
 def _axes(frame: _Frame, x_label: str, y_label: str) -> list[str]:
+    left, top, right, bottom, *_ = frame
     parts = ['<g class="axes">']
-    across = frame.right - frame.left
-    for power in _ticks(frame.x, int(across / 52)):
+    for power in _ticks(frame.x, int((right - left) / 52)):
         x = frame.at_x(10.0**power)
-        parts.append(
-            f'<path class="grid" d="M{x:.1f} {frame.top}V{frame.bottom}"/>'
-            f'<text x="{x:.1f}" y="{frame.bottom + 17}" text-anchor="middle">'
-            f"{_power(power)}</text>"
-        )
-    for power in _ticks(frame.y, int((frame.bottom - frame.top) / 26)):
+        parts.append(f'<path class="grid" d="M{x:.1f} {top}V{bottom}"/>')
+        parts.append(_power(power, x, bottom + 17, "middle"))
+    for power in _ticks(frame.y, int((bottom - top) / 26)):
         y = frame.at_y(10.0**power)
-        parts.append(
-            f'<path class="grid" d="M{frame.left} {y:.1f}H{frame.right}"/>'
-            f'<text x="{frame.left - 7}" y="{y + 4:.1f}" text-anchor="end">'
-            f"{_power(power)}</text>"
-        )
-    middle, centre = (frame.left + frame.right) / 2, (frame.top + frame.bottom) / 2
-    parts.append(
-        f'<path class="axis" d="M{frame.left} {frame.top}V{frame.bottom}'
-        f'H{frame.right}"/>'
-        f'<text class="axislabel" x="{middle}" y="{frame.bottom + 38}" '
-        f'text-anchor="middle">{_text(x_label)}</text>'
-        f'<text class="axislabel" transform="translate(14 {centre}) rotate(-90)" '
-        f'text-anchor="middle">{_text(y_label)}</text></g>'
-    )
-    return parts
+        parts.append(f'<path class="grid" d="M{left} {y:.1f}H{right}"/>')
+        parts.append(_power(power, left - 7, y + 4, "end"))
+    return [
+        *parts,
+        f'<path class="axis" d="M{left} {top}V{bottom}H{right}"/>',
+        f'<text class="axislabel" x="{(left + right) / 2}" y="{bottom + 38}" '
+        f'text-anchor="middle">{_text(x_label)}</text>',
+        f'<text class="axislabel" transform="translate(14 {(top + bottom) / 2}) '
+        f'rotate(-90)" text-anchor="middle">{_text(y_label)}</text></g>',
+    ]
 
 
 def _ticks(ends: tuple[float, float], most: int) -> list[int]:
@@ -198,12 +196,13 @@ def _ticks(ends: tuple[float, float], most: int) -> list[int]:
     return [power for power in whole if power % step == 0]
 
 
-def _power(power: int) -> str:
-    if -3 <= power <= 3:
-        return f"{10.0**power:g}"
-    return (
-        f'10<tspan dy="-5" font-size="9">{"−" if power < 0 else ""}{abs(power)}</tspan>'
-    )
+def _power(power: int, x: float, y: float, anchor: str) -> str:
+    """A label of a power of ten."""
+    shown = f"{10.0**power:g}"
+    if abs(power) > 3:
+        exponent = f"{power}".replace("-", "−")
+        shown = f'10<tspan dy="-5" font-size="9">{exponent}</tspan>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{shown}</text>'
 
 
 def _colour(number: int) -> str:
@@ -235,15 +234,9 @@ def _curve(frame: _Frame, one: Series) -> str:
 
 def _shape(number: int, x: float, y: float, tip: str = "", big: bool = True) -> str:
     size = 3.6 if big else 2.8
-    fill = f'class="dot" style="fill:{_colour(number)}"'
+    path = _SHAPES[number // len(PALETTE_LIGHT) % len(_SHAPES)]
     title = f"<title>{_text(tip)}</title>" if tip else ""
-    kind = _SHAPES[number // len(PALETTE_LIGHT) % len(_SHAPES)]
-    if kind == "circle":
-        return f'<circle {fill} cx="{x:.1f}" cy="{y:.1f}" r="{size}">{title}</circle>'
-    s = size * 1.25
-    path = {
-        "square": f"M{x - size:.1f} {y - size:.1f}h{2 * size}v{2 * size}h{-2 * size}Z",
-        "diamond": f"M{x:.1f} {y - s:.1f}l{s} {s}l{-s} {s}l{-s} {-s}Z",
-        "triangle": f"M{x:.1f} {y - s:.1f}l{s} {1.8 * s:.2f}h{-2 * s}Z",
-    }[kind]
-    return f'<path {fill} d="{path}">{title}</path>'
+    return (
+        f'<path class="dot" style="fill:{_colour(number)}" d="{path}" '
+        f'transform="translate({x:.1f} {y:.1f}) scale({size})">{title}</path>'
+    )

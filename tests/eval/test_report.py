@@ -277,14 +277,15 @@ def test_unfinished_runs_are_called_so(tmp_path):
 
 
 def points_of(picture, number):
-    """Centres of the circles of a series."""
+    """Where the marks of a series are."""
     space = "{http://www.w3.org/2000/svg}"
     root = ElementTree.fromstring(picture)
     for group in root.iter(f"{space}g"):
         if f"s{number}" in group.get("class", "").split():
             return [
-                (float(c.get("cx")), float(c.get("cy")))
-                for c in group.iter(f"{space}circle")
+                tuple(map(float, re.findall(r"[\d.]+", mark.get("transform"))[:2]))
+                for mark in group.iter(f"{space}path")
+                if mark.get("class") == "dot"
             ]
     return []
 
