@@ -212,17 +212,17 @@ def _rate_ours(
     seed: int,
 ) -> float:
     """All first decisions of player 0, long enough to be timed."""
-    arrays, shape = responder_tree.build(tree, 0, behaviour[1])
+    arrays = responder_tree.build(tree, 0, behaviour[1])
     infosets = tree.infosets[0]
-    prior = ismcts_br.uniform_prior(infosets, shape, np.float32)
+    prior = ismcts_br.uniform_prior(arrays)
     roots = np.flatnonzero(infosets.decisions.parent == 0)
     config = SearchConfig(200_000 if batch > 64 else 20_000, batch=batch)
     arrays = jax.device_put(arrays)
     for timed in (False, True):
-        table = ismcts_br.empty_table(infosets, shape, np.float32)
+        table = ismcts_br.empty_table(arrays)
         begun = time.perf_counter()
         table, done = ismcts_br.search(
-            arrays, shape, table, prior, roots, jax.random.key(seed), config
+            arrays, table, prior, roots, jax.random.key(seed), config
         )
         jax.block_until_ready(table)
         if timed:

@@ -77,14 +77,12 @@ class DecisionProcess(NamedTuple):
       tree: the game.
       player: the responder.
       arrays: the game for searches, on the device.
-      shape: what programs must know of it.
       moves: of chance and the opponent.
     """
 
     tree: CompiledGame
     player: int
     arrays: responder_tree.SearchTree
-    shape: responder_tree.Shape
     moves: Moves
 
 
@@ -119,14 +117,14 @@ def decision_process(
     Raises:
       ValueError: not a player, not a strategy, or the player never decides.
     """
-    arrays, shape = responder_tree.build(tree, player, other_behaviour)
+    arrays = responder_tree.build(tree, player, other_behaviour)
     step = posterior.transitions(tree, player, other_behaviour)
     # The responder's own moves are not drawn: without them the sums stay small, and
     # with them their rounding.
     step[0] = 0
     step[1:][tree.histories.player[tree.histories.parent[1:]] == player] = 0
     moves = drawable_moves(tree, step)
-    return DecisionProcess(tree, player, jax.device_put(arrays), shape, moves)
+    return DecisionProcess(tree, player, jax.device_put(arrays), moves)
 
 
 def play(
@@ -157,12 +155,12 @@ def play(
     """
     histories = process.tree.histories
     infosets = process.tree.infosets[process.player]
-    table = ismcts_br.empty_table(infosets, process.shape, np.float32)
+    table = ismcts_br.empty_table(process.arrays)
     acts = histories.player == process.player
     stops = acts | (histories.player == TERMINAL)
     current = np.zeros(episodes, np.int64)
     none = np.zeros(0, np.int64)
-    parts = [(none, none, np.zeros((0, process.shape.actions)))]
+    parts = [(none, none, np.zeros((0, process.arrays.shape.actions)))]
     simulations = 0
     for number in itertools.count():
         current = roll_out(process.moves, current, stops, random)
@@ -175,13 +173,7 @@ def play(
             prior_and_value, infosets, roots, noise, concentration, random
         )
         table, done = ismcts_br.search(
-            process.arrays,
-            process.shape,
-            table,
-            noisy,
-            roots,
-            jax.random.fold_in(key, number),
-            config,
+            process.arrays, table, noisy, roots, jax.random.fold_in(key, number), config
         )
         simulations += done
         sequence, legal = responder_tree.padded_sequences(infosets.decisions, roots)

@@ -24,7 +24,7 @@ from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.responses import ismcts_kernel, posterior, responder_tree
 from spiel_cr.responses.ismcts_config import SearchConfig
 from spiel_cr.responses.ismcts_kernel import PriorAndValue, Roots, Table
-from spiel_cr.responses.responder_tree import SearchTree, Shape
+from spiel_cr.responses.responder_tree import SearchTree
 
 # Rounds that the simulations of few roots are spread over at least: what a round finds
 # out guides the next one only.
@@ -91,14 +91,12 @@ def search_response(
             f"backup={config.backup!r} is for searches on states (ISMCTSBRBot); on "
             f"compiled games leave it 'chosen'"
         )
-    arrays, shape = responder_tree.build(tree, player, other_behaviour, dtype=dtype)
-    _check_counts(shape, config, dtype)
+    arrays = responder_tree.build(tree, player, other_behaviour, dtype=dtype)
+    _check_counts(arrays, config)
     infosets = tree.infosets[player]
     arrays = jax.device_put(arrays)
-    prior_and_value = jax.device_put(
-        prior_and_value or uniform_prior(infosets, shape, dtype)
-    )
-    table = empty_table(infosets, shape, dtype)
+    prior_and_value = jax.device_put(prior_and_value or uniform_prior(arrays))
+    table = empty_table(arrays)
     reached = posterior.reached(tree, player, other_behaviour)
     decisions = infosets.decisions
     levels, parent = decisions.levels(), decisions.parent
@@ -109,8 +107,8 @@ def search_response(
     learning = dataclasses.replace(config, simulations=config.learn or 1)
     choices = decisions.num_actions > 1
     # Backwards first, so that what a level finds serves those above it at once.
-    passes = [(n, True) for n in range(shape.depth) if config.learn][::-1]
-    passes += [(n, False) for n in range(shape.depth)]
+    passes = [(n, True) for n in range(arrays.shape.depth) if config.learn][::-1]
+    passes += [(n, False) for n in range(arrays.shape.depth)]
     for level, learns in tqdm(
         passes, desc="searching", unit="level", disable=not progress
     ):
@@ -120,16 +118,14 @@ def search_response(
             continue
         if config.posterior == "uniform":
             # What follows a wrong belief is no use to those who have another one.
-            arrays, _ = responder_tree.build(
+            arrays = responder_tree.build(
                 tree, player, other_behaviour, alike=level, dtype=dtype
             )
             arrays = jax.device_put(arrays)
-            table = empty_table(infosets, shape, dtype)
+            table = empty_table(arrays)
         key, use = jax.random.split(key)
         settings = learning if learns else config
-        table, done = search(
-            arrays, shape, table, prior_and_value, roots, use, settings
-        )
+        table, done = search(arrays, table, prior_and_value, roots, use, settings)
         simulations += done
         if not learns:
             chosen[_most_visited(infosets, table, roots)] = True
@@ -143,7 +139,6 @@ def search_response(
 
 def search(
     arrays: SearchTree,
-    shape: Shape,
     table: Table,
     prior_and_value: PriorAndValue,
     roots: np.ndarray,
@@ -155,7 +150,6 @@ def search(
 
     Args:
       arrays: the game, on the device.
-      shape: from `responder_tree.build`.
       table: what is known so far.
       prior_and_value: of all infosets.
       roots: int [R], infosets to begin at.
@@ -170,8 +164,8 @@ def search(
     # Padded to all infosets, so that one program serves all levels.
     padded = np.zeros(len(table.reached), np.int32)
     padded[: len(roots)] = roots
-    points = spread(2 * shape.depth + 1, width).astype(np.float32)
-    work = len(table.reached) * shape.actions
+    points = spread(2 * arrays.shape.depth + 1, width).astype(np.float32)
+    work = len(table.reached) * arrays.shape.actions
     interval = min(-(-work // (4 * width)), max(1, rounds // _LOOKS))
     if config.batch == 1:
         # The textbook's: every simulation sees what those before it found.
@@ -183,39 +177,36 @@ def search(
         Roots(jnp.asarray(padded), len(roots), rounds, interval),
         jnp.asarray(points),
         key,
-        jnp.asarray(config.exploration * shape.half_range, table.visits.dtype),
-        shape,
+        jnp.asarray(config.exploration * arrays.shape.half_range, table.visits.dtype),
     )
     return table, rounds * width
 
 
-def uniform_prior(
-    infosets: Infosets, shape: Shape, dtype: np.typing.DTypeLike
-) -> PriorAndValue:
+def uniform_prior(arrays: SearchTree) -> PriorAndValue:
     """All actions alike, and rollouts."""
-    prior = uniform_behaviour(infosets.decisions)
-    padded = np.concatenate([prior, np.zeros(shape.actions)]).astype(dtype)
-    return PriorAndValue(jnp.asarray(padded), None)
+    counts = np.asarray(arrays.actions)[:-1]
+    prior = np.zeros(len(arrays.reward), np.asarray(arrays.reward).dtype)
+    prior[1 : 1 + counts.sum()] = np.repeat(1 / counts, counts)
+    return PriorAndValue(jnp.asarray(prior), None)
 
 
-def empty_table(infosets: Infosets, shape: Shape, dtype: np.typing.DTypeLike) -> Table:
+def empty_table(arrays: SearchTree) -> Table:
     """Nothing searched yet."""
-    size, number = infosets.decisions.num_sequences + shape.actions, len(infosets)
+    size, number = len(arrays.reward), len(arrays.parent)
     sizes = (size, size, number, number, number, number)
-    return Table(*(jnp.zeros(n, np.dtype(dtype)) for n in sizes))
+    return Table(*(jnp.zeros(n, arrays.reward.dtype) for n in sizes))
 
 
-def _check_counts(
-    shape: Shape, config: SearchConfig, dtype: np.typing.DTypeLike
-) -> None:
+def _check_counts(arrays: SearchTree, config: SearchConfig) -> None:
     """Visits are counted in the table's floats: beyond 2 / epsilon they would stop."""
-    visits = shape.depth * (config.simulations + config.learn)
+    visits = arrays.shape.depth * (config.simulations + config.learn)
+    dtype = arrays.reward.dtype
     most = int(2 / np.finfo(dtype).eps)
     if visits > most:
         raise ValueError(
             f"simulations={config.simulations} and learn={config.learn} may visit an "
-            f"action {visits:,} times; {np.dtype(dtype)} counts to {most:,}: ask for "
-            f"fewer, or give dtype=float64 with jax_enable_x64"
+            f"action {visits:,} times; {dtype} counts to {most:,}: ask for fewer, or "
+            f"give dtype=float64 with jax_enable_x64"
         )
 
 

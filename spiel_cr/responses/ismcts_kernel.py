@@ -20,8 +20,7 @@ import jax
 import jax.numpy as jnp
 
 from spiel_cr.common.jax_utils import quick_options
-from spiel_cr.responses import responder_tree
-from spiel_cr.responses.responder_tree import SearchTree, Shape
+from spiel_cr.responses.responder_tree import SearchTree, pick
 
 # The value of an infoset is the mean of its actions' by their visits to this power: of
 # few visits it is nearly the plain mean, of many the value of the most visited action.
@@ -91,12 +90,7 @@ def programs() -> int:
 def run() -> Any:
     """The program: `search` jitted, its table donated."""
     # As fast as what the newer emitters give here, and compiled in two thirds the time.
-    return jax.jit(
-        search,
-        static_argnames="shape",
-        donate_argnames="table",
-        compiler_options=quick_options(),
-    )
+    return jax.jit(search, donate_argnames="table", compiler_options=quick_options())
 
 
 def search(
@@ -107,7 +101,6 @@ def search(
     points: jax.Array,
     key: jax.Array,
     exploration: jax.Array,
-    shape: Shape,
 ) -> Table:
     """Rounds of simulations; the roots take turns."""
     width = points.shape[1]
@@ -125,14 +118,14 @@ def search(
         draw = ((points + shift) % 1).astype(table.visits.dtype)
         turn = (i * turns + jnp.arange(width) // each) % roots.number
         root = roots.infosets[turn]
-        return _simulate(arrays, carry, predicted, root, draw, shape)
+        return _simulate(arrays, carry, predicted, root, draw)
 
     def several(
         k: jax.Array, carry: tuple[Table, jax.Array]
     ) -> tuple[Table, jax.Array]:
         table, expected = carry
         end = jnp.minimum((k + 1) * roots.interval, roots.rounds)
-        ends = _choices(arrays, table, predicted, expected, exploration, shape, width)
+        ends = _choices(arrays, table, predicted, expected, exploration, width)
         batch = _Batch(table.visits, table.stopped, table.reached > 0, ends)
         batch = jax.lax.fori_loop(k * roots.interval, end, one, batch)
         slots = end * turns
@@ -144,7 +137,7 @@ def search(
             stopped=batch.stopped,
             begun=begun.at[roots.infosets].add(new),
         )
-        after = _back_up(arrays, after, predicted, shape)
+        after = _back_up(arrays, after, predicted)
         return after, after.reached - table.reached
 
     looks = -(-roots.rounds // roots.interval)
@@ -190,11 +183,11 @@ def _simulate(
     predicted: PriorAndValue,
     root: jax.Array,
     draw: jax.Array,
-    shape: Shape,
 ) -> _Batch:
     """One simulation from each of B roots."""
+    shape = arrays.shape
     begin, end = arrays.member_start[root], arrays.member_start[root + 1]
-    place = responder_tree.pick(arrays.belief, begin, end, draw[0], shape.members)
+    place = pick(arrays.belief, begin, end, draw[0], arrays.shape.members)
     unused = len(batch.visits) - 1
 
     def step(depth: jax.Array, walk: _Walk) -> _Walk:
@@ -213,7 +206,7 @@ def _simulate(
         action = jnp.minimum(action, arrays.actions[infoset] - 1)
         edge = arrays.edge[walk.node] + action
         luck, going = draw[2 * depth + 2], arrays.going[edge]
-        below = responder_tree.pick(
+        below = pick(
             arrays.odds,
             arrays.start[edge],
             arrays.start[edge + 1],
@@ -236,14 +229,12 @@ def _simulate(
     return batch._replace(visits=batch.visits.at[walk.path].add(1), stopped=stopped)
 
 
-def _back_up(
-    arrays: SearchTree, table: Table, predicted: PriorAndValue, shape: Shape
-) -> Table:
+def _back_up(arrays: SearchTree, table: Table, predicted: PriorAndValue) -> Table:
     """Values of all actions, from the last level of decisions to the first."""
     total = table.visits * arrays.reward
     values, counts = [], []
-    for begin, end in reversed(shape.levels):
-        rows, legal = _rows(arrays, begin, end, shape)
+    for begin, end in reversed(arrays.shape.levels):
+        rows, legal = _rows(arrays, begin, end)
         visits = jnp.where(legal, table.visits[rows], -1)
         value = total[rows] / jnp.maximum(visits, 1)
         most = visits.max(axis=0)
@@ -263,11 +254,9 @@ def _back_up(
     )
 
 
-def _rows(
-    arrays: SearchTree, begin: int, end: int, shape: Shape
-) -> tuple[jax.Array, jax.Array]:
+def _rows(arrays: SearchTree, begin: int, end: int) -> tuple[jax.Array, jax.Array]:
     """int32, bool [A, n]: the sequences of infosets begin:end, and which are theirs."""
-    actions = jnp.arange(shape.actions)[:, None]
+    actions = jnp.arange(arrays.shape.actions)[:, None]
     return arrays.first[begin:end] + actions, actions < arrays.actions[begin:end]
 
 
@@ -277,7 +266,6 @@ def _choices(
     predicted: PriorAndValue,
     expected: jax.Array,
     exploration: jax.Array,
-    shape: Shape,
     width: int,
 ) -> jax.Array:
     """float [S + A], cumulative probabilities of each infoset's actions, by PUCT.
@@ -288,10 +276,9 @@ def _choices(
       predicted: of all infosets.
       expected: float [I], how many simulations to share out at each infoset.
       exploration: c of PUCT, in utilities.
-      shape: of the game.
       width: simulations side by side.
     """
-    rows, legal = _rows(arrays, 0, len(table.reached), shape)
+    rows, legal = _rows(arrays, 0, len(table.reached))
     coming = jnp.maximum(expected, 1)
     visits = jnp.where(legal, table.visits[rows], 0)
     value = table.value[rows]
@@ -317,7 +304,7 @@ def _choices(
 
     if width == 1:
         best = scores(0.0).argmax(axis=0)
-        weight = (jnp.arange(shape.actions)[:, None] == best).astype(push.dtype)
+        weight = (jnp.arange(arrays.shape.actions)[:, None] == best).astype(push.dtype)
     else:
         bounds = scores(coming).max(axis=0), scores(0.0).max(axis=0)
         low, _ = jax.lax.fori_loop(0, _HALVINGS, halve, bounds)

@@ -76,54 +76,40 @@ def learn_response(
       ImportError: flax or optax is missing.
       ValueError: a bad argument, or a checkpoint of another run.
     """
-    config = config or LearningConfig()
-    learning.check_stages(opponents)
-    environment = _CompiledEnvironment(tree, player, opponents, config, seed)
-    done = learning.learn(
-        environment,
-        config,
-        seed=seed,
-        checkpoint_path=checkpoint_path,
-        progress=progress,
-    )
-    prior_and_value = environment.prior_and_value(done.parameters)
+    learner = _CompiledLearner(tree, player, opponents, config, seed)
+    done = learner.learn(checkpoint_path, progress)
+    prior_and_value = learner.prior_and_value(done.parameters)
     return Learned(
         player,
-        environment.respond(len(opponents) - 1, prior_and_value),
-        environment.greedy(prior_and_value),
+        learner.respond(len(opponents) - 1, prior_and_value),
+        learner.greedy(prior_and_value),
         prior_and_value,
-        environment.graph,
+        learner.graph,
         done.parameters,
         done.curve,
         done.simulations,
     )
 
 
-class _CompiledEnvironment:
-    """A `learning.Environment`; samples name their infosets."""
+class _CompiledLearner(learning.Learner):
+    """Learns on arrays; samples name their infosets."""
 
-    minibatch_stream: tuple[int, ...] = (1,)
+    minibatch_stream = (1,)
 
     def __init__(
         self,
         tree: CompiledGame,
         player: int,
         stages: Sequence[Stage[np.ndarray]],
-        config: LearningConfig,
+        config: LearningConfig | None,
         seed: int,
     ) -> None:
+        super().__init__(tree.game, player, stages, config, seed)
         for stage in stages:
             posterior.check_opponent(tree, player, stage.opponent)
-        self.tree, self.game, self.player, self.stages = tree, tree.game, player, stages
-        self.config, self.seed = config, seed
+        self.tree = tree
         self.seen = network.inputs(tree, player)
         self.scale = network.scale(tree, player)
-        self.graph, self.parameters = network.make(
-            self.seen.features.shape[1],
-            tree.game.num_distinct_actions(),
-            config.hidden,
-            seed=seed,
-        )
         self._processes: dict[int, episodes.DecisionProcess] = {}
 
     def no_samples(self) -> learning.Samples:
@@ -167,7 +153,7 @@ class _CompiledEnvironment:
     ) -> tuple[network.Inputs, network.Samples]:
         return self.seen, network.Samples(**samples)
 
-    def evaluate(self, stage: int, parameters: Any) -> learning.Evaluation:
+    def evaluate(self, stage: int, parameters: Any) -> dict[str, float]:
         prior_and_value = self.prior_and_value(parameters)
         other, form = self.stages[stage].opponent, self.tree.form
         reach = reach_from_behaviour(form.decisions[1 - self.player], other)
@@ -175,11 +161,11 @@ class _CompiledEnvironment:
         def value(behaviour: np.ndarray) -> float:
             return float(infoset_values(form, self.player, reach, behaviour)[-1])
 
-        return learning.Evaluation(
-            value(self.greedy(prior_and_value)),
-            value(self.respond(stage, prior_and_value)),
-            best_response_value(form, self.player, reach),
-        )
+        return {
+            "network_value": value(self.greedy(prior_and_value)),
+            "search_value": value(self.respond(stage, prior_and_value)),
+            "exact_value": best_response_value(form, self.player, reach),
+        }
 
     def identity(self) -> dict[str, Any]:
         digests = [

@@ -6,6 +6,7 @@ tell. Deviation from Timbers et al. 2022: root noise is drawn once for each info
 state and round.
 """
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import storage
-from spiel_cr.common.checks import check_choice, check_iterations
+from spiel_cr.common.checks import check_iterations
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.responses import episodes, learning, network
 from spiel_cr.responses.ismcts_br_bot import ISMCTSBRBot
@@ -75,59 +76,36 @@ def learn_on_states(
       ValueError: a bad argument, a game without tensors, or a checkpoint of another
         run.
     """
-    config = config or LearningConfig()
+    game = load_game(game)
     check_iterations(matches, name="matches")
-    check_choice(player, "player", (0, 1))
-    learning.check_stages(opponents)
-    environment = _StateEnvironment(
-        load_game(game), player, opponents, config, seed, matches
-    )
-    done = learning.learn(
-        environment,
-        config,
-        seed=seed,
-        checkpoint_path=checkpoint_path,
-        progress=progress,
-    )
+    learner = _StateLearner(matches, game, player, opponents, config, seed)
+    done = learner.learn(checkpoint_path, progress)
     return LearnedOnStates(
         player,
-        environment.prior_and_value(done.parameters),
+        learner.prior_and_value(done.parameters),
         done.parameters,
         done.curve,
         done.simulations,
     )
 
 
-class _StateEnvironment:
-    """A `learning.Environment`; samples are rows of all actions of the game."""
+class _StateLearner(learning.Learner):
+    """Learns on states; samples are rows of all actions of the game."""
 
-    minibatch_stream: tuple[int, ...] = (0, 1)
+    minibatch_stream = (0, 1)
 
-    def __init__(
-        self,
-        game: pyspiel.Game,
-        player: int,
-        stages: Sequence[StateStage],
-        config: LearningConfig,
-        seed: int,
-        matches: int,
-    ) -> None:
-        network.check_tensor(game)
-        self.game, self.player, self.stages = game, player, stages
-        self.config, self.seed, self.matches = config, seed, matches
-        low, high = game.min_utility(), game.max_utility()
-        self.scale = network.Scale((low + high) / 2, (high - low) / 2 or 1.0)
-        self._features = int(np.prod(game.information_state_tensor_shape()))
-        self._actions = game.num_distinct_actions()
-        self.graph, self.parameters = network.make(
-            self._features, self._actions, config.hidden, seed=seed
-        )
+    def __init__(self, matches: int, *arguments: Any) -> None:
+        """Evaluates by some number of matches; the rest is as in `Learner`."""
+        super().__init__(*arguments)
+        self.matches = matches
 
     def no_samples(self) -> learning.Samples:
+        size = int(np.prod(self.game.information_state_tensor_shape()))
+        actions = self.game.num_distinct_actions()
         return {
-            "features": np.zeros((0, self._features), np.float32),
-            "visits": np.zeros((0, self._actions), np.float32),
-            "legal": np.zeros((0, self._actions), bool),
+            "features": np.zeros((0, size), np.float32),
+            "visits": np.zeros((0, actions), np.float32),
+            "legal": np.zeros((0, actions), bool),
             "returned": np.zeros(0, np.float32),
         }
 
@@ -152,14 +130,14 @@ class _StateEnvironment:
     ) -> tuple[network.Inputs, network.Samples]:
         """Each row is its own infoset."""
         rows = np.arange(len(samples["returned"]), dtype=np.int32)
-        actions = np.arange(self._actions, dtype=np.int32)
+        actions = np.arange(samples["legal"].shape[1], dtype=np.int32)
         actions = np.broadcast_to(actions, samples["legal"].shape)
         seen = network.Inputs(
             *map(jnp.asarray, (samples["features"], actions, samples["legal"]))
         )
         return seen, network.Samples(rows, samples["visits"], samples["returned"])
 
-    def evaluate(self, stage: int, parameters: Any) -> learning.Evaluation:
+    def evaluate(self, stage: int, parameters: Any) -> dict[str, float]:
         bot = self._bot(stage, parameters, self.seed)
         prior_and_value = self.prior_and_value(parameters)
 
@@ -167,20 +145,26 @@ class _StateEnvironment:
             prior, _ = prior_and_value(state, self.player)
             return int(state.legal_actions()[int(np.argmax(prior))])
 
-        values, errors = [], []
-        for decide in (greedy, bot.step):
+        values: dict[str, float] = {}
+        for name, decide in (("network", greedy), ("search", bot.step)):
             returns = []
             for number in range(self.matches):
                 bot.restart()
                 random = np.random.default_rng([self.seed, number, 0, 2])
                 returns.append(self._match(decide, stage, random))
             deviation = np.std(returns, ddof=1) if self.matches > 1 else math.inf
-            values.append(float(np.mean(returns)))
-            errors.append(float(deviation) / math.sqrt(self.matches))
-        return learning.Evaluation(values[0], values[1], None, errors[0], errors[1])
+            values[f"{name}_value"] = float(np.mean(returns))
+            values[f"{name}_error"] = float(deviation) / math.sqrt(self.matches)
+        return values
 
     def identity(self) -> dict[str, Any]:
         return {"kind": "learning on states", "matches": self.matches}
+
+    @functools.cached_property
+    def scale(self) -> network.Scale:
+        """Of the utilities that the game may give."""
+        low, high = self.game.min_utility(), self.game.max_utility()
+        return network.Scale((low + high) / 2, (high - low) / 2 or 1.0)
 
     def prior_and_value(self, parameters: Any) -> network.NetworkPriorAndValue:
         """The network, for searches."""
@@ -214,7 +198,7 @@ class _StateEnvironment:
             )
             visits = np.array(found.visits, np.float64)
             place = episodes.choose(visits[None], self.config.temperature, random)[0]
-            shares = np.zeros(self._actions, np.float32)
+            shares = np.zeros(self.game.num_distinct_actions(), np.float32)
             shares[found.actions] = visits / visits.sum()
             rows["features"].append(state.information_state_tensor(self.player))
             rows["visits"].append(shares)

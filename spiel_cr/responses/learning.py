@@ -3,15 +3,16 @@
 Timbers et al. 2022, "Approximate exploitability: learning a best response", section 3:
 the training loop of AlphaZero (Silver et al. 2017) against a fixed opponent. Episodes
 are played with search, a policy-value network learns the visits and the returns, and
-predicts priors and values for the next searches. What a game is played on
-(`learn_compiled.py`, `learn_states.py`) is an `Environment` of the loop here.
+predicts priors and values for the next searches. What a game is played on is left to
+two subclasses of `Learner`, in `learn_compiled.py` and `learn_states.py`.
 """
 
+import abc
 import dataclasses
 import os
 import pathlib
 from collections.abc import Sequence
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +21,12 @@ import pyspiel
 from tqdm import tqdm
 
 from spiel_cr.common import storage
-from spiel_cr.common.checks import check_iterations, check_number, check_seed
+from spiel_cr.common.checks import (
+    check_choice,
+    check_iterations,
+    check_number,
+    check_seed,
+)
 from spiel_cr.responses import network
 from spiel_cr.responses.ismcts_config import SearchConfig
 
@@ -104,26 +110,8 @@ class Stage(NamedTuple, Generic[Opponent]):
     rounds: int
 
 
-class Evaluation(NamedTuple):
-    """How good a response is, in the responder's utility.
-
-    Attributes:
-      network_value: of the network's likeliest actions, without search.
-      search_value: of the response that searches with the network.
-      exact_value: of a best response; None where it is not known.
-      network_error: standard error of `network_value`; 0 where it is exact.
-      search_error: standard error of `search_value`; 0 where it is exact.
-    """
-
-    network_value: float
-    search_value: float
-    exact_value: float | None = None
-    network_error: float = 0.0
-    search_error: float = 0.0
-
-
 class LearningPoint(NamedTuple):
-    """A point of the curve.
+    """How good the response is, in the responder's utility.
 
     Attributes:
       stage: place of the opponent in the curriculum.
@@ -131,11 +119,14 @@ class LearningPoint(NamedTuple):
       round: rounds so far, over all opponents; 0: nothing has been learned.
       episodes: played so far.
       simulations: run so far in episodes.
-      network_value, search_value, exact_value, network_error, search_error: as in
-        `Evaluation`.
       loss: mean of the last round, None before the first one.
       policy_loss: its cross-entropy.
       value_loss: its squared error.
+      network_value: of the network's likeliest actions, without search.
+      search_value: of the response that searches with the network.
+      exact_value: of a best response; None where it is not known.
+      network_error: standard error of `network_value`; 0 where it is exact.
+      search_error: standard error of `search_value`; 0 where it is exact.
     """
 
     stage: int
@@ -143,54 +134,18 @@ class LearningPoint(NamedTuple):
     round: int
     episodes: int
     simulations: int
+    loss: float | None
+    policy_loss: float | None
+    value_loss: float | None
     network_value: float
     search_value: float
-    exact_value: float | None
-    network_error: float
-    search_error: float
-    loss: float | None = None
-    policy_loss: float | None = None
-    value_loss: float | None = None
+    exact_value: float | None = None
+    network_error: float = 0.0
+    search_error: float = 0.0
 
 
 # Arrays of equal lengths by name; "returned" is always among them.
 Samples = dict[str, np.ndarray]
-
-
-class Environment(Protocol):
-    """A game with a curriculum, as the loop needs it.
-
-    Attributes:
-      game: OpenSpiel's.
-      player: the responder.
-      stages: the curriculum.
-      graph: the network's structure.
-      parameters: the network's, before it has learned anything.
-      minibatch_stream: tells the random numbers of minibatches from those of episodes.
-    """
-
-    game: pyspiel.Game
-    player: int
-    stages: Sequence[Stage[Any]]
-    graph: Any
-    parameters: Any
-    minibatch_stream: tuple[int, ...]
-
-    def no_samples(self) -> Samples:
-        """An empty replay buffer."""
-
-    def play(self, stage: int, parameters: Any, round: int) -> tuple[Samples, int]:
-        """The episodes of one round, their returns as `network.Scale` has them, and
-        how many simulations they took."""
-
-    def training_data(self, samples: Samples) -> tuple[network.Inputs, network.Samples]:
-        """The padded buffer as the network learns from it."""
-
-    def evaluate(self, stage: int, parameters: Any) -> Evaluation:
-        """How good a response is to the opponent of a stage."""
-
-    def identity(self) -> dict[str, Any]:
-        """What a checkpoint must agree with besides game, player, names, settings."""
 
 
 class Progress(NamedTuple):
@@ -213,198 +168,217 @@ class Progress(NamedTuple):
     curve: tuple[LearningPoint, ...]
 
 
-def check_stages(stages: Sequence[Stage[Any]]) -> None:
-    """Raises ValueError if there are none, or one without rounds."""
-    if not stages:
-        raise ValueError("opponents is empty; give at least one Stage")
-    for stage in stages:
-        check_iterations(stage.rounds, name=f"rounds of {stage.name!r}")
+class Learner(abc.ABC):
+    """A run of the training loop, on a game that a subclass plays.
 
-
-def learn(
-    environment: Environment,
-    config: LearningConfig,
-    *,
-    seed: int,
-    checkpoint_path: storage.Path | None,
-    progress: bool,
-) -> Progress:
-    """Learns to respond to each opponent in turn.
-
-    Args:
-      environment: the game and the curriculum.
+    Attributes:
+      minibatch_stream: tells the random numbers of minibatches from those of episodes.
+      game: OpenSpiel's.
+      player: the responder.
+      stages: the curriculum.
       config: of search and learning.
       seed: of all draws.
-      checkpoint_path: written after each round, read at the beginning if it is there.
-      progress: show a bar.
-
-    Raises:
-      ValueError: a bad seed, a checkpoint of another run, or a responder that decides
-        nothing.
+      graph: the network's structure.
     """
-    check_seed(seed)
-    start, stages = environment.parameters, environment.stages
-    optimiser = network.optimiser_state(start, config.learning_rate)
-    now = Progress(0, 0, start, optimiser, environment.no_samples(), ())
-    ends = np.cumsum([stage.rounds for stage in stages])
-    total = int(ends[-1])
-    identity = {
-        **environment.identity(),
-        "game": str(environment.game),
-        "player": environment.player,
-        # The last opponent's rounds may become more.
-        "opponents": [[s.name, s.rounds] for s in stages[:-1]] + [[stages[-1].name]],
-        "config": repr(config),
-        "seed": seed,
-    }
-    found = None
-    if checkpoint_path is not None:
-        storage.check_writable(checkpoint_path)
-        found = _load(checkpoint_path, identity, now, total)
-    now = found or _evaluate(environment, config, now, 0, None)
-    with tqdm(
-        total=total, initial=now.round, unit="round", disable=not progress
-    ) as bar:
-        while now.round < total:
-            if now.round in ends:
-                now = now._replace(samples=environment.no_samples())
-            stage = int(np.searchsorted(ends, now.round, side="right"))
-            now, losses = _round(environment, config, seed, now, stage)
-            if now.round % config.evaluate_every == 0 or now.round in ends:
-                now = _evaluate(environment, config, now, stage, losses)
-            if checkpoint_path is not None:
-                _save(checkpoint_path, identity, now)
-            bar.update()
-    return now
 
+    minibatch_stream: tuple[int, ...]
 
-def _round(
-    environment: Environment,
-    config: LearningConfig,
-    seed: int,
-    now: Progress,
-    stage: int,
-) -> tuple[Progress, network.Losses]:
-    """Episodes, then steps of the optimiser."""
-    new, simulations = environment.play(stage, now.parameters, now.round)
-    samples = {
-        name: np.concatenate([kept, new[name]])[-config.replay :]
-        for name, kept in now.samples.items()
-    }
-    size = len(samples["returned"])
-    if not size:
-        raise ValueError(
-            f"{environment.game}: player {environment.player} decided nothing in "
-            f"{config.episodes} episodes; raise episodes"
+    def __init__(
+        self,
+        game: pyspiel.Game,
+        player: int,
+        stages: Sequence[Stage[Any]],
+        config: LearningConfig | None,
+        seed: int,
+    ) -> None:
+        """Checks the arguments of `learn_response` or `learn_on_states`."""
+        network.check_tensor(game)
+        check_choice(player, "player", (0, 1))
+        check_seed(seed)
+        if not stages:
+            raise ValueError("opponents is empty; give at least one Stage")
+        for stage in stages:
+            check_iterations(stage.rounds, name=f"rounds of {stage.name!r}")
+        self.game, self.player, self.stages = game, player, stages
+        self.config, self.seed = config or LearningConfig(), seed
+        self._ends = np.cumsum([stage.rounds for stage in stages])
+        size = int(np.prod(game.information_state_tensor_shape()))
+        self.graph, self._parameters = network.make(
+            size, game.num_distinct_actions(), self.config.hidden, seed=seed
         )
-    # Padded, so that there is one program.
-    padded = {
-        name: np.pad(a, [(0, config.replay - size)] + [(0, 0)] * (a.ndim - 1))
-        for name, a in samples.items()
-    }
-    seen, data = environment.training_data(padded)
-    random = np.random.default_rng([seed, now.round, *environment.minibatch_stream])
-    rows = random.integers(size, size=(config.steps, config.minibatch))
-    parameters, optimiser, losses = network.fit(
-        environment.graph,
-        now.parameters,
-        now.optimiser,
-        seen,
-        jax.device_put(data),
-        jnp.asarray(rows.astype(np.int32)),
-        jnp.asarray(config.l2, jnp.float32),
-        learning_rate=config.learning_rate,
-    )
-    simulations += now.simulations
-    done = Progress(
-        now.round + 1, simulations, parameters, optimiser, samples, now.curve
-    )
-    return done, losses
 
+    @abc.abstractmethod
+    def no_samples(self) -> Samples:
+        """An empty replay buffer."""
 
-def _evaluate(
-    environment: Environment,
-    config: LearningConfig,
-    now: Progress,
-    stage: int,
-    losses: network.Losses | None,
-) -> Progress:
-    """The same with one more point of the curve."""
-    point = LearningPoint(
-        stage,
-        environment.stages[stage].name,
-        now.round,
-        now.round * config.episodes,
-        now.simulations,
-        *environment.evaluate(stage, now.parameters),
-        *(() if losses is None else map(float, losses)),
-    )
-    return now._replace(curve=(*now.curve, point))
+    @abc.abstractmethod
+    def play(self, stage: int, parameters: Any, round: int) -> tuple[Samples, int]:
+        """The episodes of one round, their returns as `network.Scale` has them, and
+        how many simulations they took."""
 
+    @abc.abstractmethod
+    def training_data(self, samples: Samples) -> tuple[network.Inputs, network.Samples]:
+        """The padded buffer as the network learns from it."""
 
-def _save(path: storage.Path, identity: dict[str, Any], now: Progress) -> None:
-    """Atomically; the old file stays if this is interrupted."""
-    leaves = jax.tree.leaves((now.parameters, now.optimiser))
-    arrays = {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
-    storage.save(
-        path,
-        {**arrays, **now.samples},
-        {
-            **identity,
+    @abc.abstractmethod
+    def evaluate(self, stage: int, parameters: Any) -> dict[str, float]:
+        """Values and errors of a `LearningPoint`."""
+
+    @abc.abstractmethod
+    def identity(self) -> dict[str, Any]:
+        """What a checkpoint must agree with besides game, player, names, settings."""
+
+    def learn(self, checkpoint_path: storage.Path | None, progress: bool) -> Progress:
+        """Responds to each opponent in turn.
+
+        Args:
+          checkpoint_path: written after each round, read at the beginning if it is
+            there.
+          progress: show a bar.
+
+        Raises:
+          ValueError: a checkpoint of another run, or a responder that decides nothing.
+        """
+        optimiser = network.optimiser_state(self._parameters, self.config.learning_rate)
+        start = Progress(0, 0, self._parameters, optimiser, self.no_samples(), ())
+        found = None
+        if checkpoint_path is not None:
+            storage.check_writable(checkpoint_path)
+            found = self._load(checkpoint_path, start)
+        now = found or self._evaluate(start, 0, None)
+        total = int(self._ends[-1])
+        with tqdm(
+            total=total, initial=now.round, unit="round", disable=not progress
+        ) as bar:
+            while now.round < total:
+                now = self._round(now)
+                if checkpoint_path is not None:
+                    self._save(checkpoint_path, now)
+                bar.update()
+        return now
+
+    def _round(self, now: Progress) -> Progress:
+        """Episodes, then steps of the optimiser, then perhaps a point of the curve."""
+        config = self.config
+        stage = int(np.searchsorted(self._ends, now.round, side="right"))
+        new, simulations = self.play(stage, now.parameters, now.round)
+        old = self.no_samples() if now.round in self._ends else now.samples
+        samples = {
+            name: np.concatenate([old[name], new[name]])[-config.replay :]
+            for name in old
+        }
+        size = len(samples["returned"])
+        if not size:
+            raise ValueError(
+                f"{self.game}: player {self.player} decided nothing in "
+                f"{config.episodes} episodes; raise episodes"
+            )
+        # Padded, so that there is one program.
+        padded = {
+            name: np.pad(a, [(0, config.replay - size)] + [(0, 0)] * (a.ndim - 1))
+            for name, a in samples.items()
+        }
+        seen, data = self.training_data(padded)
+        random = np.random.default_rng([self.seed, now.round, *self.minibatch_stream])
+        rows = random.integers(size, size=(config.steps, config.minibatch))
+        parameters, optimiser, losses = network.fit(
+            self.graph,
+            now.parameters,
+            now.optimiser,
+            seen,
+            jax.device_put(data),
+            jnp.asarray(rows.astype(np.int32)),
+            jnp.asarray(config.l2, jnp.float32),
+            learning_rate=config.learning_rate,
+        )
+        done, simulations = now.round + 1, now.simulations + simulations
+        now = Progress(done, simulations, parameters, optimiser, samples, now.curve)
+        if done % config.evaluate_every == 0 or done in self._ends:
+            now = self._evaluate(now, stage, losses)
+        return now
+
+    def _evaluate(
+        self, now: Progress, stage: int, losses: network.Losses | None
+    ) -> Progress:
+        """The same with one more point of the curve."""
+        point = LearningPoint(
+            stage,
+            self.stages[stage].name,
+            now.round,
+            now.round * self.config.episodes,
+            now.simulations,
+            *((None,) * 3 if losses is None else map(float, losses)),
+            **self.evaluate(stage, now.parameters),
+        )
+        return now._replace(curve=(*now.curve, point))
+
+    def _identity(self) -> dict[str, Any]:
+        """What a checkpoint must agree with, as JSON has it."""
+        names = [[stage.name, stage.rounds] for stage in self.stages]
+        # The last opponent's rounds may become more.
+        names[-1].pop()
+        return {
+            **self.identity(),
+            "game": str(self.game),
+            "player": self.player,
+            "opponents": names,
+            "config": repr(self.config),
+            "seed": self.seed,
+        }
+
+    def _save(self, path: storage.Path, now: Progress) -> None:
+        """Atomically; the old file stays if this is interrupted."""
+        leaves = jax.tree.leaves((now.parameters, now.optimiser))
+        arrays = {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
+        metadata = {
+            **self._identity(),
             "round": now.round,
             "simulations": now.simulations,
             "curve": now.curve,
             "versions": storage.versions(),
-        },
-    )
+        }
+        storage.save(path, {**arrays, **now.samples}, metadata)
 
+    def _load(self, path: storage.Path, blank: Progress) -> Progress | None:
+        """What a file holds; None where there is no file.
 
-def _load(
-    path: storage.Path, identity: dict[str, Any], blank: Progress, most: int
-) -> Progress | None:
-    """What a file holds; None where there is no file.
+        Args:
+          path: of the file.
+          blank: a run that has not begun, for the shapes.
 
-    Args:
-      path: of the file.
-      identity: what it must agree with, as JSON has it.
-      blank: a run that has not begun, for the shapes.
-      most: rounds that the run may have.
-
-    Raises:
-      ValueError: it belongs to another run, has more rounds, or is damaged.
-    """
-    if not pathlib.Path(path).exists():
-        return None
-    name = f"checkpoint_path={os.fspath(path)!r}"
-    arrays, metadata = storage.load(path)
-    for key, mine in identity.items():
-        if metadata.get(key) != mine:
-            raise ValueError(
-                f"{name} has a run with {key} {metadata.get(key)!r}, and this one "
-                f"has {mine!r}; give another path or the same arguments"
+        Raises:
+          ValueError: it belongs to another run, has more rounds, or is damaged.
+        """
+        if not pathlib.Path(path).exists():
+            return None
+        name = f"checkpoint_path={os.fspath(path)!r}"
+        arrays, metadata = storage.load(path)
+        for key, mine in self._identity().items():
+            if metadata.get(key) != mine:
+                raise ValueError(
+                    f"{name} has a run with {key} {metadata.get(key)!r}, and this one "
+                    f"has {mine!r}; give another path or the same arguments"
+                )
+        empty, structure = jax.tree.flatten((blank.parameters, blank.optimiser))
+        try:
+            leaves = [arrays[f"leaf{i}"] for i in range(len(empty))]
+            for found, wanted in zip(leaves, empty, strict=True):
+                if (found.shape, found.dtype) != (wanted.shape, wanted.dtype):
+                    raise ValueError("its parameters have other shapes")
+            parameters, optimiser = jax.tree.unflatten(
+                structure, map(jnp.asarray, leaves)
             )
-    empty, structure = jax.tree.flatten((blank.parameters, blank.optimiser))
-    try:
-        leaves = [arrays[f"leaf{i}"] for i in range(len(empty))]
-        for found, wanted in zip(leaves, empty, strict=True):
-            if (found.shape, found.dtype) != (wanted.shape, wanted.dtype):
-                raise ValueError("its parameters have other shapes")
-        parameters, optimiser = jax.tree.unflatten(structure, map(jnp.asarray, leaves))
-        progress = Progress(
-            int(metadata["round"]),
-            int(metadata["simulations"]),
-            parameters,
-            optimiser,
-            {key: arrays[key] for key in blank.samples},
-            tuple(LearningPoint(*point) for point in metadata["curve"]),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"{name} is damaged ({error!r}); delete it to start anew"
-        ) from error
-    if progress.round > most:
-        raise ValueError(
-            f"{name} holds {progress.round} rounds and the opponents have {most}; ask "
-            f"for more or give another path"
-        )
-    return progress
+            samples = {key: arrays[key] for key in blank.samples}
+            curve = tuple(LearningPoint(*point) for point in metadata["curve"])
+            counts = int(metadata["round"]), int(metadata["simulations"])
+            progress = Progress(*counts, parameters, optimiser, samples, curve)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"{name} is damaged ({error!r}); delete it to start anew"
+            ) from error
+        if progress.round > self._ends[-1]:
+            raise ValueError(
+                f"{name} holds {progress.round} rounds and the opponents have "
+                f"{self._ends[-1]}; ask for more or give another path"
+            )
+        return progress

@@ -175,7 +175,7 @@ class LBRBot(StateResponder):
         answers = self._defaults[mover] if acts and by_default else self._opponent
         return sum(
             p * self._expect(state.child(action), answered or acts)
-            for action, p in moves(state, answers)
+            for action, p in moves(state, answers).items()
         )
 
     def _roll_out(self, state: pyspiel.State, number: Callable[[], float]) -> float:
@@ -196,10 +196,7 @@ def _default_policy(game: pyspiel.Game, leaf: str) -> openspiel_policy.Policy:
 
 
 def _answered_values(
-    tree: CompiledGame,
-    player: int,
-    opponent_behaviour: np.ndarray,
-    leaf: str,
+    tree: CompiledGame, player: int, opponent_behaviour: np.ndarray, leaf: str
 ) -> np.ndarray:
     """float64 [N], the responder's: the opponent answers once, then default play."""
     histories, other = tree.histories, 1 - player

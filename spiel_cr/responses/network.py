@@ -177,11 +177,7 @@ def evaluate(graph: Any, parameters: Any, seen: Inputs) -> tuple[jax.Array, jax.
 
 
 def loss(
-    graph: Any,
-    parameters: Any,
-    seen: Inputs,
-    samples: Samples,
-    l2: float | jax.Array,
+    graph: Any, parameters: Any, seen: Inputs, samples: Samples, l2: float | jax.Array
 ) -> Losses:
     """Cross-entropy + squared error + L2, as AlphaZero's (Silver et al. 2017, eq. 1).
 

@@ -110,10 +110,7 @@ def beliefs(
 
 
 def _weights_below(
-    tree: CompiledGame,
-    player: int,
-    other_behaviour: np.ndarray,
-    alike: np.ndarray,
+    tree: CompiledGame, player: int, other_behaviour: np.ndarray, alike: np.ndarray
 ) -> np.ndarray:
     """float64 [N], 1 at histories of some infosets, times chance and the opponent's
     probabilities below them, 0 elsewhere."""

@@ -6,6 +6,7 @@ come next stands in one list with cumulative probabilities, and one uniform numb
 from it. Where the game may end before, what that is worth is known in expectation.
 """
 
+import dataclasses
 from typing import NamedTuple, cast
 
 import jax
@@ -17,7 +18,29 @@ from spiel_cr.responses import posterior
 from spiel_cr.sequence_form.decisions import Decisions
 
 
-class SearchTree(NamedTuple):
+class Shape(NamedTuple):
+    """What a program must know of a game before it is compiled.
+
+    Attributes:
+      actions: A, the most actions of an infoset.
+      depth: the most decisions of the responder in one game.
+      below: the most nodes below an edge.
+      members: the most nodes of an infoset.
+      levels: for each level of own decisions, its infosets: begin and end.
+      half_range: half the range of the game's utilities; 1 if that is zero.
+    """
+
+    actions: int
+    depth: int
+    below: int
+    members: int
+    levels: tuple[tuple[int, int], ...]
+    half_range: float
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class SearchTree:
     """The M nodes: the histories at which the responder decides.
 
     An *edge* is an action at one of them; edge 0 is the start of the game. Nodes are
@@ -39,6 +62,7 @@ class SearchTree(NamedTuple):
       member_start: int32 [I + 1], an infoset's nodes are
         `member[member_start[i]:member_start[i + 1]]`.
       belief: float [M], cumulative probability of the nodes of an infoset.
+      shape: what a program must know before it is compiled.
     """
 
     infoset: jax.Array
@@ -53,26 +77,7 @@ class SearchTree(NamedTuple):
     member: jax.Array
     member_start: jax.Array
     belief: jax.Array
-
-
-class Shape(NamedTuple):
-    """What a program must know before it is compiled.
-
-    Attributes:
-      actions: A, the most actions of an infoset.
-      depth: the most decisions of the responder in one game.
-      below: the most nodes below an edge.
-      members: the most nodes of an infoset.
-      levels: for each level of own decisions, its infosets: begin and end.
-      half_range: half the range of the game's utilities; 1 if that is zero.
-    """
-
-    actions: int
-    depth: int
-    below: int
-    members: int
-    levels: tuple[tuple[int, int], ...]
-    half_range: float
+    shape: Shape = dataclasses.field(metadata={"static": True})
 
 
 def build(
@@ -82,7 +87,7 @@ def build(
     *,
     alike: int | None = None,
     dtype: np.typing.DTypeLike = np.float32,
-) -> tuple[SearchTree, Shape]:
+) -> SearchTree:
     """Lays out a game for one responder; numpy arrays.
 
     Args:
@@ -129,7 +134,17 @@ def build(
         minlength=decisions.num_sequences,
     )
     actions = int(decisions.num_actions.max())
-    arrays = SearchTree(
+    depth = int(levels.max()) + 1
+    ends = [int(i) for i in np.searchsorted(levels, np.arange(depth + 1))]
+    shape = Shape(
+        actions=actions,
+        depth=depth,
+        below=int(np.diff(start).max()),
+        members=int(np.diff(member_start).max()),
+        levels=tuple(zip(ends[:-1], ends[1:], strict=True)),
+        half_range=float(np.ptp(histories.utility[over])) / 2 or 1.0,
+    )
+    return SearchTree(
         infoset=_index(infoset),
         edge=_index(edge_of[nodes]),
         start=_index(start),
@@ -144,18 +159,8 @@ def build(
         belief=_real(
             _cumulate(belief[nodes[member]], infoset[member], len(decisions)), dtype
         ),
+        shape=shape,
     )
-    depth = int(levels.max()) + 1
-    ends = [int(i) for i in np.searchsorted(levels, np.arange(depth + 1))]
-    shape = Shape(
-        actions=actions,
-        depth=depth,
-        below=int(np.diff(start).max()),
-        members=int(np.diff(member_start).max()),
-        levels=tuple(zip(ends[:-1], ends[1:], strict=True)),
-        half_range=float(np.ptp(histories.utility[over])) / 2 or 1.0,
-    )
-    return arrays, shape
 
 
 def pick(
@@ -198,10 +203,7 @@ def padded_sequences(
 
 
 def _jumps(
-    tree: CompiledGame,
-    player: int,
-    other_behaviour: np.ndarray,
-    edge_of: np.ndarray,
+    tree: CompiledGame, player: int, other_behaviour: np.ndarray, edge_of: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """For each history the edge and the node last above it, and its probability given
     that edge."""

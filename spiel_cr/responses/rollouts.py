@@ -7,7 +7,7 @@ for local best response and for the episodes of learning.
 import bisect
 import itertools
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -115,18 +115,16 @@ def normalised(
     return result
 
 
-def moves(state: pyspiel.State, answers: Answers) -> list[tuple[int, float]]:
+def moves(state: pyspiel.State, answers: Answers) -> dict[int, float]:
     """Possible actions and their probabilities where chance or a known policy acts."""
     if state.is_chance_node():
-        return [(action, p) for action, p in state.chance_outcomes() if p > 0]
+        return {action: p for action, p in state.chance_outcomes() if p > 0}
     actions, probabilities, _ = answers(state)
-    return list(zip(actions, probabilities, strict=True))
+    return dict(zip(actions, probabilities, strict=True))
 
 
 def play_on(
-    state: pyspiel.State,
-    answers: Mapping[int, Answers],
-    number: Callable[[], float],
+    state: pyspiel.State, answers: Mapping[int, Answers], number: Callable[[], float]
 ) -> int:
     """Plays chance and some players until another player is to act, or to the end.
 
@@ -158,11 +156,8 @@ def uniform_numbers(random: np.random.Generator) -> Callable[[], float]:
       random: consumed, a block at a time.
     """
 
-    def draw() -> Iterator[float]:
-        while True:
-            yield from random.random(1024).tolist()
-
-    return draw().__next__
+    blocks = (random.random(1024).tolist() for _ in itertools.count())
+    return itertools.chain.from_iterable(blocks).__next__
 
 
 def draw_outcome(outcomes: Sequence[tuple[int, float]], number: float) -> int:

@@ -6,7 +6,7 @@ and actions, and the opponent's policy; this gives it a probability for every hi
 
 import bisect
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 import numpy as np
@@ -29,7 +29,11 @@ class TooManyStatesError(ValueError):
 
 # (moves before, who moves, place in the view) -> moves tried, and the place in the view
 # that each fitting one leads to.
-_Fitting: TypeAlias = dict[tuple[int, int, int], tuple[set[int], dict[int, int]]]
+_Known: TypeAlias = dict[tuple[int, int, int], tuple[set[int], dict[int, int]]]
+
+
+# A history and its probability, up to a common factor.
+_Weighted: TypeAlias = tuple[pyspiel.State, float]
 
 
 class StatePosterior:
@@ -109,7 +113,7 @@ class StatePosterior:
         """A new match."""
         self._stages: list[Stage] = []
         self.surprised = False
-        self._set([self._game.new_initial_state()], [1.0])
+        self._set([(self._game.new_initial_state(), 1.0)])
 
     def update(self, state: pyspiel.State) -> None:
         """Takes in what the player has seen since; any match may be given.
@@ -163,8 +167,9 @@ class StatePosterior:
             return self.states[int(number * len(self.states))].clone()
         return self.states[bisect.bisect_right(self._ends, number)].clone()
 
-    def _set(self, states: list[pyspiel.State], weights: Sequence[float]) -> None:
-        self.states = states
+    def _set(self, belief: list[_Weighted]) -> None:
+        self.states = [state for state, _ in belief]
+        weights = [weight for _, weight in belief]
         self.weights = np.array(weights) / np.sum(weights)
         self._ends = list(itertools.accumulate(self.weights.tolist()))
         # Numbers are below 1, whatever the sum was rounded to.
@@ -172,67 +177,57 @@ class StatePosterior:
 
     def _follow(self, stages: list[Stage], done: int) -> None:
         """From the belief at stage `done - 1` to that at the last one."""
-        states, weights = [self._game.new_initial_state()], [1.0]
+        belief = [(self._game.new_initial_state(), 1.0)]
         if done:
-            states, weights = self.states, self.weights.tolist()
+            belief = list(zip(self.states, self.weights.tolist(), strict=True))
         # Until it is complete, the belief belongs to no match.
         self._stages, self.states = [], []
-        answers = self._uniform if self.surprised else self._answers
         for number in range(done, len(stages)):
             # At the root of the game nobody has acted.
             action = stages[number - 1].action if number else None
-            states, weights = self._advance(
-                states, weights, action, stages[number].seen, answers
-            )
-            if states:
-                total = sum(weights)
-                weights = [weight / total for weight in weights]
-            elif not self.surprised:
+            belief = self._advance(belief, action, stages[number].seen)
+            total = sum(weight for _, weight in belief)
+            belief = [(state, weight / total) for state, weight in belief]
+            if not belief and not self.surprised:
                 self.surprised = True
                 return self._follow(stages, 0)
-            else:
+            if not belief:
                 raise ValueError(
                     f"state: no history of {self._game} gives player {self._player} "
                     f"the information {stages[number].seen[-1]!r}; the state belongs "
                     f"to another game, or the strings between decisions cannot be "
                     f"compared: give compare='decisions'"
                 )
-        self._set(states, weights)
+        self._set(belief)
         self._stages = stages
 
     def _advance(
-        self,
-        states: list[pyspiel.State],
-        weights: list[float],
-        action: int | None,
-        seen: tuple[str, ...],
-        answers: Answers,
-    ) -> tuple[list[pyspiel.State], list[float]]:
+        self, belief: list[_Weighted], action: int | None, seen: tuple[str, ...]
+    ) -> list[_Weighted]:
         """The histories at the player's next decision with the same view.
 
         The given states are consumed: they are moved on.
         """
         me, last, between = self._player, len(seen) - 1, self._between
-        found: list[pyspiel.State] = []
-        found_weights: list[float] = []
-        known: _Fitting = {}
-        # (state, its weight, how far in `seen` it is).
-        stack: list[tuple[pyspiel.State, float, int]] = []
-        looked = 0
-        for state, weight in zip(reversed(states), reversed(weights), strict=True):
+        answers = self._uniform if self.surprised else self._answers
+        for state, _ in belief:
             if action is not None:
                 state.apply_action(action)
-            at = self._place(state, seen, -1)
-            if at >= 0 or not between:
-                stack.append((state, weight, at))
+        stack = self._fitting(reversed(belief), seen, -1)
+        found: list[_Weighted] = []
+        known: _Known = {}
+        looked = 0
         while stack:
             state, weight, at = stack.pop()
             looked += 1
             mover = state.current_player()
             if mover == me:
-                if at == last if between else _view(state, me) == seen[-1]:
-                    found.append(state)
-                    found_weights.append(weight)
+                if (
+                    at == last
+                    if between
+                    else state.information_state_string(me) == seen[-1]
+                ):
+                    found.append((state, weight))
                 continue
             if mover == TERMINAL:
                 continue
@@ -244,14 +239,22 @@ class StatePosterior:
                 )
             odds = moves(state, answers)
             if between and self._open_moves:
-                stack += self._open(state, weight, dict(odds), seen, at, known)
-                continue
-            for move, probability in odds:
-                child = state.child(move)
-                place = self._place(child, seen, at)
-                if place >= 0 or not between:
-                    stack.append((child, weight * probability, place))
-        return found, found_weights
+                stack += self._open(state, weight, odds, seen, at, known)
+            else:
+                children = ((state.child(move), weight * p) for move, p in odds.items())
+                stack += self._fitting(children, seen, at)
+        return found
+
+    def _fitting(
+        self, children: Iterable[_Weighted], seen: tuple[str, ...], at: int
+    ) -> list[tuple[pyspiel.State, float, int]]:
+        """Those that fit a view, with their weights and how far in it they are."""
+        fitting = []
+        for state, weight in children:
+            place = self._place(state, seen, at)
+            if place >= 0 or not self._between:
+                fitting.append((state, weight, place))
+        return fitting
 
     def _open(
         self,
@@ -260,7 +263,7 @@ class StatePosterior:
         odds: dict[int, float],
         seen: tuple[str, ...],
         at: int,
-        known: _Fitting,
+        known: _Known,
     ) -> Iterator[tuple[pyspiel.State, float, int]]:
         """The children that fit the view, with their weights and places in the view.
 
@@ -291,13 +294,9 @@ class StatePosterior:
         """
         if not self._between or state.current_player() == TERMINAL:
             return -1
-        text = _view(state, self._player)
+        text = state.information_state_string(self._player)
         if at >= 0 and seen[at] == text:
             return at
         if at + 1 < len(seen) and seen[at + 1] == text:
             return at + 1
         return -1
-
-
-def _view(state: pyspiel.State, player: int) -> str:
-    return str(state.information_state_string(player))

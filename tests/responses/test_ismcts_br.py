@@ -93,9 +93,7 @@ def test_jumps_and_rewards_give_the_exact_values(game, player):
     # of a best response behind it, must give these values back.
     tree = spiel_cr.compile_game(game)
     behaviour = _behaviour(tree)
-    arrays, shape = responder_tree.build(
-        tree, player, behaviour[1 - player], dtype=np.float64
-    )
+    arrays = responder_tree.build(tree, player, behaviour[1 - player], dtype=np.float64)
     reach = reach_of(tree.form, behaviour)[1 - player]
     weight = posterior.weights(tree, player, behaviour[1 - player])
     here = tree.histories.player == player
@@ -195,14 +193,14 @@ def test_statistics_are_consistent():
     tree = spiel_cr.compile_game("leduc_poker")
     behaviour = _behaviour(tree)
     infosets = tree.infosets[1]
-    arrays, shape = responder_tree.build(tree, 1, behaviour[0], dtype=np.float64)
+    arrays = responder_tree.build(tree, 1, behaviour[0], dtype=np.float64)
     with jax.enable_x64(True):
-        prior = ismcts_br.uniform_prior(infosets, shape, np.float64)
-        table = ismcts_br.empty_table(infosets, shape, np.float64)
+        prior = ismcts_br.uniform_prior(arrays)
+        table = ismcts_br.empty_table(arrays)
         roots = np.flatnonzero(infosets.decisions.parent == 0)
         config = SearchConfig(700, batch=256)
         table, done = ismcts_br.search(
-            arrays, shape, table, prior, roots, jax.random.key(5), config
+            arrays, table, prior, roots, jax.random.key(5), config
         )
         table = jax.tree.map(np.asarray, table)
     decisions = infosets.decisions
@@ -235,15 +233,15 @@ def test_one_simulation_at_a_time_is_puct(number):
     tree = spiel_cr.compile_game("kuhn_poker")
     behaviour = _behaviour(tree, None)
     infosets = tree.infosets[1]
-    arrays, shape = responder_tree.build(tree, 1, behaviour[0], dtype=np.float64)
+    arrays = responder_tree.build(tree, 1, behaviour[0], dtype=np.float64)
     root = next(i for i, key in enumerate(infosets.keys) if key == "1b")
     c = 0.5
     with jax.enable_x64(True):
-        prior = ismcts_br.uniform_prior(infosets, shape, np.float64)
-        table = ismcts_br.empty_table(infosets, shape, np.float64)
+        prior = ismcts_br.uniform_prior(arrays)
+        table = ismcts_br.empty_table(arrays)
         config = SearchConfig(number, exploration=c, batch=1)
         table, _ = ismcts_br.search(
-            arrays, shape, table, prior, np.array([root]), jax.random.key(0), config
+            arrays, table, prior, np.array([root]), jax.random.key(0), config
         )
     first = infosets.decisions.first_sequence[root]
     rewards = np.asarray(arrays.reward)[first : first + 2]
@@ -253,7 +251,7 @@ def test_one_simulation_at_a_time_is_puct(number):
         seen = visits.sum()
         mean = (visits * value).sum() / max(seen, 1)
         q = np.where(visits > 0, value, mean)
-        score = q + c * shape.half_range * 0.5 * np.sqrt(n + 1) / (1 + visits)
+        score = q + c * arrays.shape.half_range * 0.5 * np.sqrt(n + 1) / (1 + visits)
         action = int(score.argmax())
         visits[action] += 1
         value[action] = rewards[action]
@@ -265,13 +263,13 @@ def test_a_prior_with_true_values_helps():
     tree = spiel_cr.compile_game("python_ii_goofspiel(num_cards=4)")
     behaviour = _behaviour(tree, None)
     player, other = 0, behaviour[1]
-    arrays, shape = responder_tree.build(tree, player, other)
+    arrays = responder_tree.build(tree, player, other)
     reach = reach_of(tree.form, behaviour)[1]
     weight = posterior.weights(tree, player, other)
     here = tree.histories.player == player
     total = np.bincount(tree.histories.infoset[here], weight[here])
     exact = best_responses.infoset_values(tree.form, player, reach)[:-1] / total
-    plain = ismcts_br.uniform_prior(tree.infosets[player], shape, np.float32)
+    plain = ismcts_br.uniform_prior(arrays)
     prior = plain._replace(value=exact.astype(np.float32))
     config = SearchConfig(128, exploration=1.0)
     found = []
@@ -398,7 +396,7 @@ def test_wrong_beliefs_begin_at_the_root_alone():
     calls = mine.decisions.first_sequence[later] + 1
     rewards = []
     for level in (0, 1):
-        arrays, _ = responder_tree.build(tree, 0, behaviour[1], alike=level)
+        arrays = responder_tree.build(tree, 0, behaviour[1], alike=level)
         rewards.append(float(arrays.reward[calls]))
         odds = np.diff(
             arrays.belief[slice(*arrays.member_start[start : start + 2])], prepend=0.0
@@ -406,7 +404,7 @@ def test_wrong_beliefs_begin_at_the_root_alone():
         np.testing.assert_allclose(odds, [0.5, 0.5])
     # From the start on the belief at "1pb" is right; begun there, it is a half.
     assert rewards == pytest.approx([-2, 0])
-    exact, _ = responder_tree.build(tree, 0, behaviour[1])
+    exact = responder_tree.build(tree, 0, behaviour[1])
     assert float(exact.reward[calls]) == pytest.approx(-2)
 
 

@@ -166,7 +166,7 @@ def test_episodes_follow_chance_and_the_opponent(kuhn):
     reach[0] = 1
     other = policy_lib.behaviour_from_reach(decisions, reach)
     process = episodes.decision_process(kuhn, 1, other)
-    predicted = ismcts_br.uniform_prior(kuhn.infosets[1], process.shape, np.float32)
+    predicted = ismcts_br.uniform_prior(process.arrays)
     predicted = predicted._replace(value=jnp.zeros(7, np.float32))
     played = episodes.play(
         process,
@@ -204,7 +204,7 @@ def test_actions_are_drawn_by_temperature():
 def test_noise_goes_to_the_roots_only(kuhn):
     infosets = kuhn.infosets[0]
     process = episodes.decision_process(kuhn, 0, behaviour(kuhn, "uniform", 1))
-    predicted = ismcts_br.uniform_prior(infosets, process.shape, np.float32)
+    predicted = ismcts_br.uniform_prior(process.arrays)
     random = np.random.default_rng(0)
     noisy = episodes.with_noise(
         predicted, infosets, np.array([1, 4]), 0.25, 0.3, random
