@@ -9,7 +9,7 @@ from spiel_cr.common import storage
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.compilation.compiler import as_compiled
 from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.policies import conversions
 
 from ..inspection import infoset_view, tree_page, tree_subgames
 from ..reporting.html_page import plain
@@ -70,12 +70,12 @@ def _show(arguments: argparse.Namespace) -> dict[str, object]:
         )
     tree = as_compiled(arguments.game, observations=True)
     policy = spiel_cr.load_policy(arguments.policy, tree)
-    strategy = policy_lib.behaviour_from_policy(tree, policy)
+    strategy = conversions.behaviour_from_policy(tree, policy)
     # What is refused is refused before anything is printed.
     if arguments.html:
         tree_page.check_size(tree)
     players = _players(tree, arguments.gadgets) if arguments.gadgets else ()
-    views = infoset_view.look(tree, strategy)
+    views = infoset_view.view_infosets(tree, strategy)
     chosen, left_off = [], 0
     for player, own in enumerate(views):
         if arguments.player in (None, player):

@@ -1,4 +1,4 @@
-"""Last stage: what a strategy does at each infoset, and what that is worth."""
+"""What a strategy does at each infoset, and what that is worth."""
 
 from typing import NamedTuple
 
@@ -8,6 +8,9 @@ from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.mccfr import variance
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.best_responses import reach_of
+
+# For each player float64 [S], action probabilities by logical sequence.
+Strategy = tuple[np.ndarray, np.ndarray]
 
 
 class ActionView(NamedTuple):
@@ -57,64 +60,54 @@ class InfosetView(NamedTuple):
         return self.best_value - self.value
 
 
-def look(
-    tree: CompiledGame, strategy: tuple[np.ndarray, np.ndarray]
+def view_infosets(
+    tree: CompiledGame, strategy: Strategy
 ) -> tuple[list[InfosetView], list[InfosetView]]:
     """Every infoset of both players.
 
     Args:
       tree: the compiled game.
-      strategy: for each player float64 [S], action probabilities by logical sequence.
+      strategy: of both players.
     """
     form = tree.form
     reach = reach_of(form, strategy)
     of_actions, _ = variance.action_values(tree, strategy)
-    views: list[list[InfosetView]] = []
+    views: tuple[list[InfosetView], list[InfosetView]] = ([], [])
     for player, infosets in enumerate(tree.infosets):
-        own, other = strategy[player], reach[1 - player]
-        values = best_responses.infoset_values(form, player, other, own)
-        best = best_responses.infoset_values(form, player, other)
-        others = _others_reach(tree, player, other)
-        names = action_names(tree, player)
+        own, other, count = strategy[player], reach[1 - player], len(infosets)
         decisions = infosets.decisions
-        first, counts = decisions.first_sequence, decisions.num_actions
-        mine = []
-        for number, key in enumerate(infosets.keys):
-            rows = range(first[number], first[number] + counts[number])
-            actions = tuple(
-                ActionView(
-                    int(infosets.actions[s - 1]),
-                    names[s - 1],
-                    float(own[s]),
-                    float(of_actions[player][s]),
-                )
-                for s in rows
-            )
-            mine.append(
-                InfosetView(
-                    player,
-                    number,
-                    key,
-                    float(reach[player][decisions.parent[number]]),
-                    float(others[number]),
-                    float(values[number]),
-                    float(best[number]),
-                    actions,
-                )
-            )
-        views.append(mine)
-    return views[0], views[1]
+        sequences = zip(
+            infosets.actions.tolist(),
+            action_names(tree, player),
+            own[1:].tolist(),
+            of_actions[player][1:].tolist(),
+            strict=True,
+        )
+        # Sequences are numbered infoset by infoset.
+        actions = [ActionView(*sequence) for sequence in sequences]
+        ends = np.cumsum(decisions.num_actions).tolist()
+        columns = zip(
+            infosets.keys,
+            reach[player][decisions.parent].tolist(),
+            _others_reach(tree, player, other).tolist(),
+            best_responses.infoset_values(form, player, other, own)[:count].tolist(),
+            best_responses.infoset_values(form, player, other)[:count].tolist(),
+            (tuple(actions[a:b]) for a, b in zip([0, *ends], ends, strict=False)),
+            strict=True,
+        )
+        for number, column in enumerate(columns):
+            views[player].append(InfosetView(player, number, *column))
+    return views
 
 
 def action_names(tree: CompiledGame, player: int) -> list[str]:
     """OpenSpiel's words for each sequence's last action, by sequence - 1."""
     infosets, names = tree.infosets[player], []
-    first, counts = infosets.decisions.first_sequence, infosets.decisions.num_actions
-    for number, history in enumerate(infosets.history):
+    ends = np.cumsum(infosets.decisions.num_actions)[:-1]
+    legal = np.split(infosets.actions, ends)
+    for history, actions in zip(infosets.history, legal, strict=True):
         state = tree.state_at(history)
-        begin = first[number] - 1
-        for action in infosets.actions[begin : begin + counts[number]]:
-            names.append(state.action_to_string(player, int(action)))
+        names += [state.action_to_string(player, a) for a in actions.tolist()]
     return names
 
 

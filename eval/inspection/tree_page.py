@@ -1,4 +1,4 @@
-"""Last stage: a strategy as a page to walk through: the game's tree, and its subgames.
+"""A strategy as a page to walk through: the game's tree, and its subgames.
 
 The page holds the tree as JSON and builds what is opened. It opens from disk.
 """
@@ -11,12 +11,12 @@ import numpy as np
 
 from spiel_cr.compilation.tree import CHANCE, CompiledGame
 from spiel_cr.players import bots
-from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import reach_of
 
 from ..reporting.html_page import page, text
-from .infoset_view import InfosetView, action_names
-from .tree_subgames import Strategy, subgames_of
+from .infoset_view import InfosetView, Strategy, action_names
+from .tree_subgames import short, subgames_of
 
 # A page of this many histories has about ten megabytes.
 MOST_HISTORIES = 100_000
@@ -47,7 +47,7 @@ def tree_page(
     Args:
       tree: the compiled game.
       strategy: for each player float64 [S], action probabilities by logical sequence.
-      views: from `show.look`.
+      views: from `view_infosets`.
       title: of the page.
       lead: a sentence under it.
       players: of both seats, whose gadgets are shown; empty: none. They are asked at
@@ -84,34 +84,33 @@ def _nodes(tree: CompiledGame, strategy: Strategy) -> list[list[Any]]:
     """
     histories = tree.histories
     reach = reach_of(tree.form, strategy)
-    values = policy_lib.history_values(tree, strategy)
+    values = conversions.history_values(tree, strategy)
     total = histories.chance.copy()
     for player in range(2):
         total *= reach[player][histories.sequence[player]]
     names = [action_names(tree, player) for player in range(2)]
     chance = _chance_names(tree)
     nodes = []
-    for history in range(len(histories)):
-        above = int(histories.parent[history])
-        label, share = "", 1.0
-        if above >= 0:
-            mover = int(histories.player[above])
-            if mover < 0:
-                label = chance[history]
-                share = histories.chance[history] / histories.chance[above]
-            else:
-                sequence = int(histories.sequence[mover][history])
-                label = names[mover][sequence - 1]
-                share = strategy[mover][sequence]
+    for history, parent in enumerate(histories.parent.tolist()):
+        label, probability = "", 1.0
+        mover = int(histories.player[parent]) if parent >= 0 else None
+        if mover == CHANCE:
+            label = chance[history]
+            probability = histories.chance[history] / histories.chance[parent]
+        elif mover is not None:
+            sequence = int(histories.sequence[mover][history])
+            label = names[mover][sequence - 1]
+            probability = strategy[mover][sequence]
+        player, infoset = histories.player[history], histories.infoset[history]
         nodes.append(
             [
-                above,
+                parent,
                 label,
-                _short(share),
-                int(histories.player[history]),
-                int(histories.infoset[history]),
-                _short(total[history]),
-                _short(values[history]),
+                short(probability),
+                int(player),
+                int(infoset),
+                short(total[history]),
+                short(values[history]),
             ]
         )
     return nodes
@@ -120,32 +119,26 @@ def _nodes(tree: CompiledGame, strategy: Strategy) -> list[list[Any]]:
 def _chance_names(tree: CompiledGame) -> dict[int, str]:
     """Words for what chance does, by the history that it leads to."""
     histories, names = tree.histories, {}
-    above = histories.parent[1:]
-    after = 1 + np.flatnonzero(histories.player[above] == CHANCE)
-    states: dict[int, Any] = {}
-    for history in after.tolist():
-        parent = int(histories.parent[history])
-        if parent not in states:
-            # Children of one history stand together.
-            states = {parent: tree.state_at(parent)}
-        state = states[parent]
-        action = int(histories.action[history])
-        names[history] = state.action_to_string(state.current_player(), action)
+    parents = np.flatnonzero(histories.player == CHANCE)
+    # Children of one history stand together, in the order of their parents.
+    first, last = (
+        np.searchsorted(histories.parent, parents, side) for side in ("left", "right")
+    )
+    for parent, begin, end in zip(parents, first, last, strict=True):
+        state = tree.state_at(int(parent))
+        for child in range(begin, end):
+            action = int(histories.action[child])
+            names[child] = state.action_to_string(state.current_player(), action)
     return names
 
 
 def _infoset(view: InfosetView) -> list[Any]:
     actions = [
-        [action.name, _short(action.probability), _short(action.value)]
+        [action.name, short(action.probability), short(action.value)]
         for action in view.actions
     ]
     numbers = (view.own_reach, view.others_reach, view.value, view.gain)
-    return [view.key, *map(_short, numbers), actions]
-
-
-def _short(value: float) -> float:
-    """Six digits are what people read."""
-    return float(f"{float(value):.6g}")
+    return [view.key, *map(short, numbers), actions]
 
 
 _BODY = """<main><p class=tools><input id=find type=search
@@ -156,10 +149,11 @@ placeholder="search information states" aria-label="search information states">
 <div class=panes><section><h2>Tree</h2><ul id=tree class=tree></ul></section>
 <section><h2>Selected</h2><div id=side><p class=lead>Click a node or a search
 result.</p></div><h2>Subgames of a resolving player</h2><p class=lead>Where continual
-resolving cuts the game, layer by layer. Gates are what the opponent may know when the
-player comes to a subgame. Resolving puts a gadget in front: at each gate the opponent
-terminates, for a fixed value, or follows into the subgame. Values are the opponent's,
-weighted by the reach of the resolving player and chance. <span id=playing></span></p>
+resolving cuts the game, layer by layer. Augmented infosets are what the opponent may
+know when the player comes to a subgame. Resolving puts a gadget in front: at each of
+them the opponent terminates, for a fixed value, or follows into the subgame. Values are
+the opponent's, weighted by the reach of the resolving player and chance.
+<span id=playing></span></p>
 <p class=tools><select id=role aria-label="resolving player"><option
 value=0>player 0 resolves</option><option value=1>player 1 resolves</option></select>
 <button id=back type=button>previous</button><button id=next type=button>next</button>
@@ -249,8 +243,8 @@ function build(i) {
 }
 function reveal(i) {
   const path = [];
-  for (let at = i; at >= 0; at = nodes[at][0]) path.unshift(at);
-  for (const at of path) places.get(at).open(true);
+  for (let above = i; above >= 0; above = nodes[above][0]) path.unshift(above);
+  for (const node of path) places.get(node).open(true);
   places.get(i).row.scrollIntoView({block: "nearest"});
   select(i);
 }
@@ -317,7 +311,7 @@ function steps() {
   const role = roles[+$("role").value];
   const all = [];
   (role.layers || []).forEach((layer, l) =>
-    layer.forEach((piece, s) => all.push([l, s, layer.length, piece])));
+    layer.forEach((subgame, s) => all.push([l, s, layer.length, subgame])));
   return [role, all];
 }
 function showStep() {
@@ -326,7 +320,7 @@ function showStep() {
   if (role.refused) { box.append(make("p", "warn", role.refused)); return; }
   if (!all.length) return;
   step = Math.min(Math.max(step, 0), all.length - 1);
-  const [l, s, many, piece] = all[step];
+  const [l, s, many, subgame] = all[step];
   box.append(make("p", "", "layer " + (l + 1) + ", subgame " + (s + 1) + " of "
     + many));
   if (l === 0)
@@ -334,10 +328,10 @@ function showStep() {
   const list = make("ul");
   list.style.padding = 0;
   list.style.listStyle = "none";
-  for (const number of piece.infosets.slice(0, 50)) list.append(link(player, number));
-  box.append(make("h3", "", counted(piece.infosets, "own infosets", 50)), list);
-  const gates = make("ul");
-  for (const [size, value, best, fixed, knows, example] of piece.gates.slice(0, 200)) {
+  for (const number of subgame.infosets.slice(0, 50)) list.append(link(player, number));
+  box.append(make("h3", "", counted(subgame.infosets, "own infosets", 50)), list);
+  const others = make("ul"), augmented = subgame.augmented;
+  for (const [size, value, best, fixed, knows, example] of augmented.slice(0, 200)) {
     const item = make("li"), go = make("button", "", knows);
     const lines = ["this policy gives it " + short(value)
       + ", a best response to this policy " + short(best)];
@@ -348,11 +342,11 @@ function showStep() {
     go.type = "button";
     go.addEventListener("click", () => reveal(example));
     item.append(go);
-    gates.append(item);
+    others.append(item);
   }
-  gates.style.padding = 0;
-  gates.style.listStyle = "none";
-  box.append(make("h3", "", counted(piece.gates, "gates", 200)), gates);
+  others.style.padding = 0;
+  others.style.listStyle = "none";
+  box.append(make("h3", "", counted(augmented, "augmented infosets", 200)), others);
 }
 function counted(all, what, most) {
   return all.length + " " + what

@@ -11,6 +11,7 @@ from spiel_cr.eval.cli import main
 from spiel_cr.eval.inspection import infoset_view, tree_page, tree_subgames
 
 import spiel_cr
+from spiel_cr.common.errors import HiddenTurnsError
 from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.policies.best_responses import best_response_value, reach_of
 from tests.support import browser, games
@@ -73,7 +74,7 @@ def test_numbers_agree_with_a_slow_walk(name):
     policy = policy_lib.tabular_policy(tree, strategy)
     found = {}
     walk(tree.game.new_initial_state(), policy, [1.0, 1.0], [1.0, 1.0], found)
-    views = infoset_view.look(tree, strategy)
+    views = infoset_view.view_infosets(tree, strategy)
     assert len(found) == len(views[0]) + len(views[1])
     for view in (*views[0], *views[1]):
         slow = found[view.player, view.key]
@@ -89,7 +90,7 @@ def test_numbers_agree_with_a_slow_walk(name):
 def test_best_values_are_those_of_a_best_response():
     """At infosets where the player never acts again, the best action's value."""
     tree = games.compiled("kuhn")
-    views = infoset_view.look(tree, random_strategy(tree, 2))
+    views = infoset_view.view_infosets(tree, random_strategy(tree, 2))
     last = [v for v in (*views[0], *views[1]) if len(v.key) == 3 or v.player == 1]
     assert len(last) == 9
     for view in last:
@@ -181,7 +182,7 @@ def data_of(page):
 def leduc_page(tmp_path_factory):
     tree = games.compiled("leduc7")
     strategy = random_strategy(tree, 4)
-    views = infoset_view.look(tree, strategy)
+    views = infoset_view.view_infosets(tree, strategy)
     # Whatever a game's strings hold.
     views[0][0] = views[0][0]._replace(key="1 </script><b>")
     text = tree_page.tree_page(tree, strategy, views, title="a </script>", lead="b")
@@ -215,13 +216,13 @@ def test_the_command_shows_a_players_gadgets(saved, tmp_path):
     data = data_of(page.read_text("utf-8"))
     assert data["playing"] == bot
     first, second = data["roles"][0]["layers"]
-    assert {gate[3] for piece in first for gate in piece["gates"]} == {None}
-    values = [gate[3] for piece in second for gate in piece["gates"]]
+    assert {root[3] for subgame in first for root in subgame["augmented"]} == {None}
+    values = [root[3] for subgame in second for root in subgame["augmented"]]
     assert len(values) == 3 and all(isinstance(value, float) for value in values)
 
 
-def test_gates_of_a_layer_hold_what_the_opponent_gets():
-    """All of the opponent's value passes through the gates of the first layer."""
+def test_augmented_infosets_hold_what_the_opponent_gets():
+    """All of the opponent's value passes through those of the first layer."""
     tree = games.compiled("leduc7")
     strategy = random_strategy(tree, 5)
     found = tree_subgames.subgames_of(tree, strategy, 0)
@@ -231,17 +232,17 @@ def test_gates_of_a_layer_hold_what_the_opponent_gets():
     )
     assert (reach == 1).all()
     first = found["layers"][0]
-    total = sum(gate[1] for piece in first for gate in piece["gates"])
+    total = sum(root[1] for subgame in first for root in subgame["augmented"])
     assert total == pytest.approx(-value, abs=1e-5)
     # By best responses, all that the opponent can get.
-    best = sum(gate[2] for piece in first for gate in piece["gates"])
+    best = sum(root[2] for subgame in first for root in subgame["augmented"])
     reach = reach_of(tree.form, strategy)[0]
     most = best_response_value(tree.form, 1, reach)
     assert best == pytest.approx(most, abs=1e-5) and best > total + 0.1
-    gates = [g for layer in found["layers"] for p in layer for g in p["gates"]]
-    assert all(g[2] >= g[1] - 1e-6 and g[3] is None for g in gates)
+    every = [g for layer in found["layers"] for p in layer for g in p["augmented"]]
+    assert all(g[2] >= g[1] - 1e-6 and g[3] is None for g in every)
     opened = [
-        i for layer in found["layers"] for piece in layer for i in piece["infosets"]
+        i for layer in found["layers"] for part in layer for i in part["infosets"]
     ]
     assert len(opened) == len(set(opened)) > 0
     assert len(found["layers"]) >= 2
@@ -262,16 +263,16 @@ def test_gadgets_are_those_of_the_player():
     first, second, *_ = tree_subgames.subgames_of(tree, solved.average, 0, bot)[
         "layers"
     ]
-    assert {gate[3] for piece in first for gate in piece["gates"]} == {None}
-    gates = [gate for piece in second for gate in piece["gates"]]
-    assert max(abs(gate[3]) for gate in gates) > 0.01
-    for gate in gates:
-        assert gate[3] == pytest.approx(gate[2], abs=1e-6)
+    assert {root[3] for subgame in first for root in subgame["augmented"]} == {None}
+    roots = [root for subgame in second for root in subgame["augmented"]]
+    assert max(abs(root[3]) for root in roots) > 0.01
+    for root in roots:
+        assert root[3] == pytest.approx(root[2], abs=1e-6)
     # The opponent knows its card and what both did.
-    assert sorted(gate[4] for gate in gates) == ["0pb", "1pb", "2pb"]
+    assert sorted(root[4] for root in roots) == ["0pb", "1pb", "2pb"]
 
 
-def test_a_player_with_several_values_at_a_gate_is_refused():
+def test_a_player_with_several_values_is_refused():
     config = spiel_cr.ResolvingConfig(
         solver="os-mccfr(delta=0.5)", iterations=1, target=True
     )
@@ -288,15 +289,15 @@ def test_what_the_opponent_knows_without_being_told():
         tree, histories=dataclasses.replace(tree.histories, observations=None)
     )
     _, second = tree_subgames.subgames_of(blind, random_strategy(tree, 0), 0)["layers"]
-    known = {gate[4] for piece in second for gate in piece["gates"]}
+    known = {root[4] for subgame in second for root in subgame["augmented"]}
     assert known == {"0p: Bet", "1p: Bet", "2p: Bet"}
 
 
 def test_games_that_cannot_be_resolved_say_why(monkeypatch):
     def refuse(tree, player):
-        raise ValueError("turns are hidden")
+        raise HiddenTurnsError("turns are hidden")
 
-    monkeypatch.setattr(tree_subgames.decomposition, "decompose", refuse)
+    monkeypatch.setattr(tree_subgames, "decompose", refuse)
     tree = games.compiled("kuhn")
     found = tree_subgames.subgames_of(tree, random_strategy(tree, 0), 0)
     assert found == {"refused": "turns are hidden"}
@@ -327,15 +328,15 @@ def test_lists_that_are_cut_say_so(leduc_page, tmp_path):
     content = leduc_page.read_text("utf-8")
     data = data_of(content)
     first = data["roles"][0]["layers"][0][0]
-    many = {"infosets": first["infosets"][:1] * 51, "gates": first["gates"][:1] * 201}
+    many = {name: first[name][:1] * 201 for name in ("infosets", "augmented")}
     data["roles"][0]["layers"][0][0] = many
     old = re.search(r"application/json>(.*?)</script>", content, re.DOTALL)[1]
     new = json.dumps(data).replace("</", "<\\/")
     path = tmp_path / "many.html"
     path.write_text(content.replace(old, new), "utf-8")
     dom, *_ = browser.open_page(path, tmp_path, width=1280)
-    assert "51 own infosets, the first 50 are shown" in dom
-    assert "201 gates, the first 200 are shown" in dom
+    assert "201 own infosets, the first 50 are shown" in dom
+    assert "201 augmented infosets, the first 200 are shown" in dom
 
 
 @browser.needs_browser
