@@ -182,7 +182,7 @@ def solve_trunk(
         config=parse_algorithm(algorithm),
         values=True,
         first=player,
-        planned=iterations,
+        compile=cfr.compile_for(form, iterations),
     )
     with tqdm(total=iterations, desc="trunk", disable=not progress) as bar:
 
@@ -284,7 +284,7 @@ def one_step(
         game.form,
         config=parse_algorithm(algorithm),
         first=game.first,
-        planned=iterations,
+        compile=cfr.compile_for(game.form, iterations),
     )
     curve = []
     combined = trunk.behaviours

@@ -1,33 +1,37 @@
-"""Third stage: full-width solvers, the CFR family as one jitted step.
+"""The CFR family as one jitted step.
 
 `init(trees)` and `step(trees, state)` are pure; `make_solver` jits the loop. Regrets
-and strategies live in the state block by block (see `sequence_form.py`), so that
-nothing is recomputed between iterations.
+and strategies live in the state block by block (see `sequence_form/treeplex.py`), so
+that nothing is recomputed between iterations.
 """
 
 import functools
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spiel_cr.cfr import abstraction as buckets_lib
-from spiel_cr.cfr import config as algorithm_lib
-from spiel_cr.cfr import regret_matching, solver
-from spiel_cr.cfr import shared_regrets as sharing_lib
-from spiel_cr.common.checks import check_dtype
-from spiel_cr.common.jax_utils import cast, precision, quick_options
+from spiel_cr.cfr import regret_matching, shared_regrets
+from spiel_cr.cfr.abstraction import Labels
+from spiel_cr.cfr.config import CFRConfig
+from spiel_cr.cfr.shared_regrets import SharedRegrets
+from spiel_cr.cfr.solver import PlayerState, Solver
+from spiel_cr.common.checks import check_choice, check_dtype
+from spiel_cr.common.jax_utils import cast, quick_options
 from spiel_cr.sequence_form import layout, treeplex
 
 Trees = tuple[treeplex.Treeplex, treeplex.Treeplex]
-# How the players' infosets share regrets; None where they do not.
-Sharings = tuple[sharing_lib.Sharing | None, sharing_lib.Sharing | None]
+# How each player's infosets share regrets; None where they do not.
+Shared = tuple[SharedRegrets | None, SharedRegrets | None]
+# "fast" compiles in half the time, and the program is slower by up to a half.
+Compile = Literal["fast", "optimised"]
 
-_ALONE: Sharings = (None, None)
+_ALONE: Shared = (None, None)
 
 # An iteration takes about this long for every entry of the payoff coupling (measured on
-# CPUs), and faster code pays for its compile time in runs of more than these seconds.
+# CPUs), and optimised code pays for its compile time in runs longer than these seconds.
 _SECONDS_PER_PAYOFF = 3e-9
 _SHORT_SECONDS = 2.0
 
@@ -36,41 +40,36 @@ class CFRState(NamedTuple):
     """State of a solve.
 
     Attributes:
-      players: one driver.PlayerState each, in the order of updates.
+      players: one PlayerState each, in the order of updates.
       iteration: int scalar, iterations done.
       weight: float scalar, sum of their averaging weights in units of the last one.
     """
 
-    players: tuple[solver.PlayerState, solver.PlayerState]
+    players: tuple[PlayerState, PlayerState]
     iteration: jax.Array
     weight: jax.Array
 
 
-def init(
-    trees: Trees, *, sharings: Sharings = _ALONE, values: bool = False
-) -> CFRState:
+def init(trees: Trees, *, shared: Shared = _ALONE, values: bool = False) -> CFRState:
     """Both players start from the uniform strategy and zero regrets.
 
     Args:
       trees: each player's treeplex; numpy arrays give a state of numpy arrays.
-      sharings: the players' buckets, likewise.
+      shared: the players' buckets, likewise.
       values: keep the mean counterfactual values of infosets.
     """
     players = []
-    for tree, sharing in zip(trees, sharings, strict=True):
+    for tree, buckets in zip(trees, shared, strict=True):
         namespace = tree.root_source.__array_namespace__()
         uniform = treeplex.uniform_strategy(tree)
         reach = treeplex.reach(tree, uniform)
         dtype = reach.dtype
         infosets = sum(level.parent.shape[0] for level in tree.levels)
-        if sharing is None:
-            regrets = jax.tree.map(namespace.zeros_like, uniform)
-        else:
-            regrets = sharing_lib.initial_regrets(sharing)
+        blocks = uniform if buckets is None else (buckets.uniform,)
         players.append(
-            solver.PlayerState(
+            PlayerState(
                 strategy=uniform,
-                regrets=regrets,
+                regrets=jax.tree.map(namespace.zeros_like, blocks),
                 reach=reach,
                 average=namespace.zeros_like(reach),
                 values=namespace.zeros(infosets, dtype=dtype) if values else None,
@@ -82,11 +81,7 @@ def init(
 
 
 def step(
-    trees: Trees,
-    state: CFRState,
-    *,
-    config: algorithm_lib.CFRConfig,
-    sharings: Sharings = _ALONE,
+    trees: Trees, state: CFRState, *, config: CFRConfig, shared: Shared = _ALONE
 ) -> CFRState:
     """One iteration: both players' regrets, next strategies and averages.
 
@@ -100,127 +95,130 @@ def step(
         updates first (in OpenSpiel, player 0).
       state: the state to advance, players in the same order.
       config: algorithm.
-      sharings: the players' buckets, in the same order.
+      shared: the players' buckets, in the same order.
     """
     iteration = state.iteration + 1
     t = iteration.astype(state.weight.dtype)
     # Weights t^gamma relative to the last one: their sum cannot overflow.
     weight = 1 + state.weight * ((t - 1) / t) ** config.gamma
-    update = functools.partial(_update, config.rule, iteration=t, share=1 / weight)
-    first = update(trees[0], sharings[0], state.players[0], state.players[1].reach)
+    update = functools.partial(
+        update_player, config.rule, iteration=t, share=1 / weight
+    )
+    first = update(trees[0], shared[0], state.players[0], state.players[1].reach)
     seen = first.reach if config.alternating else state.players[0].reach
-    second = update(trees[1], sharings[1], state.players[1], seen)
+    second = update(trees[1], shared[1], state.players[1], seen)
     return CFRState((first, second), iteration, weight)
 
 
-def _update(
+def update_player(
     rule: regret_matching.Rule,
     tree: treeplex.Treeplex,
-    sharing: sharing_lib.Sharing | None,
-    player: solver.PlayerState,
+    shared: SharedRegrets | None,
+    player: PlayerState,
     other_reach: jax.Array,
     *,
     iteration: jax.Array,
     share: jax.Array,
-) -> solver.PlayerState:
+) -> PlayerState:
     """One player's pass up the tree (values, regrets) and down again (reach).
+
+    All values are taken under the strategy before the update, so it does not matter
+    that infosets of several levels may share a bucket.
 
     Args:
       rule: regret rule.
       tree: the player's treeplex.
-      sharing: its buckets.
+      shared: its buckets.
       player: its state.
       other_reach: float [S'], the opponent's reach.
       iteration: float scalar, from 1.
       share: float scalar, weight of this iteration in the averages so far.
     """
     leaves = treeplex.leaf_values(tree, other_reach)
-    before = player.strategy, player.regrets
-    if sharing is None:
-        swept = _sweep(rule, tree, *before, leaves, iteration)
-    else:
-        swept = sharing_lib.sweep(rule, tree, sharing, *before, leaves, iteration)
-    values, new_regrets, new_strategy = swept
-    means = player.values
-    if means is not None and values:
-        means = means + share * (jnp.concatenate(values[::-1]) - means)
-    return solver.PlayerState(
-        strategy=new_strategy,
-        regrets=new_regrets,
-        reach=treeplex.reach(tree, new_strategy),
-        average=player.average + share * (player.reach - player.average),
-        values=means,
-    )
-
-
-def _sweep(
-    rule: regret_matching.Rule,
-    tree: treeplex.Treeplex,
-    old_strategy: treeplex.Blocks,
-    old_regrets: treeplex.Blocks,
-    leaves: jax.Array,
-    iteration: jax.Array,
-) -> tuple[list[jax.Array], treeplex.Blocks, treeplex.Blocks]:
-    """The pass up the tree where every infoset keeps its own regrets.
-
-    Returns:
-      Infoset values [n] of each level, the last level first; new regrets and the next
-      strategy.
-    """
     child: treeplex.Level | None = None
     child_values: jax.Array | None = None
-    strategy, regrets, values = [], [], []
-    levels = zip(tree.levels, old_strategy, old_regrets, strict=True)
-    for level, strategy_blocks, regret_blocks in reversed(list(levels)):
-        actions = treeplex.values_below(level, leaves, child, child_values)
-        blocks = zip(
-            actions,
-            strategy_blocks,
-            regret_blocks,
-            level.uniform,
-            level.tolerance,
-            strict=True,
-        )
-        updated = [update_block(rule, *block, iteration) for block in blocks]
-        child, child_values = level, treeplex.join([u[0] for u in updated])
+    # From the last level to the first.
+    actions, means, values = [], [], []
+    for level, strategy in reversed(
+        list(zip(tree.levels, player.strategy, strict=True))
+    ):
+        actions.append(treeplex.values_below(level, leaves, child, child_values))
+        means.append(infoset_values(strategy, actions[-1]))
+        child, child_values = level, treeplex.join(means[-1])
         values.append(child_values)
-        regrets.append(tuple(u[1] for u in updated))
-        strategy.append(tuple(u[2] for u in updated))
-    return values, tuple(reversed(regrets)), tuple(reversed(strategy))
-
-
-def update_block(
-    rule: regret_matching.Rule,
-    actions: jax.Array,
-    strategy: jax.Array,
-    regrets: jax.Array,
-    uniform: jax.Array,
-    tolerance: jax.Array,
-    iteration: jax.Array,
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Infoset values [n], new regrets [A, n] and next strategy [A, n] of a block."""
-    if uniform.shape[0] == 1:
-        return actions[0], regrets, strategy
-    value = treeplex.sum_rows(strategy * actions)
-    instantaneous = actions - value[None]
-    return value, *regret_matching.update(
-        rule, regrets, instantaneous, uniform, tolerance, iteration
+    mean_values = player.values
+    if mean_values is not None and values:
+        mean_values += share * (jnp.concatenate(values[::-1]) - mean_values)
+    regrets, next_strategy = update_regrets(
+        rule, tree, shared, player.regrets, actions[::-1], means[::-1], iteration
     )
+    return PlayerState(
+        strategy=next_strategy,
+        regrets=regrets,
+        reach=treeplex.reach(tree, next_strategy),
+        average=player.average + share * (player.reach - player.average),
+        values=mean_values,
+    )
+
+
+def infoset_values(
+    strategy: Sequence[jax.Array], actions: Sequence[jax.Array]
+) -> list[jax.Array]:
+    """Values [n] of infosets by block, from strategies and action values [A, n]."""
+    return [
+        action[0] if len(action) == 1 else treeplex.sum_rows(probability * action)
+        for probability, action in zip(strategy, actions, strict=True)
+    ]
+
+
+def update_regrets(
+    rule: regret_matching.Rule,
+    tree: treeplex.Treeplex,
+    shared: SharedRegrets | None,
+    regrets: treeplex.Blocks,
+    actions: Sequence[Sequence[jax.Array]],
+    means: Sequence[Sequence[jax.Array]],
+    iteration: jax.Array,
+) -> tuple[treeplex.Blocks, treeplex.Blocks]:
+    """Adds an iteration's regrets to those so far and matches them.
+
+    Args:
+      rule: regret rule.
+      tree: the player's treeplex; only its blocks are used.
+      shared: its buckets.
+      regrets: the cumulative regrets.
+      actions: counterfactual values of actions, or estimates of them, [A, n] a block.
+      means: values of infosets, [n] a block.
+      iteration: float scalar, from 1.
+
+    Returns:
+      New regrets; the next strategy.
+    """
+    gains = [
+        [action - mean[None] for action, mean in zip(*level, strict=True)]
+        for level in zip(actions, means, strict=True)
+    ]
+    if shared is not None:
+        return shared_regrets.update(rule, tree, shared, regrets, gains, iteration)
+    levels = [
+        regret_matching.update_blocks(
+            rule, old, new, level.uniform, level.tolerance, iteration
+        )
+        for old, new, level in zip(regrets, gains, tree.levels, strict=True)
+    ]
+    return tuple(level[0] for level in levels), tuple(level[1] for level in levels)
 
 
 def _iterate(
-    trees: Trees,
-    sharings: Sharings,
+    problem: tuple[Trees, Shared],
     state: CFRState,
     iterations: jax.Array,
     *,
-    config: algorithm_lib.CFRConfig,
+    config: CFRConfig,
 ) -> CFRState:
+    trees, shared = problem
     return jax.lax.fori_loop(
-        0,
-        iterations,
-        lambda _, s: step(trees, s, config=config, sharings=sharings),
-        state,
+        0, iterations, lambda _, s: step(trees, s, config=config, shared=shared), state
     )
 
 
@@ -228,7 +226,7 @@ _run = jax.jit(_iterate, static_argnames="config")
 
 
 @functools.cache
-def _quick_run() -> Any:
+def _fast_run() -> Any:
     """`_run` compiled in half the time, for programs that run shortly."""
     options = quick_options()
     if options is None:
@@ -238,20 +236,29 @@ def _quick_run() -> Any:
 
 def programs() -> int:
     """How many programs this process has compiled for full-width solvers."""
-    runs = {_run, _quick_run()}
-    return sum(run._cache_size() for run in runs)
+    return sum(run._cache_size() for run in {_run, _fast_run()})
+
+
+def compile_for(form: layout.SequenceForm, iterations: int) -> Compile:
+    """How to compile the program of a run of some iterations.
+
+    Padding counts: games of one shape get the same program.
+    """
+    payoffs = sum(group.values.size for group in form.arrays[0].coupling)
+    short = iterations * payoffs * _SECONDS_PER_PAYOFF < _SHORT_SECONDS
+    return "fast" if short else "optimised"
 
 
 def make_solver(
     form: layout.SequenceForm,
     *,
-    config: algorithm_lib.CFRConfig,
+    config: CFRConfig,
     dtype: np.typing.DTypeLike = np.float64,
     values: bool = False,
     first: int = 0,
-    planned: int | None = None,
-    buckets: buckets_lib.Labels = (None, None),
-) -> solver.Solver:
+    compile: Compile = "optimised",
+    buckets: Labels = (None, None),
+) -> Solver:
     """Puts a game on the device and compiles the program.
 
     Args:
@@ -260,38 +267,26 @@ def make_solver(
       dtype: float64 or float32.
       values: keep the mean counterfactual values of infosets.
       first: who updates first where updates alternate.
-      planned: how many iterations will be run, if that is known; for short runs
-        the program is compiled faster and runs slower.
+      compile: "optimised", or "fast" for short runs (see `compile_for`).
       buckets: for each player int32 [I], the bucket of each logical infoset (see
-        `buckets.labels_of`), or None.
+        `abstraction.labels_of`), or None.
 
     Raises:
-      ValueError: another dtype.
+      ValueError: another dtype or another way to compile.
     """
     dtype = check_dtype(dtype)
-    # Padding included: games of one shape must choose the same program.
-    room = sum(group.values.size for group in form.arrays[first].coupling)
-    work = room * _SECONDS_PER_PAYOFF
-    short = planned is not None and planned * work < _SHORT_SECONDS
-    run = _quick_run() if short else _run
+    check_choice(compile, "compile", ("fast", "optimised"))
     # State and trees are in the order of updates, so that a program does not depend on
     # who is first.
     order = (first, 1 - first)
-    shared = [sharing_lib.lay_out(form, p, buckets[p]) for p in order]
-    host = cast((form.arrays[first], form.arrays[1 - first]), dtype)
-    host_sharings: Sharings = cast((shared[0], shared[1]), dtype)
-    with precision(dtype):
-        trees: Trees = jax.device_put(host)
-        sharings: Sharings = jax.device_put(host_sharings)
-
-    def advance(state: CFRState, iterations: int) -> CFRState:
-        count = jnp.asarray(iterations, jnp.int32)
-        return run(trees, sharings, state, count, config=config)
-
-    return solver.Solver(
+    trees = tuple(form.arrays[p] for p in order)
+    shared = tuple(shared_regrets.lay_out(form, p, buckets[p]) for p in order)
+    problem = cast((trees, shared), dtype)
+    return Solver(
         form,
-        init(host, sharings=host_sharings, values=values),
-        advance,
+        problem,
+        init(problem[0], shared=problem[1], values=values),
+        _fast_run() if compile == "fast" else _run,
         config=config,
         dtype=dtype,
         first=first,

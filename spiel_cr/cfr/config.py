@@ -1,4 +1,4 @@
-"""Names and settings of iterative algorithms, in OpenSpiel's parameter syntax."""
+"""Names and settings of the CFR family, sampled or not, as `name(parameter=value)`."""
 
 import dataclasses
 import math

@@ -7,10 +7,12 @@ regret repeats.
 
 import dataclasses
 import math
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
 
+from spiel_cr.common.checks import check_number
 from spiel_cr.sequence_form import treeplex
 
 
@@ -47,8 +49,7 @@ class Rule:
                 f"beta={self.beta}: give a number, inf to keep negative regrets, or "
                 f"-inf to set them to zero"
             )
-        if not 0 <= self.exploration <= 1:
-            raise ValueError(f"exploration={self.exploration} must lie in [0, 1]")
+        check_number(self.exploration, "exploration", "[0, 1]")
 
 
 def match(rule: Rule, regrets: jax.Array, uniform: jax.Array) -> jax.Array:
@@ -70,6 +71,22 @@ def match(rule: Rule, regrets: jax.Array, uniform: jax.Array) -> jax.Array:
     if rule.exploration:
         strategy = (1 - rule.exploration) * strategy + rule.exploration * uniform
     return strategy
+
+
+def update_blocks(
+    rule: Rule,
+    regrets: Sequence[jax.Array],
+    instantaneous: Sequence[jax.Array],
+    uniform: Sequence[jax.Array],
+    tolerance: Sequence[jax.Array],
+    iteration: jax.Array,
+) -> tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]]:
+    """`update` for several blocks: new regrets and next strategies."""
+    blocks = [
+        update(rule, *block, iteration)
+        for block in zip(regrets, instantaneous, uniform, tolerance, strict=True)
+    ]
+    return tuple(block[0] for block in blocks), tuple(block[1] for block in blocks)
 
 
 def update(
@@ -97,6 +114,8 @@ def update(
     Returns:
       The new cumulative regrets and the next strategy, both float [A, n].
     """
+    if len(uniform) == 1:
+        return regrets, uniform  # nothing to choose
     # Sums of t terms carry about sqrt(t) times the rounding error of one.
     tolerance = tolerance * jnp.sqrt(iteration)
     regrets = regrets + instantaneous

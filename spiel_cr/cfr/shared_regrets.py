@@ -1,8 +1,8 @@
-"""Third stage: regrets of buckets, added up over their infosets, then matched.
+"""Shared regrets: those of a bucket's infosets are added up, then matched.
 
 This is CFR on games with imperfect recall (Waugh et al. 2009, "A practical use of
 imperfect recall"; Lanctot et al. 2012, "No-regret learning in extensive-form games with
-imperfect recall"). Full-width solvers take `sweep`, those that sample take `update`.
+imperfect recall").
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from spiel_cr.sequence_form import packing, treeplex
 _BLOCK_OVERHEAD = 4000
 
 
-class Sharing(NamedTuple):
+class SharedRegrets(NamedTuple):
     """Where one player's infosets keep their regrets.
 
     A bucket's actions have places in blocks [A, B], actions major, as infosets have in
@@ -40,7 +40,7 @@ class Sharing(NamedTuple):
 
 def lay_out(
     form: sequence_form.SequenceForm, player: int, labels: np.ndarray | None
-) -> Sharing | None:
+) -> SharedRegrets | None:
     """Chooses blocks and places for one player's buckets; numpy arrays.
 
     Args:
@@ -79,16 +79,9 @@ def lay_out(
     mask = np.concatenate([block.reshape(-1) for block in legal])
     summed = _blocks(np.where(mask, total[:-1], np.inf), legal)
     uniform = [block / block.sum(axis=0) for block in legal]
-    return Sharing(
-        into=_host(np.split(into[1:], ends[:-1] - 1)),
-        uniform=_host(uniform),
-        tolerance=_host(summed),
-    )
-
-
-def _host(arrays: Sequence[np.ndarray]) -> tuple[Any, ...]:
-    """Types numpy arrays as what they become on a device."""
-    return tuple(arrays)
+    # Numpy arrays, typed as what they become on a device.
+    fields: list[Any] = [np.split(into[1:], ends[:-1] - 1), uniform, summed]
+    return SharedRegrets(*map(tuple, fields))
 
 
 def _blocks(flat: Any, shapes: Sequence[Any]) -> list[Any]:
@@ -100,112 +93,48 @@ def _blocks(flat: Any, shapes: Sequence[Any]) -> list[Any]:
     return blocks
 
 
-def initial_regrets(sharing: Sharing) -> treeplex.Blocks:
-    """Zero regrets, [A, B] a block of buckets."""
-    namespace = sharing.into[0].__array_namespace__()
-    return (tuple(namespace.zeros_like(uniform) for uniform in sharing.uniform),)
-
-
-def sweep(
-    rule: regret_matching.Rule,
-    tree: treeplex.Treeplex,
-    sharing: Sharing,
-    strategy: treeplex.Blocks,
-    regrets: treeplex.Blocks,
-    leaves: jax.Array,
-    iteration: jax.Array,
-) -> tuple[list[jax.Array], treeplex.Blocks, treeplex.Blocks]:
-    """One player's pass up the tree; regrets are added up by bucket, then matched.
-
-    A bucket's regret of an action is the sum of the counterfactual regrets of its
-    infosets (Lanctot et al. 2012, section 3, where the sum runs over histories). All of
-    them are taken under the strategy before the update, so it does not matter that
-    infosets of several levels may share a bucket.
-
-    Args:
-      rule: regret rule.
-      tree: the player's treeplex.
-      sharing: its buckets.
-      strategy: behaviour strategy, [A, n] a block of infosets.
-      regrets: cumulative regrets, one tuple of [A, B] a block of buckets.
-      leaves: from `treeplex.leaf_values`.
-      iteration: float scalar, from 1.
-
-    Returns:
-      Infoset values [n] of each level, the last level first; new regrets; the next
-      strategy, the same at all infosets of a bucket.
-    """
-    child: treeplex.Level | None = None
-    child_values: jax.Array | None = None
-    actions, values = [], []
-    for level, blocks in reversed(list(zip(tree.levels, strategy, strict=True))):
-        actions.append(treeplex.values_below(level, leaves, child, child_values))
-        means = _means(blocks, actions[-1])
-        child, child_values = level, treeplex.join(means)
-        values.append(child_values)
-    return values, *update(
-        rule, tree, sharing, strategy, regrets, actions[::-1], iteration
-    )
-
-
 def update(
     rule: regret_matching.Rule,
     tree: treeplex.Treeplex,
-    sharing: Sharing,
-    strategy: treeplex.Blocks,
+    shared: SharedRegrets,
     regrets: treeplex.Blocks,
-    actions: Sequence[Sequence[jax.Array]],
+    gains: Sequence[Sequence[jax.Array]],
     iteration: jax.Array,
 ) -> tuple[treeplex.Blocks, treeplex.Blocks]:
     """Adds up regrets by bucket and matches them.
 
+    A bucket's regret of an action is the sum of the counterfactual regrets of its
+    infosets (Lanctot et al. 2012, section 3, where the sum runs over histories).
+
     Args:
-      rule, tree, sharing, strategy, regrets, iteration: as for `sweep`.
-      actions: values of actions, or estimates of them, [A, n] a block of infosets.
+      rule: regret rule.
+      tree: the player's treeplex; only its blocks are used.
+      shared: its buckets.
+      regrets: cumulative regrets, one tuple of [A, B] a block of buckets.
+      gains: this iteration's regrets, [A, n] a block of infosets, by level.
+      iteration: float scalar, from 1.
 
     Returns:
-      New regrets; the next strategy.
+      New regrets; the next strategy, the same at all infosets of a bucket.
     """
-    size = sum(uniform.size for uniform in sharing.uniform)
-    gained = jnp.zeros(size + 1, sharing.uniform[0].dtype)
-    for into, blocks, worth in reversed(
-        list(zip(sharing.into, strategy, actions, strict=True))
-    ):
-        means = _means(blocks, worth)
-        flat = [
-            (a - mean[None]).reshape(-1) for a, mean in zip(worth, means, strict=True)
-        ]
-        gained = gained.at[into].add(treeplex.join(flat))
-    new_regrets, matched = [], []
-    for old, new, uniform, tolerance in zip(
+    size = sum(uniform.size for uniform in shared.uniform)
+    gained = jnp.zeros(size + 1, shared.uniform[0].dtype)
+    for into, blocks in reversed(list(zip(shared.into, gains, strict=True))):
+        flat = treeplex.join([block.reshape(-1) for block in blocks])
+        gained = gained.at[into].add(flat)
+    new_regrets, matched = regret_matching.update_blocks(
+        rule,
         regrets[0],
-        _blocks(gained, sharing.uniform),
-        sharing.uniform,
-        sharing.tolerance,
-        strict=True,
-    ):
-        if uniform.shape[0] == 1:
-            updated, played = old, uniform
-        else:
-            updated, played = regret_matching.update(
-                rule, old, new, uniform, tolerance, iteration
-            )
-        new_regrets.append(updated)
-        matched.append(played.reshape(-1))
+        _blocks(gained, shared.uniform),
+        shared.uniform,
+        shared.tolerance,
+        iteration,
+    )
     # Padding of the treeplex plays with probability zero.
-    table = jnp.concatenate([*matched, jnp.zeros(1, gained.dtype)])
+    played = [block.reshape(-1) for block in matched]
+    table = jnp.concatenate([*played, jnp.zeros(1, gained.dtype)])
     next_strategy = tuple(
         tuple(_blocks(table[into], level.uniform))
-        for level, into in zip(tree.levels, sharing.into, strict=True)
+        for level, into in zip(tree.levels, shared.into, strict=True)
     )
-    return (tuple(new_regrets),), next_strategy
-
-
-def _means(
-    strategy: Sequence[jax.Array], actions: Sequence[jax.Array]
-) -> list[jax.Array]:
-    """Values of infosets, [n] a block."""
-    return [
-        treeplex.sum_rows(probabilities * action)
-        for probabilities, action in zip(strategy, actions, strict=True)
-    ]
+    return (new_regrets,), next_strategy

@@ -1,11 +1,10 @@
-"""Third stage: drives a solver's jitted loop in chunks and reads its strategies.
+"""Drives a solver's jitted loop in chunks and reads its strategies.
 
-`cfr.make_solver` and `mccfr.make_solver` hand over their state and compiled program;
+`cfr.make_solver` and `mccfr.make_solver` hand over the game, the state and the program;
 what is the same for all solvers (clock, interrupts, checkpoints, arrays by logical
 number) is here.
 """
 
-import contextlib
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -13,9 +12,9 @@ from typing import Any, NamedTuple, Protocol
 import jax
 import numpy as np
 
-from spiel_cr.cfr import abstraction as buckets_lib
+from spiel_cr.cfr.abstraction import Labels, pool
 from spiel_cr.common.jax_utils import precision
-from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.policies.conversions import behaviour_from_reach, reach_from_behaviour
 from spiel_cr.sequence_form import layout, treeplex
 
 # The clock is looked at between chunks of about this many seconds.
@@ -66,6 +65,8 @@ class Solver:
 
     Attributes:
       form: the game.
+      problem: the game on the device, as the program takes it. It may be exchanged for
+        another one of equal shapes between iterations.
       config: the algorithm: a frozen dataclass with a `name`.
       dtype: float64 or float32.
       compile_seconds: time spent tracing and compiling so far.
@@ -75,21 +76,24 @@ class Solver:
     def __init__(
         self,
         form: layout.SequenceForm,
+        problem: Any,
         state: State,
-        advance: Callable[[Any, int], Any],
+        program: Callable[..., Any],
         *,
         config: Any,
         dtype: np.dtype,
         first: int = 0,
         weighs_reach: bool = True,
-        buckets: buckets_lib.Labels = (None, None),
+        buckets: Labels = (None, None),
     ) -> None:
-        """Puts the state on the device and compiles the program.
+        """Puts game and state on the device and compiles the program.
 
         Args:
           form: the game.
+          problem: the game as the program takes it, numpy arrays.
           state: the initial state, numpy arrays; players in the order of updates.
-          advance: from a state and a number of iterations to the state after them.
+          program: `program(problem, state, iterations, config=config)` is the state
+            after some more iterations; jitted.
           config: the algorithm.
           dtype: of all floating-point arrays.
           first: who updates first.
@@ -104,12 +108,10 @@ class Solver:
         self.dtype = dtype
         self.seconds = 0.0
         self._order = (first, 1 - first)
-        self._program = advance
-        with self._precision():
-            self._state = jax.device_put(state)
-        started = time.perf_counter()
-        self._advance(0)
-        self.compile_seconds = time.perf_counter() - started
+        self._program = program
+        with precision(dtype):
+            self.problem, self._state = jax.device_put((problem, state))
+        self.compile_seconds = self._advance(0)
 
     @property
     def iterations(self) -> int:
@@ -135,7 +137,7 @@ class Solver:
         shapes = [(leaf.shape, leaf.dtype) for leaf in mine]
         if shapes != [(leaf.shape, leaf.dtype) for leaf in leaves]:
             raise ValueError("the state is one of another game, dtype or solver option")
-        with self._precision():
+        with precision(self.dtype):
             arrays = jax.device_put(list(leaves))
         self._state = jax.tree.unflatten(structure, arrays)
         self.seconds = seconds
@@ -159,9 +161,7 @@ class Solver:
         done, chunk = 0, 1
         while done < iterations:
             chunk = min(chunk, iterations - done)
-            started = time.perf_counter()
-            self._advance(chunk)
-            elapsed = time.perf_counter() - started
+            elapsed = self._advance(chunk)
             self.seconds += elapsed
             done += chunk
             if after_chunk is not None and after_chunk(chunk):
@@ -183,14 +183,12 @@ class Solver:
         done, chunk = 0, 1
         while done < most:
             chunk = min(chunk, most - done)
-            started = time.perf_counter()
-            self._advance(chunk)
-            now = time.perf_counter()
-            self.seconds += now - started
+            elapsed = self._advance(chunk)
+            self.seconds += elapsed
             done += chunk
-            rate = chunk / max(now - started, 1e-9)
-            chunk = min(16 * chunk, int(rate * (deadline - now) / 2))
-            if chunk < 1 or deadline - now < _LAST_SECONDS:
+            rate, left = chunk / max(elapsed, 1e-9), deadline - time.perf_counter()
+            chunk = min(16 * chunk, int(rate * left / 2))
+            if chunk < 1 or left < _LAST_SECONDS:
                 break
         return done
 
@@ -199,21 +197,19 @@ class Solver:
         if self._weighs_reach and self._buckets[player] is None:
             return self._sequences(player)
         decisions = self.form.decisions[player]
-        return policy_lib.reach_from_behaviour(
-            decisions, self.average_behaviour(player)
-        )
+        return reach_from_behaviour(decisions, self.average_behaviour(player))
 
     def average_behaviour(self, player: int) -> np.ndarray:
         """float64 [S], the average strategy's action probabilities."""
         decisions = self.form.decisions[player]
         reach, labels = self._sequences(player), self._buckets[player]
         if labels is not None:
-            reach = buckets_lib.pool(decisions, labels, reach)
-        return policy_lib.behaviour_from_reach(decisions, reach)
+            reach = pool(decisions, labels, reach)
+        return behaviour_from_reach(decisions, reach)
 
     def current_behaviour(self, player: int) -> np.ndarray:
         """float64 [S], the last iterate's action probabilities, by logical sequence."""
-        with self._precision():
+        with precision(self.dtype):
             rows = [
                 np.asarray(block).reshape(-1)
                 for level in self._player(player).strategy
@@ -243,9 +239,11 @@ class Solver:
         by_position = np.asarray(self._player(player).average, np.float64)
         return by_position[self.form.layouts[player].sequences]
 
-    def _advance(self, iterations: int) -> None:
-        with self._precision():
-            self._state = jax.block_until_ready(self._program(self._state, iterations))
-
-    def _precision(self) -> contextlib.AbstractContextManager[object]:
-        return precision(self.dtype)
+    def _advance(self, iterations: int) -> float:
+        """Iterates; the seconds that it took."""
+        started = time.perf_counter()
+        count = np.asarray(iterations, np.int32)
+        with precision(self.dtype):
+            after = self._program(self.problem, self._state, count, config=self.config)
+            self._state = jax.block_until_ready(after)
+        return time.perf_counter() - started

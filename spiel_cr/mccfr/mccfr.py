@@ -1,9 +1,9 @@
-"""Third stage: Monte Carlo CFR, sampled solvers as one jitted step.
+"""Monte Carlo CFR: sampled solvers as one jitted step.
 
 An iteration samples a batch of trajectories for each player (`trajectories.py`), takes
 the mean of their estimates for the counterfactual values of actions, and from there on
 is an iteration of the full-width family: the same regret rules on the same blocks
-(`cfr.update_block`), the same averages. With a batch of one it is the textbook
+(`cfr.update_regrets`), the same averages. With a batch of one it is the textbook
 algorithm of its scheme, with an exact average (`averaging=sampled` for the textbook's).
 
 Lanctot et al. 2009, "Monte Carlo sampling for regret minimization in extensive games";
@@ -13,22 +13,23 @@ minimization (VR-MCCFR) for extensive form games using baselines"; Lisý et al. 
 information games".
 """
 
-from collections.abc import Callable
+import functools
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spiel_cr.cfr import abstraction as buckets_lib
 from spiel_cr.cfr import cfr, shared_regrets
-from spiel_cr.cfr import config as algorithm_lib
-from spiel_cr.cfr import solver as driver
-from spiel_cr.common.checks import check_dtype
+from spiel_cr.cfr.abstraction import Labels
+from spiel_cr.cfr.config import MCCFRConfig
+from spiel_cr.cfr.regret_matching import Rule
+from spiel_cr.cfr.solver import PlayerState, Solver
+from spiel_cr.common.checks import check_dtype, check_number
 from spiel_cr.common.jax_utils import cast, precision, spread
 from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.mccfr import baselines, descent, draws, sample_tree, trajectories, update
-from spiel_cr.sequence_form import layout, treeplex
+from spiel_cr.mccfr import baselines, descent, sample_tree, trajectories
+from spiel_cr.sequence_form import treeplex
 
 
 class Problem(NamedTuple):
@@ -41,14 +42,14 @@ class Problem(NamedTuple):
         randomly shifted copy; None where draws are independent.
       iteration_weight: float scalar, weight of each iteration's regrets and averages on
         top of what the algorithm gives it.
-      sharings: the players' buckets, None where infosets are alone.
+      shared: the players' buckets, None where infosets are alone.
     """
 
-    trees: tuple[treeplex.Treeplex, treeplex.Treeplex]
+    trees: cfr.Trees
     samples: sample_tree.SampleTree
     points: jax.Array | None
     iteration_weight: jax.Array
-    sharings: cfr.Sharings = (None, None)
+    shared: cfr.Shared
 
 
 class MCCFRState(NamedTuple):
@@ -64,7 +65,7 @@ class MCCFRState(NamedTuple):
       known: bool [T + A] or None, the incremental tree.
     """
 
-    players: tuple[driver.PlayerState, driver.PlayerState]
+    players: tuple[PlayerState, PlayerState]
     iteration: jax.Array
     weight: jax.Array
     key: jax.Array
@@ -73,100 +74,69 @@ class MCCFRState(NamedTuple):
 
 
 def init(
-    problem: Problem,
-    plan: sample_tree.Plan,
-    config: algorithm_lib.MCCFRConfig,
-    *,
-    seed: int,
+    problem: Problem, plan: sample_tree.Plan, config: MCCFRConfig, *, seed: int
 ) -> MCCFRState:
     """Uniform strategies, zero regrets and baselines; numpy arrays.
 
     Args:
       problem: the game, numpy arrays.
-      plan: from `sampling.build`.
+      plan: from `sample_tree.build`.
       config: algorithm.
       seed: of all random numbers.
     """
-    full = cfr.init(problem.trees, sharings=problem.sharings)
-    width = sample_tree.max_width(plan)
+    full = cfr.init(problem.trees, shared=problem.shared)
+    entries = len(problem.samples.row_of) + sample_tree.max_width(plan)
     dtype = np.dtype(full.weight.dtype)
-    known = None
-    if config.incremental:
-        known = np.zeros(len(problem.samples.row_of) + width, bool)
     return MCCFRState(
         players=full.players,
         iteration=full.iteration,
         weight=full.weight,
         key=np.asarray(jax.random.key_data(jax.random.key(seed))),  # type: ignore[arg-type]
         baseline=baselines.init(config.baseline, problem.samples, plan, dtype),
-        known=known,  # type: ignore[arg-type]
+        known=np.zeros(entries, bool) if config.incremental else None,  # type: ignore[arg-type]
     )
 
 
 def step(
-    problem: Problem,
-    state: MCCFRState,
-    *,
-    plan: sample_tree.Plan,
-    config: algorithm_lib.MCCFRConfig,
+    problem: Problem, state: MCCFRState, *, plan: sample_tree.Plan, config: MCCFRConfig
 ) -> MCCFRState:
     """One iteration: a batch of trajectories and an update for each player.
 
     Args:
       problem: the game.
       state: the state to advance.
-      plan: from `sampling.build`.
+      plan: from `sample_tree.build`.
       config: algorithm.
     """
     iteration = state.iteration + 1
     t = iteration.astype(state.weight.dtype)
-    iteration_weight = problem.iteration_weight
+    samples, iteration_weight = problem.samples, problem.iteration_weight
     weight = iteration_weight + state.weight * ((t - 1) / t) ** config.gamma
     key, *keys = jax.random.split(jax.random.wrap_key_data(state.key), 3)
     players, baseline, known = list(state.players), state.baseline, state.known
-    samples = problem.samples
-    old = update.strategy_table(samples, plan, state.players)
+    strategy = strategy_table(samples, plan, state.players)
     for p in range(2):
-        strategy = old
         if config.alternating and p:
-            updated = (players[0], players[1])
-            strategy = update.strategy_table(samples, plan, updated)
+            strategy = strategy_table(samples, plan, (players[0], players[1]))
         if config.baseline == "oracle":
             baseline = baselines.refresh(samples, plan, strategy)
-        tables = descent.Tables(
-            strategy=strategy,
-            cumulative=update.cumulative_table(
-                samples, plan, state.players[p], state.weight, p, config
-            ),
-            baseline=baseline,
-            known=known,
+        past = cumulative_table(
+            samples, plan, state.players[p], state.weight, p, config
         )
-        drawn, targeted = draws.draw(
-            problem.points, keys[p], len(plan), config, strategy.dtype
-        )
-        shares = jnp.broadcast_to(iteration_weight / config.batch, config.batch)
+        draws, targeted = _draw(problem.points, keys[p], plan, config, strategy.dtype)
         sample = trajectories.sample(
             samples,
-            tables,
-            drawn,
+            descent.Tables(strategy, past, baseline, known),
+            draws,
             targeted if samples.levels[0].target is not None else None,
-            shares,
+            jnp.broadcast_to(iteration_weight / config.batch, config.batch),
             plan=plan,
             player=p,
             config=config,
         )
         baseline, known = sample.baseline, sample.known
-        players[p] = update.update_player(
-            problem.trees[p],
-            samples,
-            p,
-            players[p],
-            sample,
-            config.rule,
-            iteration=t,
-            weight=weight,
-            iteration_weight=iteration_weight,
-            sharing=problem.sharings[p],
+        players[p] = update_player(
+            problem, p, players[p], sample, config.rule, iteration=t, weight=weight
         )
     return MCCFRState(
         players=(players[0], players[1]),
@@ -178,24 +148,161 @@ def step(
     )
 
 
-def _iterate(
-    problem: Problem,
-    state: MCCFRState,
-    iterations: jax.Array,
-    *,
+def _draw(
+    points: jax.Array | None,
+    key: jax.Array,
     plan: sample_tree.Plan,
-    config: algorithm_lib.MCCFRConfig,
-) -> MCCFRState:
-    return jax.lax.fori_loop(
-        0, iterations, lambda _, s: step(problem, s, plan=plan, config=config), state
+    config: MCCFRConfig,
+    dtype: np.dtype,
+) -> tuple[jax.Array, jax.Array]:
+    """Uniform random numbers for one batch.
+
+    Args:
+      points: float [D, B], the first points of a Sobol sequence; None: independent
+        draws.
+      key: of JAX's random numbers; consumed.
+      plan: of D depths; the last has no decisions.
+      config: batch size, and the share of targeted trajectories.
+      dtype: of the result.
+
+    Returns:
+      float [D - 1, B] in [0, 1), independent over depths for each trajectory; and bool
+      [B], who is targeted.
+    """
+    # In single precision always: the same draws, so nearly the same run, in both.
+    if points is None:
+        draws = jax.random.uniform(key, (len(plan), config.batch), jnp.float32)
+    else:
+        # Randomised quasi-Monte Carlo, a shifted point set (Cranley & Patterson 1976):
+        # every trajectory's draws are uniform and independent over depths.
+        shift = jax.random.uniform(key, (len(plan), 1), jnp.float32)
+        draws = (points.astype(jnp.float32) + shift) % 1
+    draws = draws.astype(dtype)
+    return draws[:-1], draws[-1] < config.delta
+
+
+def strategy_table(
+    samples: sample_tree.SampleTree,
+    plan: sample_tree.Plan,
+    players: tuple[PlayerState, PlayerState],
+) -> jax.Array:
+    """float [T + A], strategies and chance probabilities by entry.
+
+    Args:
+      samples: the histories.
+      plan: from `sample_tree.build`.
+      players: both players' states.
+    """
+    parts = [
+        _by_position(player)[positions]
+        for player, positions in zip(players, samples.positions, strict=True)
+    ]
+    padding = jnp.zeros(sample_tree.max_width(plan), samples.chance.dtype)
+    return jnp.concatenate([*parts, samples.chance, padding])
+
+
+def cumulative_table(
+    samples: sample_tree.SampleTree,
+    plan: sample_tree.Plan,
+    state: PlayerState,
+    weight: jax.Array,
+    player: int,
+    config: MCCFRConfig,
+) -> jax.Array | None:
+    """float [T + A], the sum of a player's past reaches, for average-strategy sampling.
+
+    Args:
+      samples: the histories.
+      plan: from `sample_tree.build`.
+      state: the player's.
+      weight: float scalar, the sum of averaging weights.
+      player: whose state it is.
+
+    Returns:
+      The table; None where the scheme does not need it.
+    """
+    if config.scheme != "average":
+        return None
+    sizes = [len(positions) for positions in samples.positions]
+    total = weight * state.average[samples.positions[player]]
+    before = jnp.zeros(player * sizes[0], total.dtype)
+    entries = len(samples.row_of) + sample_tree.max_width(plan)
+    after = jnp.zeros(entries - len(before) - len(total), total.dtype)
+    return jnp.concatenate([before, total, after])
+
+
+def update_player(
+    problem: Problem,
+    player: int,
+    state: PlayerState,
+    sample: trajectories.Sample,
+    rule: Rule,
+    *,
+    iteration: jax.Array,
+    weight: jax.Array,
+) -> PlayerState:
+    """Regrets, next strategy and averages from sampled values.
+
+    Args:
+      problem: the game.
+      player: whose state it is.
+      state: to advance.
+      sample: of a batch for this player.
+      rule: regret rule.
+      iteration: float scalar, from 1.
+      weight: float scalar, sum of averaging weights, this iteration's included.
+    """
+    samples, tree = problem.samples, problem.trees[player]
+    share = problem.iteration_weight / weight
+    entries = samples.entries[player]
+    values = sample.values[entries]
+    actions, means = [], []
+    begin = 1
+    for level, strategy in zip(tree.levels, state.strategy, strict=True):
+        blocks = []
+        for uniform in level.uniform:
+            end = begin + uniform.size
+            blocks.append(values[begin:end].reshape(uniform.shape))
+            begin = end
+        actions.append(blocks)
+        means.append(cfr.infoset_values(strategy, blocks))
+    regrets, next_strategy = cfr.update_regrets(
+        rule, tree, problem.shared[player], state.regrets, actions, means, iteration
+    )
+    added = state.reach
+    if sample.visits is not None:
+        rows = jnp.append(samples.row_of, len(samples.row_of))
+        visits = sample.visits[rows[entries]]
+        # The visits are weighted by the iteration_weight already.
+        added = visits * _by_position(state) / problem.iteration_weight
+    return PlayerState(
+        strategy=next_strategy,
+        regrets=regrets,
+        reach=treeplex.reach(tree, next_strategy),
+        average=state.average + share * (added - state.average),
+        values=None,
     )
 
 
-def _program() -> Any:
-    """A jitted function with a cache of its own; programs go when it goes."""
+def _by_position(state: PlayerState) -> jax.Array:
+    """float [size], the current strategy; 1 at the empty sequence."""
+    blocks = [block.reshape(-1) for level in state.strategy for block in level]
+    return jnp.concatenate([jnp.ones(1, state.reach.dtype), *blocks])
 
-    def run(*arguments: Any, **options: Any) -> MCCFRState:
-        return _iterate(*arguments, **options)
+
+def _program() -> Any:
+    """A jitted loop with a cache of its own; programs go when it goes."""
+
+    def run(
+        problem: Problem,
+        state: MCCFRState,
+        iterations: jax.Array,
+        *,
+        plan: sample_tree.Plan,
+        config: MCCFRConfig,
+    ) -> MCCFRState:
+        advance = functools.partial(step, problem, plan=plan, config=config)
+        return jax.lax.fori_loop(0, iterations, lambda _, s: advance(s), state)
 
     return jax.jit(run, static_argnames=("plan", "config"))
 
@@ -213,13 +320,13 @@ def programs() -> int:
 def make_solver(
     tree: CompiledGame,
     *,
-    config: algorithm_lib.MCCFRConfig,
+    config: MCCFRConfig,
     dtype: np.typing.DTypeLike = np.float32,
     seed: int = 0,
-    target: np.ndarray | None = None,
-    branch: np.ndarray | None = None,
-    buckets: buckets_lib.Labels = (None, None),
-) -> driver.Solver:
+    layout: tuple[sample_tree.SampleTree, sample_tree.Plan] | None = None,
+    buckets: Labels = (None, None),
+    alone: bool = False,
+) -> Solver:
     """Puts a game on the device and compiles the program.
 
     Args:
@@ -227,151 +334,28 @@ def make_solver(
       config: the algorithm.
       dtype: float32 or float64.
       seed: of all random numbers; the same seed gives the same bits.
-      target: bool [N], histories that a share `config.delta` of the trajectories is
-        led to, see `sampling.build`.
-      branch: bool [N], histories at which every trajectory follows all actions, such as
-        the opponent's choices to terminate or follow in a gadget game.
+      layout: the game's histories, from `sample_tree.build`, with the target that a
+        share `config.delta` of the trajectories is led to; by default without one.
       buckets: for each player int32 [I], the bucket of each logical infoset (see
-        `buckets.labels_of`), or None.
-
-    Raises:
-      ValueError: another dtype, or arrays that do not fit the game.
-    """
-    return _make(tree, config, dtype, seed, target, branch, buckets)[0]
-
-
-def make_targeted_solver(
-    tree: CompiledGame,
-    *,
-    config: algorithm_lib.MCCFRConfig,
-    dtype: np.typing.DTypeLike = np.float32,
-    seed: int = 0,
-    target: np.ndarray | None = None,
-    branch: np.ndarray | None = None,
-    alone: bool = False,
-) -> tuple[driver.Solver, Callable[..., None]]:
-    """As `make_solver`, and a function that moves the target between iterations.
-
-    Online outcome sampling (Lisý et al. 2015) keeps solving one game while its target
-    follows the match. Where the other player's strategy never goes to the target, the
-    trajectories do not either; the regret rule's `exploration` keeps that from
-    happening.
-
-    Args:
-      tree, config, dtype, seed, branch: as for `make_solver`.
+        `abstraction.labels_of`), or None.
       alone: compile a program for this solver only, which goes when the solver goes:
         for games that are met once. Else programs stay as long as the process.
-      target: the first target; None: the whole game.
 
-    Returns:
-      The solver, and `aim(target, iteration_weight=1.0)`, where `target` is as above
-      and `iteration_weight` weighs the iterations to come relative to those before (the
-      paper increases the weight after each move of the target, others do not).
-    """
-    if target is None:
-        target = np.ones(len(tree.histories), bool)
-    return _make(tree, config, dtype, seed, target, branch, alone=alone)
-
-
-def _make(
-    tree: CompiledGame,
-    config: algorithm_lib.MCCFRConfig,
-    dtype: np.typing.DTypeLike,
-    seed: int,
-    target: np.ndarray | None,
-    branch: np.ndarray | None,
-    buckets: buckets_lib.Labels = (None, None),
-    alone: bool = False,
-) -> tuple[driver.Solver, Callable[..., None]]:
-    samples, plan = sample_tree.build(tree, target=target, branch=branch)
-    options: dict[str, Any] = {"config": config, "dtype": dtype, "buckets": buckets}
-    holder = [make_problem(tree.form, samples, plan, **options)]
-    everywhere = np.ones(len(tree.histories), bool)
-
-    def aim(target: np.ndarray | None, iteration_weight: float = 1.0) -> None:
-        if not 0 < iteration_weight < np.inf:
-            raise ValueError(
-                f"iteration_weight={iteration_weight!r} must be positive and finite"
-            )
-        moved = sample_tree.retarget(
-            samples, tree, everywhere if target is None else target
-        )
-        kind = holder[0].iteration_weight.dtype
-        with precision(kind):
-            holder[0] = holder[0]._replace(
-                samples=jax.device_put(cast(moved, kind)),
-                iteration_weight=jnp.asarray(iteration_weight, kind),
-            )
-
-    options.update(seed=seed, alone=alone)
-    solver = solver_of(tree.form, lambda: holder[0], plan, **options)
-    return solver, aim
-
-
-def make_problem(
-    form: layout.SequenceForm,
-    samples: sample_tree.SampleTree,
-    plan: sample_tree.Plan,
-    config: algorithm_lib.MCCFRConfig,
-    *,
-    dtype: np.typing.DTypeLike,
-    buckets: buckets_lib.Labels = (None, None),
-) -> Problem:
-    """Puts a game on the device.
-
-    Args:
-      form: the game in sequence form; only its decision trees are used.
-      samples: its histories, numpy arrays.
-      plan: from `sampling.build`.
-      config: the algorithm.
-      dtype: float32 or float64.
-      buckets: as for `make_solver`.
+    Raises:
+      ValueError: another dtype.
     """
     dtype = check_dtype(dtype)
-    points = None
-    if config.draws == "sobol":
-        points = spread(len(plan), config.batch)
-    shared = tuple(shared_regrets.lay_out(form, p, buckets[p]) for p in range(2))
-    host = cast((form.arrays, samples, points, np.ones(()), shared), dtype)
-    with precision(dtype):
-        return Problem(*jax.device_put(host))
-
-
-def solver_of(
-    form: layout.SequenceForm,
-    problem: Callable[[], Problem],
-    plan: sample_tree.Plan,
-    *,
-    config: algorithm_lib.MCCFRConfig,
-    dtype: np.typing.DTypeLike,
-    seed: int,
-    buckets: buckets_lib.Labels = (None, None),
-    alone: bool = False,
-) -> driver.Solver:
-    """A solver for a problem that may be exchanged for another of equal shapes.
-
-    Args:
-      form: the game.
-      problem: gives what to iterate on; asked before every chunk of iterations.
-      plan: from `sampling.build`.
-      config: the algorithm.
-      dtype: of the problem's arrays.
-      seed: of all random numbers.
-      buckets: those of the problem.
-      alone: as for `make_targeted_solver`.
-    """
-    dtype = check_dtype(dtype)
+    samples, plan = sample_tree.build(tree) if layout is None else layout
+    points = spread(len(plan), config.batch) if config.draws == "sobol" else None
+    shared = tuple(shared_regrets.lay_out(tree.form, p, buckets[p]) for p in range(2))
+    parts = (tree.form.arrays, samples, points, np.ones(()), shared)
+    problem = Problem(*cast(parts, dtype))
     run = _program() if alone else _run
-
-    def advance(state: MCCFRState, iterations: int) -> MCCFRState:
-        count = jnp.asarray(iterations, jnp.int32)
-        return run(problem(), state, count, plan=plan, config=config)
-
-    host = jax.tree.map(np.asarray, problem())
-    solver = driver.Solver(
-        form,
-        init(host, plan, config, seed=seed),
-        advance,
+    solver = Solver(
+        tree.form,
+        problem,
+        init(problem, plan, config, seed=seed),
+        functools.partial(run, plan=plan),
         config=config,
         dtype=dtype,
         weighs_reach=config.averaging == "exact",
@@ -380,3 +364,37 @@ def solver_of(
     if alone:
         _alone.append(int(run._cache_size()))
     return solver
+
+
+def aim(
+    solver: Solver,
+    tree: CompiledGame,
+    target: np.ndarray | None,
+    iteration_weight: float = 1.0,
+) -> None:
+    """Moves the target of a solver between iterations.
+
+    Online outcome sampling (Lisý et al. 2015) keeps solving one game while its target
+    follows the match. Where the other player's strategy never goes to the target, the
+    trajectories do not either; the regret rule's `exploration` keeps that from
+    happening.
+
+    Args:
+      solver: from `make_solver`, with a target.
+      tree: its game.
+      target: bool [N], see `sample_tree.build`; None: the whole game.
+      iteration_weight: weighs the iterations to come relative to those of weight 1 (the
+        paper increases it after each move of the target, others do not).
+
+    Raises:
+      ValueError: a weight that is not positive, or a target that does not fit the game.
+    """
+    check_number(iteration_weight, "iteration_weight", "(0, inf)")
+    if target is None:
+        target = np.ones(len(tree.histories), bool)
+    moved = sample_tree.retarget(solver.problem.samples, tree, target)
+    with precision(solver.dtype):
+        solver.problem = solver.problem._replace(
+            samples=jax.device_put(moved),
+            iteration_weight=jnp.asarray(iteration_weight, solver.dtype),
+        )

@@ -192,11 +192,15 @@ class SolvedTree:
         forest: Forest,
         capacity: PaddedShapes,
         config: CFRConfig,
-        planned: int,
+        iterations: int,
     ) -> Solver:
         form = build(forest.decisions, forest.payoffs, capacity=capacity)
         return cfr.make_solver(
-            form, config=config, values=True, first=self.player, planned=planned
+            form,
+            config=config,
+            values=True,
+            first=self.player,
+            compile=cfr.compile_for(form, iterations),
         )
 
     def take_solution(self, forest: Forest, solver: Solver) -> None:

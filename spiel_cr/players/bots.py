@@ -13,7 +13,7 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cr.cfr import config as algorithm_lib
 from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.mccfr import mccfr
+from spiel_cr.mccfr import mccfr, sample_tree
 from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.resolving import clock, decomposition, resolver
 
@@ -156,9 +156,8 @@ class OOSBot(PolicyPlayer):
         )
         tree = as_compiled(game, observations=True)
         self._mind = _Mind(tree, player)
-        self._solver, self._aim = mccfr.make_targeted_solver(
-            tree, config=config, seed=seed
-        )
+        layout = sample_tree.build(tree, target=np.ones(len(tree.histories), bool))
+        self._solver = mccfr.make_solver(tree, config=config, seed=seed, layout=layout)
         self._target = target
         self._emphasis = iteration_weight
         self._subgames = None
@@ -168,8 +167,8 @@ class OOSBot(PolicyPlayer):
         begin = move_ms if init_ms is None else init_ms
         deadline = None if begin is None else time.perf_counter() + begin / 1000
         # A bad iteration_weight is refused now.
-        self._aim(None, iteration_weight)
-        self._aim(None)
+        mccfr.aim(self._solver, tree, None, iteration_weight)
+        mccfr.aim(self._solver, tree, None)
         for until, most in ((None, 1), (deadline, None)):
             # The first time tells what an answer takes besides iterating.
             with self._clock.solve(self._solver, until, most):
@@ -185,7 +184,8 @@ class OOSBot(PolicyPlayer):
         infoset = self._mind.infoset(state)
         programs = mccfr.programs()
         with self._clock.move():
-            self._aim(self._region(infoset), self._emphasis)
+            region = self._region(infoset)
+            mccfr.aim(self._solver, self._mind.tree, region, self._emphasis)
             with self._clock.solve(self._solver, self._clock.deadline()):
                 behaviour = self._solver.average_behaviour(self._mind.player)
         self.statistics.programs_compiled += mccfr.programs() - programs

@@ -11,7 +11,7 @@ import pyspiel
 
 from spiel_cr.cfr.config import SAMPLED_PRESETS, MCCFRConfig, parse_any
 from spiel_cr.common.checks import check_iterations
-from spiel_cr.mccfr import mccfr
+from spiel_cr.mccfr import mccfr, sample_tree
 from spiel_cr.partial.config import PartialConfig
 from spiel_cr.partial.match import PartialAgent, PartialStatistics
 from spiel_cr.partial.resolver import PartialResolver
@@ -178,16 +178,16 @@ class _Sampler(PartialAgent):
     def _sample(self, solved: SolvedTree, key: str | None) -> None:
         """Samples, aimed at an infoset."""
         tree = solved.snapshot.tree
-        target = None
+        target = np.ones(len(tree.histories), bool)
         infoset = -1 if key is None else solved.find(key)
         if infoset >= 0:
-            target = np.zeros(len(tree.histories), bool)
+            target[:] = False
             target[solved.histories_of(infoset)] = True
-        solver, _ = mccfr.make_targeted_solver(
+        solver = mccfr.make_solver(
             tree,
             config=self._config,
             seed=int(self._random.integers(2**31)),
-            target=target,
+            layout=sample_tree.build(tree, target=target),
             alone=True,
         )
         with self._clock.solve(solver, None):

@@ -144,7 +144,7 @@ def resolve(
                 dtype=dtype,
                 values=True,
                 first=role.player,
-                planned=iterations,
+                compile=cfr.compile_for(forest.form, iterations),
             )
             solver.run(iterations, after_chunk=advance)
             timings.append((solver.seconds, solver.compile_seconds))

@@ -237,12 +237,14 @@ class Resolver:
                 seed=int(self._random.integers(2**31)),
             )
         else:
+            # The program must not depend on how many iterations a move gets.
+            iterations = self.config.iterations or _SHORT_RUN
             solver = cfr.make_solver(
                 game.form,
                 config=self._solver,
                 values=True,
                 first=game.first,
-                planned=self.config.iterations or _SHORT_RUN,
+                compile=cfr.compile_for(game.form, iterations),
             )
         with self._clock.solve(solver, deadline, most):
             match.last = _Solve(place, solver, game)

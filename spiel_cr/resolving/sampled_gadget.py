@@ -208,11 +208,8 @@ class SampledLayer:
                 samples = _replace_terminate(samples, target=allowed)
         if count:
             samples = self._fill(samples, subgame, own_reach, opponent_values)
-        form, plan, dtype = self.tree.form, self.plan, np.float32
-        problem = mccfr.make_problem(form, samples, plan, config, dtype=dtype)
-        return mccfr.solver_of(
-            form, lambda: problem, plan, config=config, dtype=dtype, seed=seed
-        )
+        layout = samples, self.plan
+        return mccfr.make_solver(self.tree, config=config, seed=seed, layout=layout)
 
     def _fill(
         self,

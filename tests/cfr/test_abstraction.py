@@ -12,13 +12,12 @@ from spiel_cr.eval.judging import python_judge
 
 import spiel_cr
 from game_defs import latent_board, leduc_poker
-from spiel_cr.cfr import abstraction, cfr, shared_regrets
+from spiel_cr.cfr import abstraction, cfr
 from spiel_cr.cfr import config as algorithm
 from spiel_cr.common.jax_utils import precision
 from spiel_cr.compilation import compiler as tree_lib
 from spiel_cr.compilation import replay, vectorised
 from spiel_cr.mccfr import mccfr, sample_tree, trajectories
-from spiel_cr.mccfr import update as sampled_update
 from spiel_cr.sequence_form import treeplex
 from tests.support import games, made_games, reference
 
@@ -281,46 +280,39 @@ def test_samples_without_noise_are_an_iteration_of_the_full_width_family():
     labels = abstraction.labels_of(game, imperfect_recall=True)
     config = algorithm.parse_any("os-mccfr(batch=1)")
     random = np.random.default_rng(0)
+    layout = samples, plan = sample_tree.build(game)
+    solver = mccfr.make_solver(
+        game, config=config, dtype="float64", layout=layout, buckets=labels
+    )
+    problem, start = solver.problem, solver.state
     with precision(np.dtype(np.float64)):
-        samples, plan = sample_tree.build(game)
-        problem = mccfr.make_problem(
-            game.form, samples, plan, config, dtype="float64", buckets=labels
-        )
-        start = mccfr.init(problem, plan, config, seed=0)
         for p in range(2):
-            tree, shared = problem.trees[p], problem.sharings[p]
+            tree, shared = problem.trees[p], problem.shared[p]
             state = start.players[p]
             other = jnp.asarray(random.random(game.form.layouts[1 - p].size))
             table = np.zeros(len(samples.row_of) + sample_tree.max_width(plan))
             table[samples.entries[p]] = action_values(tree, state.strategy, other)
             sample = trajectories.Sample(jnp.asarray(table), None, None, None, None)
 
-            @jax.jit
-            def sweep(tree, state, other, shared):
-                before = (
-                    state.strategy,
-                    state.regrets,
-                    treeplex.leaf_values(tree, other),
-                )
-                return shared_regrets.sweep(config.rule, tree, shared, *before, 1.0)
-
-            _, regrets, strategy = sweep(tree, state, other, shared)
+            one = jnp.asarray(1.0)
+            full_width = functools.partial(cfr.update_player, config.rule)
+            expected = jax.jit(full_width)(
+                tree, shared, state, other, iteration=one, share=one
+            )
 
             @jax.jit
-            def update(tree, state, sample, shared, player=p):
-                return sampled_update.update_player(
-                    *(tree, problem.samples, player, state, sample, config.rule),
-                    iteration=jnp.asarray(1.0),
-                    weight=jnp.asarray(1.0),
-                    iteration_weight=jnp.asarray(1.0),
-                    sharing=shared,
+            def update(problem, state, sample, player=p, one=one):
+                return mccfr.update_player(
+                    *(problem, player, state, sample, config.rule),
+                    iteration=one,
+                    weight=one,
                 )
 
-            found = update(tree, state, sample, shared)
-            assert any(np.abs(block).max() > 0 for block in regrets[0])
+            found = update(problem, state, sample)
+            assert any(np.abs(block).max() > 0 for block in expected.regrets[0])
             for ours, theirs in zip(
                 jax.tree.leaves((found.regrets, found.strategy)),
-                jax.tree.leaves((regrets, strategy)),
+                jax.tree.leaves((expected.regrets, expected.strategy)),
                 strict=True,
             ):
                 np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-12)

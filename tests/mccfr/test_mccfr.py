@@ -11,7 +11,7 @@ import pytest
 import spiel_cr
 from spiel_cr.cfr import config as algorithm
 from spiel_cr.common.jax_utils import spread
-from spiel_cr.mccfr import descent, mccfr, sample_tree, update
+from spiel_cr.mccfr import descent, mccfr, sample_tree
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.best_responses import reach_of
 from tests.support import games
@@ -299,7 +299,7 @@ def test_average_strategy_samplings_probabilities():
     batch = descent.Batch(None, tables, None, (), 0, config, 2)
     with jax.enable_x64(True):
         count = jax.numpy.array([3, 2])
-        legal = jax.numpy.arange(3)[:, None] < count
+        legal = jax.numpy.arange(3)[:, None] < count[None]
         sigma = jax.numpy.full((3, 2), 0.5)
         tables = tables._replace(cumulative=jax.numpy.asarray(past))
         found = descent._explore(
@@ -319,7 +319,7 @@ def test_average_strategy_sampling_sees_the_sums_of_reaches():
     samples, plan = sample_tree.build(compiled)
     state = solver.state
     for p in PLAYERS:
-        found = update.cumulative_table(
+        found = mccfr.cumulative_table(
             *(samples, plan, state.players[p], state.weight, p, config)
         )
         sums = 9 * solver.average(p)

@@ -10,7 +10,7 @@ from open_spiel.python.algorithms import evaluate_bots
 from open_spiel.python.bots import policy as openspiel_bots
 
 from spiel_cr.compilation import compiler as tree_lib
-from spiel_cr.mccfr import sample_tree
+from spiel_cr.mccfr import mccfr, sample_tree
 from spiel_cr.players import bots
 from spiel_cr.policies.best_responses import nash_conv
 from spiel_cr.resolving import continual
@@ -319,7 +319,7 @@ def test_without_aiming_trajectories_go_everywhere():
     compiled = games.compiled("leduc7")
     bot = make("oos", "leduc7", 0)
     before = [contributions(bot, p) for p in PLAYERS]
-    bot._aim(None)
+    mccfr.aim(bot._solver, bot._mind.tree, None)
     bot._solver.run(1)
     region = bot._region(len(compiled.infosets[0]) - 1)
     there = reaches(compiled, region) & (compiled.histories.player == 0)

@@ -78,7 +78,7 @@ def forests(name, player, solver, iterations):
 
     def solve(d, forest):
         made = cfr.make_solver(
-            forest.form, config=config, values=True, first=player, planned=1
+            forest.form, config=config, values=True, first=player, compile="fast"
         )
         made.run(iterations)
         return made

@@ -13,7 +13,6 @@ import pytest
 from spiel_cr.cfr import config as algorithm
 from spiel_cr.compilation import compiler as tree_lib
 from spiel_cr.compilation.tree import CHANCE, TERMINAL
-from spiel_cr.mccfr import mccfr
 from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.resolving import decomposition, sampled_gadget
 from spiel_cr.resolving.config import ResolvingConfig
@@ -253,25 +252,23 @@ def test_the_histories_of_a_layer(name, player, number):
         np.testing.assert_array_equal(np.sort(sizes), np.sort(expected))
 
 
-def test_trajectories_are_aimed_at_the_infoset_and_its_surroundings(monkeypatch):
+def test_trajectories_are_aimed_at_the_infoset_and_its_surroundings():
     """Only what lies above or below one infoset is a target; nothing without an aim."""
     name, player, number = "leduc7", 1, 2
     at = laid_out(name, player, number)
     subgame = max(subgames(name, player, number).values(), key=lambda p: len(p.roots))
     assert len(subgame.roots) > 1
-    monkeypatch.setattr(mccfr, "make_problem", lambda form, samples, *a, **k: samples)
-    monkeypatch.setattr(mccfr, "solver_of", lambda form, problem, *a, **k: problem())
     config = algorithm.parse_any("os-mccfr")
     reach, values = np.ones(len(subgame.roots)), np.zeros(len(subgame.augmented))
 
     def targets(infosets):
-        samples = at.solver(subgame, reach, values, config, infosets=infosets, seed=0)
+        solver = at.solver(subgame, reach, values, config, infosets=infosets, seed=0)
         starts = at.tree.histories.level_start
         return np.concatenate(
             [
                 np.asarray(level.target)[: end - begin]
                 for level, begin, end in zip(
-                    samples.levels, starts[:-1], starts[1:], strict=True
+                    solver.problem.samples.levels, starts[:-1], starts[1:], strict=True
                 )
             ]
         )

@@ -380,7 +380,7 @@ def run(form, player, iterations):
         config=config.parse_algorithm("cfr+"),
         values=True,
         first=player,
-        planned=1,
+        compile="fast",
     )
     solver.run(iterations)
     return solver

@@ -84,7 +84,7 @@ def test_interrupt_from_the_keyboard(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(whole_game.best_response, "nash_conv", interrupt)
+        patch.setattr(whole_game, "nash_conv", interrupt)
         with pytest.raises(KeyboardInterrupt):
             spiel_cr.solve(compiled, eval_every=40, checkpoint_path=path)
     assert storage.load(path)[1]["iterations"] == 40
