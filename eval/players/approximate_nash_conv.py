@@ -11,11 +11,12 @@ from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
 from spiel_cr.common.checks import check_choice, check_whole
-from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.compilation.tree import TERMINAL, CompiledGame
 from spiel_cr.players import bots, opponent_strings
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.best_responses import reach_of
 from spiel_cr.responses import (
+    episodes,
     ismcts_br,
     ismcts_br_bot,
     learn_compiled,
@@ -338,19 +339,9 @@ def _play_on_tree(
     random: np.random.Generator,
 ) -> np.ndarray:
     """float64 [2, number], both players' returns of matches between strategies."""
-    histories = tree.histories
     step = conversions.move_probabilities(tree, behaviour)
-    # Children are contiguous: one running sum serves all lists of odds.
-    ends = np.concatenate([np.zeros(2), np.cumsum(step)])
-    counts = np.bincount(histories.parent[1:], minlength=len(histories))
-    first = np.searchsorted(histories.parent, np.arange(len(histories)))
-    reached = np.zeros(number, np.int64)
-    while len(going := np.flatnonzero(counts[reached] > 0)):
-        parents = reached[going]
-        begin, end = first[parents], first[parents] + counts[parents]
-        low, high = ends[begin], ends[end]
-        drawn = low + random.random(len(going)) * (high - low)
-        child = np.searchsorted(ends, drawn, side="right") - 1
-        reached[going] = np.clip(child, begin, end - 1)
-    utility = histories.utility[reached]
+    moves = episodes.drawable_moves(tree, np.append(0.0, step))
+    stops = tree.histories.player == TERMINAL
+    reached = episodes.roll_out(moves, np.zeros(number, np.int64), stops, random)
+    utility = tree.histories.utility[reached]
     return np.array([utility, -utility])

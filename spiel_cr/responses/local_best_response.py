@@ -23,16 +23,10 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.checks import check_choice, check_iterations
 from spiel_cr.compilation.loading import load_game
-from spiel_cr.compilation.tree import CHANCE, CompiledGame
+from spiel_cr.compilation.tree import CHANCE, TERMINAL, CompiledGame
 from spiel_cr.policies import conversions
 from spiel_cr.responses import opponents, posterior
-from spiel_cr.responses.rollouts import (
-    TERMINAL,
-    Answers,
-    moves,
-    play_on,
-    uniform_numbers,
-)
+from spiel_cr.responses.rollouts import Answers, moves, play_on, uniform_numbers
 from spiel_cr.responses.state_posterior import StatePosterior
 from spiel_cr.responses.state_responder import StateResponder
 from spiel_cr.sequence_form.decisions import Decisions

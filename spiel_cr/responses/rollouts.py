@@ -14,7 +14,7 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-TERMINAL = int(pyspiel.PlayerId.TERMINAL)
+from spiel_cr.compilation.tree import TERMINAL
 
 # Information states whose answers are remembered, of one player.
 REMEMBERED = 200_000

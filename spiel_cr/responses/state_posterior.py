@@ -14,8 +14,9 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.checks import check_choice, check_iterations
+from spiel_cr.compilation.tree import TERMINAL
 from spiel_cr.policies.observations import Stage, observations
-from spiel_cr.responses.rollouts import TERMINAL, Answers, moves
+from spiel_cr.responses.rollouts import Answers, moves
 
 COMPARISONS = ("auto", "always", "decisions")
 
