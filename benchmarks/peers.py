@@ -7,29 +7,25 @@ and each is asked for whole batches of iterations.
 """
 
 import contextlib
-import functools
 import os
 import tempfile
-import time
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol, cast
+from typing import NamedTuple
 
 import numpy as np
-import pyspiel
-from spiel_cr.eval.common.game_instance import GameInstance, Strategy, fast_game
+from spiel_cr.eval.common.game_instance import GameInstance
 from spiel_cr.eval.contestants import registry
 from spiel_cr.eval.contestants.protocol import (
     Entry,
+    IteratingAdapter,
     Policy,
     SolverAdapter,
     SteppingAdapter,
 )
 
-import spiel_cr
 from benchmarks.c_reference import CReference
 from spiel_cr.cfr import cfr
 from spiel_cr.cfr.config import PRESETS, parse_algorithm
-from spiel_cr.compilation.tree import CompiledGame
 
 
 class Solver(NamedTuple):
@@ -58,60 +54,6 @@ class Solver(NamedTuple):
         """What its rows say about it."""
         about = {"title": self.entry.title, "family": self.family, "dtype": self.dtype}
         return {**about, "iterative": self.iterative}
-
-
-class LazyInstance:
-    """A `GameInstance` that loads and compiles the game when it is first asked to.
-
-    So a solver's build time and memory are those of what it uses itself.
-
-    Attributes:
-      name: the game string.
-      walk_seconds: what compiling took; 0 before.
-    """
-
-    def __init__(self, game: str) -> None:
-        self.name = game
-        self.walk_seconds = 0.0
-
-    @functools.cached_property
-    def fast(self) -> pyspiel.Game:
-        """The game in C++, for OpenSpiel's algorithms."""
-        return fast_game(spiel_cr.load_game(self.name))
-
-    @functools.cached_property
-    def tree(self) -> CompiledGame:
-        """The compiled game."""
-        started = time.perf_counter()
-        tree = spiel_cr.compile_game(self.name)
-        self.walk_seconds = time.perf_counter() - started
-        return tree
-
-    def as_instance(self) -> GameInstance:
-        """The same, as adapters ask for it."""
-        return cast(GameInstance, self)
-
-
-class _Iterating(Protocol):
-    compile_seconds: float
-
-    def run(self, iterations: int) -> object: ...
-
-    def average_behaviour(self, player: int) -> np.ndarray: ...
-
-
-class _Adapter(SolverAdapter):
-    """A solver that has its average strategy for each player."""
-
-    def __init__(self, solver: _Iterating) -> None:
-        self._solver = solver
-        self.compile_seconds = solver.compile_seconds
-
-    def run(self, iterations: int) -> None:
-        self._solver.run(iterations)
-
-    def strategy(self) -> Strategy:
-        return self._solver.average_behaviour(0), self._solver.average_behaviour(1)
 
 
 def _lite_efg(instance: GameInstance, seed: int) -> SolverAdapter:
@@ -158,7 +100,7 @@ _PEERS = {
             "C, one thread: CFR+",
             False,
             "",
-            lambda instance, seed: _Adapter(CReference(instance.tree.form)),
+            lambda instance, seed: IteratingAdapter(CReference(instance.tree.form)),
         ),
         "c",
     ),
@@ -208,7 +150,9 @@ def find(name: str) -> Solver:
 
     def make(instance: GameInstance, seed: int) -> SolverAdapter:
         form = instance.tree.form
-        return _Adapter(cfr.make_solver(form, config=config, dtype=np.dtype(dtype)))
+        return IteratingAdapter(
+            cfr.make_solver(form, config=config, dtype=np.dtype(dtype))
+        )
 
     entry = Entry(name, f"spiel_cr {algorithm}", True, "", make)
     return Solver(entry, "spiel_cr", dtype, jax=True)

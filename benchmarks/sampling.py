@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import jax
+from spiel_cr.eval.common.game_instance import GameInstance
 from spiel_cr.eval.contestants import registry
 from spiel_cr.eval.contestants.protocol import SolverAdapter
 from spiel_cr.eval.judging.cpp_judge import ExactJudge
@@ -19,7 +20,6 @@ from spiel_cr.eval.reporting import plots
 import spiel_cr
 from benchmarks import cfr, sampling_tables
 from benchmarks.frame import Benchmark, Parser, Row, images, say
-from benchmarks.peers import LazyInstance
 from benchmarks.sampling_tables import EXTERNAL, OUTCOME
 from benchmarks.solver_run import run_for, warm_up
 from spiel_cr.cfr.config import PRESETS, MCCFRConfig, parse_any
@@ -99,7 +99,7 @@ class _Game:
     def __init__(self, name: str) -> None:
         self.name = name
         self.string = cfr.GAMES.get(name, name)
-        self._instance = LazyInstance(self.string).as_instance()
+        self._instance = GameInstance(self.string, observations=False)
         self.tree = self._instance.tree
         self._judge = ExactJudge(self._instance)
         self.compile_seconds: dict[str, float] = {}

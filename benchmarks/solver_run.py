@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 import jax
+from spiel_cr.eval.common.game_instance import GameInstance
 from spiel_cr.eval.contestants import registry
 from spiel_cr.eval.judging.cpp_judge import ExactJudge
 
@@ -75,7 +76,7 @@ class SolverRun:
     """A solver on a game, in this process."""
 
     def __init__(self, game: str, solver: str) -> None:
-        self._instance = peers.LazyInstance(game)
+        self._instance = GameInstance(game, observations=False)
         self._name = solver
 
     def prepare(self) -> Row:
@@ -121,7 +122,7 @@ class SolverRun:
         budget = seconds if self._solver.iterative else 0.0
         iterations, spent = run_for(self._adapter.run, budget)
         peak = peak_mib()
-        judge = ExactJudge(self._instance.as_instance())
+        judge = ExactJudge(self._instance)
         row = {
             "solve_iterations": iterations,
             "solve_seconds": spent,
@@ -136,7 +137,7 @@ class SolverRun:
         """Nothing to do."""
 
     def _make(self) -> None:
-        self._adapter = self._solver.entry.make(self._instance.as_instance(), 0)
+        self._adapter = self._solver.entry.make(self._instance, 0)
 
     def _restart(self) -> None:
         """Starts over; what is compiled stays compiled."""

@@ -1,67 +1,85 @@
 """A game as solvers of any origin meet it."""
 
+import functools
 import time
-from typing import NamedTuple
 
 import numpy as np
 import pyspiel
 
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.compilation.compiler import as_compiled
+from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.tree import CompiledGame
+
+# For each player float64 [S], action probabilities by logical sequence.
+Strategy = tuple[np.ndarray, np.ndarray]
 
 
 class MissingError(Exception):
     """An algorithm cannot run here or on this game; the message says why."""
 
 
-class GameInstance(NamedTuple):
-    """A game as adapters meet it.
+class GameInstance:
+    """A game as adapters meet it, loaded and compiled when they first ask.
+
+    So what a solver takes in time and memory is of what it uses itself.
 
     Attributes:
       name: the game string.
-      tree: compiled with `observations=True`; its `game` is sequential.
-      fast: the same game in C++, for OpenSpiel's algorithms.
-      walk_seconds: what compiling took.
+      walk_seconds: what compiling took; 0 before.
     """
 
-    name: str
-    tree: CompiledGame
-    fast: pyspiel.Game
-    walk_seconds: float
+    def __init__(
+        self,
+        name: str,
+        *,
+        observations: bool = True,
+        memory_limit: int | str | None = None,
+    ) -> None:
+        """Notes what game it is.
 
-    @property
+        Args:
+          name: the game string.
+          observations: as for `spiel_cr.compile_game`; players that resolve need them.
+          memory_limit: bytes, or a size like "3GB", of the compiled game.
+        """
+        self.name = name
+        self.walk_seconds = 0.0
+        self._observations = observations
+        self._memory_limit = memory_limit
+
+    @functools.cached_property
     def game(self) -> pyspiel.Game:
         """The sequential OpenSpiel game."""
-        return self.tree.game
+        return load_game(self.name)
 
+    @functools.cached_property
+    def fast(self) -> pyspiel.Game:
+        """The same game in C++, for OpenSpiel's algorithms.
 
-def enter(game: str, *, memory_limit: int | str | None = None) -> GameInstance:
-    """Loads and compiles a game.
+        The cached tree makes C++ algorithms about a hundred times faster on Python
+        games, and Python ones three times.
+        """
+        if self.game.get_type().short_name.startswith("python_"):
+            return pyspiel.convert_to_cached_tree(self.game)
+        return self.game
 
-    Raises:
-      MissingError: the game is larger than the limit.
-      pyspiel.SpielError, ValueError: as `spiel_cr.compile_game`.
-    """
-    started = time.perf_counter()
-    try:
-        tree = as_compiled(game, observations=True, memory_limit=memory_limit)
-    except GameTooLargeError as error:
-        raise MissingError(f"the game is too large: {error}") from error
-    walked = time.perf_counter() - started
-    return GameInstance(game, tree, fast_game(tree.game), walked)
+    @functools.cached_property
+    def tree(self) -> CompiledGame:
+        """The compiled game.
 
-
-def fast_game(game: pyspiel.Game) -> pyspiel.Game:
-    """The same game in C++ if it is a Python one.
-
-    The cached tree makes C++ algorithms about a hundred times faster on those, and
-    Python ones three times.
-    """
-    if game.get_type().short_name.startswith("python_"):
-        return pyspiel.convert_to_cached_tree(game)
-    return game
-
-
-# For each player float64 [S], action probabilities by logical sequence.
-Strategy = tuple[np.ndarray, np.ndarray]
+        Raises:
+          MissingError: it is larger than the limit.
+          pyspiel.SpielError, ValueError: as `spiel_cr.compile_game`.
+        """
+        started = time.perf_counter()
+        try:
+            tree = as_compiled(
+                self.game,
+                observations=self._observations,
+                memory_limit=self._memory_limit,
+            )
+        except GameTooLargeError as error:
+            raise MissingError(f"the game is too large: {error}") from error
+        self.walk_seconds = time.perf_counter() - started
+        return tree

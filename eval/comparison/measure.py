@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..common import conditions
 from ..common.budget import Budget
-from ..common.game_instance import GameInstance, MissingError, enter
+from ..common.game_instance import GameInstance, MissingError
 from ..common.json_log import Record
 from ..contestants import registry
 from ..contestants.protocol import Entry, SolverAdapter
@@ -133,12 +133,12 @@ def _enter(game: str, limit: int | None) -> tuple[GameInstance, ExactJudge]:
         raise MissingError(_refused[game, limit])
     if game not in _entered:
         _entered.clear()
+        instance = GameInstance(game, memory_limit=limit)
         try:
-            instance = enter(game, memory_limit=limit)
+            _entered[game] = instance, ExactJudge(instance)
         except MissingError as error:
             _refused[game, limit] = str(error)
             raise
-        _entered[game] = instance, ExactJudge(instance)
     return _entered[game]
 
 

@@ -1,8 +1,8 @@
 """What an algorithm must offer to be compared, and what its adapter is made of.
 
 An adapter takes a `GameInstance` and a seed, works, and tells its strategy. Most are
-one call: `SteppingAdapter` wraps a solver that iterates, `ComputingAdapter` wraps a
-function that works from the beginning each time.
+one call: `IteratingAdapter` wraps a solver of spiel_cr, `SteppingAdapter` one of
+OpenSpiel, `ComputingAdapter` a function that works from the beginning each time.
 """
 
 import contextlib
@@ -169,6 +169,30 @@ class SteppingAdapter(SolverAdapter):
     def strategy(self) -> Strategy:
         with self._draws.installed():
             return ask(self._instance.tree, self.policy())
+
+
+class Iterating(Protocol):
+    """A solver of spiel_cr, whose programs are compiled."""
+
+    compile_seconds: float
+
+    def run(self, iterations: int) -> object: ...
+
+    def average_behaviour(self, player: int) -> np.ndarray: ...
+
+
+class IteratingAdapter(SolverAdapter):
+    """A solver of spiel_cr, judged by its average strategy."""
+
+    def __init__(self, solver: Iterating) -> None:
+        self._solver = solver
+        self.compile_seconds = solver.compile_seconds
+
+    def run(self, iterations: int) -> None:
+        self._solver.run(iterations)
+
+    def strategy(self) -> Strategy:
+        return self._solver.average_behaviour(0), self._solver.average_behaviour(1)
 
 
 class Computed(NamedTuple):

@@ -19,9 +19,9 @@ from spiel_cr.mccfr import mccfr
 from spiel_cr.players import bot_strings
 from spiel_cr.policies.conversions import uniform_behaviour
 
-from ..common.game_instance import GameInstance, Strategy
+from ..common.game_instance import GameInstance
 from ..players import traversing
-from .protocol import Computed, ComputingAdapter, Entry, SolverAdapter
+from .protocol import Computed, ComputingAdapter, Entry, IteratingAdapter, SolverAdapter
 
 # A readable selection: every family once, resolving with the two best solvers. Players
 # that resolve by sampling are left out: their programs compile for most of a minute.
@@ -77,41 +77,25 @@ def _ours(
 
 
 def _solver(text: str) -> Entry:
+    """A member of the CFR family, full-width or sampled."""
     config = parse_any(text)
     if isinstance(config, CFRConfig):
-        how = (
-            "Average strategy; one iteration updates both players over the whole game."
-        )
-    else:
-        how = (
-            f"Average strategy in float32; one iteration is a batch of {config.batch} "
-            f"{_BATCH_OF[config.scheme]}."
+        return _ours(
+            text,
+            "Average strategy; one iteration updates both players over the whole game.",
+            lambda instance, seed: IteratingAdapter(
+                cfr.make_solver(instance.tree.form, config=config)
+            ),
         )
     return _ours(
         text,
-        how,
-        lambda instance, seed: _Solver(instance, config, seed),
-        samples=isinstance(config, MCCFRConfig),
+        f"Average strategy in float32; one iteration is a batch of {config.batch} "
+        f"{_BATCH_OF[config.scheme]}.",
+        lambda instance, seed: IteratingAdapter(
+            mccfr.make_solver(instance.tree, config=config, seed=seed)
+        ),
+        samples=True,
     )
-
-
-class _Solver(SolverAdapter):
-    """A member of the CFR family, full-width or sampled."""
-
-    def __init__(
-        self, instance: GameInstance, config: CFRConfig | MCCFRConfig, seed: int
-    ) -> None:
-        if isinstance(config, MCCFRConfig):
-            self._solver = mccfr.make_solver(instance.tree, config=config, seed=seed)
-        else:
-            self._solver = cfr.make_solver(instance.tree.form, config=config)
-        self.compile_seconds = self._solver.compile_seconds
-
-    def run(self, iterations: int) -> None:
-        self._solver.run(iterations)
-
-    def strategy(self) -> Strategy:
-        return self._solver.average_behaviour(0), self._solver.average_behaviour(1)
 
 
 def _lp(text: str, given: dict[str, Any]) -> Entry:

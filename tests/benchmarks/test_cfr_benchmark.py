@@ -5,6 +5,7 @@ from typing import Any
 
 import pyspiel
 import pytest
+from spiel_cr.eval.common.game_instance import GameInstance
 from spiel_cr.eval.judging import python_judge
 from spiel_cr.eval.judging.cpp_judge import ExactJudge
 
@@ -15,7 +16,7 @@ from benchmarks import (
     cfr_tables,
     solver_run,
 )
-from benchmarks.peers import LazyInstance, find
+from benchmarks.peers import find
 from tests.support.benchmark_pages import FACTS
 
 needs_cc = pytest.mark.skipif(
@@ -156,7 +157,7 @@ def test_peers_run_the_same_algorithm(solver: str) -> None:
     tolerance = 1e-4 if solver == "openspiel-jax" else 1e-9
     expected = spiel_cr.solve("kuhn_poker", "cfr+", 10).average_policy()
     nash_conv = python_judge.judge(pyspiel.load_game("kuhn_poker"), expected).nash_conv
-    instance = LazyInstance("kuhn_poker").as_instance()
+    instance = GameInstance("kuhn_poker")
     adapter = find(solver).entry.make(instance, 0)
     adapter.run(10)
     judged = ExactJudge(instance).final(adapter.strategy()).nash_conv

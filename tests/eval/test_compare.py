@@ -15,7 +15,7 @@ from open_spiel.python.algorithms import exploitability
 from spiel_cr.eval.cli import compare as cli_compare
 from spiel_cr.eval.cli import main
 from spiel_cr.eval.common.budget import Budget
-from spiel_cr.eval.common.game_instance import enter
+from spiel_cr.eval.common.game_instance import GameInstance
 from spiel_cr.eval.comparison import comparisons, measure
 from spiel_cr.eval.contestants import openspiel_deep, registry
 from spiel_cr.eval.judging import python_judge
@@ -31,7 +31,7 @@ QUICK = [name for name, entry in registry.BUNDLED.items() if not entry.modules]
 
 @pytest.fixture(scope="module")
 def kuhn():
-    return enter(KUHN)
+    return GameInstance(KUHN)
 
 
 def test_what_entries_need_is_in_the_extra_that_they_name():
@@ -77,7 +77,7 @@ def random_strategy(tree, seed):
 
 @pytest.mark.parametrize("name", ["kuhn", "goofspiel3_simultaneous", "rps5"])
 def test_the_judge_agrees_with_openspiels_python_tools(name):
-    instance = enter(games.BY_NAME[name].string)
+    instance = GameInstance(games.BY_NAME[name].string)
     referee = measure.ExactJudge(instance)
     strategy = random_strategy(instance.tree, 3)
     table = policy_lib.tabular_policy(instance.tree, strategy)

@@ -163,10 +163,10 @@ def test_games_too_large_are_refused_at_once(tmp_path):
             memory_limit=limit,
         ).records
 
-    enter = measure.enter
+    make = measure.GameInstance
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            measure, "enter", lambda *a, **b: walks.append(a) or enter(*a, **b)
+            measure, "GameInstance", lambda *a, **b: walks.append(a) or make(*a, **b)
         )
         first, second = compare_with("402MB")
     assert "more than 5,000 histories" in first["missing"] == second["missing"]
