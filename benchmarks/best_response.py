@@ -5,10 +5,11 @@ measured.
 """
 
 import argparse
-import statistics
+import functools
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from statistics import median
 from typing import NamedTuple
 
 import jax
@@ -19,7 +20,7 @@ from spiel_cr.eval.players import approximate_nash_conv
 from tqdm import tqdm
 
 import spiel_cr
-from benchmarks.document import grid
+from benchmarks.document import Column, table
 from benchmarks.frame import Benchmark, Parser, Row, goofspiel, group_by, sentence
 from spiel_cr.responses import ismcts_br, opponents, responder_tree
 from spiel_cr.responses.ismcts_config import SearchConfig
@@ -75,81 +76,51 @@ def _measure(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def _markdown(rows: Sequence[Row]) -> str:
-    tables = [_PARTS[part].table(mine) for part, mine in group_by(rows, "part").items()]
-    return "\n".join([f"{sentence(rows[0], [jax.default_backend()])}\n", *tables])
+    text = [f"{sentence(rows[0], [jax.default_backend()])}\n"]
+    for name, mine in group_by(rows, "part").items():
+        part = _PARTS[name]
+        text += [f"{part.title}\n", table(mine, part.columns, labels=part.labels)]
+    return "\n".join(text)
 
 
-def _shares(cases: Sequence[_Case]) -> Callable[[int, float], Iterator[Row]]:
-    """Measures the share of each case over seeds, with LBR beside it."""
+class _Search(NamedTuple):
+    """A game and an opponent, and responses to it."""
 
-    def measure(seeds: int, scale: float) -> Iterator[Row]:
-        for case in tqdm(cases, desc="cases"):
-            tree = spiel_cr.compile_game(case.game)
-            behaviour = approximate_nash_conv.opponent_behaviour(tree, case.policy)
-            count = max(1, int(case.simulations * scale))
-            learn = int(case.learn * scale)
-            config = SearchConfig(count, learn=learn)
-            runs = [
-                _both(tree, behaviour, "ismcts", config, seed) for seed in range(seeds)
-            ]
-            leaf = "call" if "poker" in case.game else "uniform"
-            local = _both(tree, behaviour, "lbr", SearchConfig(), 0, leaf)
-            yield {
-                **case._asdict(),
-                "simulations": count,
-                "learn": learn,
-                "exact": runs[0]["exact_value"],
-                "shares": [run["share"] for run in runs],
-                "seconds": statistics.median(run["seconds"] for run in runs),
-                "total": statistics.median(run["simulations"] for run in runs),
-                "lbr": local["share"],
-            }
+    tree: spiel_cr.CompiledGame
+    behaviour: approximate_nash_conv.Behaviours
 
-    return measure
-
-
-def _both(
-    tree: spiel_cr.CompiledGame,
-    behaviour: approximate_nash_conv.Behaviours,
-    method: str,
-    config: SearchConfig,
-    seed: int,
-    leaf: str = "uniform",
-) -> Row:
-    """Both seats together."""
-    settings = approximate_nash_conv.ResponseConfig(
-        method, config, leaf=leaf, seed=seed
-    )
-    return approximate_nash_conv.summary(
-        [
-            approximate_nash_conv.on_tree(tree, player, behaviour, settings)
+    def run(self, method: str, search: SearchConfig, seed: int = 0) -> Row:
+        """What the responses of both seats found together."""
+        settings = approximate_nash_conv.ResponseConfig(method, search, seed=seed)
+        found = [
+            approximate_nash_conv.on_tree(self.tree, player, self.behaviour, settings)
             for player in (0, 1)
         ]
-    )
+        return approximate_nash_conv.summary(found)
 
 
-def _shares_table(title: str) -> Callable[[list[Row]], str]:
-    def table(rows: list[Row]) -> str:
-        head = ["game", "opponent", "exact NashConv", "learn", "a state", "in all"]
-        body = [
-            [
-                f"`{row['game']}`",
-                f"`{row['policy']}`",
-                f"{row['exact']:.6g}",
-                f"{row['learn']:,}",
-                f"{row['simulations']:,}",
-                f"{row['total']:,.0f}",
-                f"{row['seconds']:.1f}",
-                f"{min(row['shares']):.2%}",
-                f"{statistics.median(row['shares']):.2%}",
-                f"{row['lbr']:.2%}",
-            ]
-            for row in rows
-        ]
-        head += ["seconds", "worst seed", "median", "LBR"]
-        return f"{title}\n\n{grid(head, body, labels=2)}"
+def _search(game: str | pyspiel.Game, policy: str) -> _Search:
+    tree = spiel_cr.compile_game(game)
+    return _Search(tree, approximate_nash_conv.opponent_behaviour(tree, policy))
 
-    return table
+
+def _shares(cases: Sequence[_Case], seeds: int, scale: float) -> Iterator[Row]:
+    """The share of each case over seeds, with LBR beside it."""
+    for case in tqdm(cases, desc="cases"):
+        search = _search(case.game, case.policy)
+        count = max(1, int(case.simulations * scale))
+        config = SearchConfig(count, learn=int(case.learn * scale))
+        runs = [search.run("ismcts", config, seed) for seed in range(seeds)]
+        yield {
+            **case._asdict(),
+            "simulations": count,
+            "learn": config.learn,
+            "exact": runs[0]["exact_value"],
+            "shares": [run["share"] for run in runs],
+            "seconds": median(run["seconds"] for run in runs),
+            "total": median(run["simulations"] for run in runs),
+            "lbr": search.run("lbr", SearchConfig())["share"],
+        }
 
 
 def _posteriors(seeds: int, scale: float) -> Iterator[Row]:
@@ -157,77 +128,60 @@ def _posteriors(seeds: int, scale: float) -> Iterator[Row]:
     for case in _SOLVED:
         if case.learn:
             continue
-        tree = spiel_cr.compile_game(case.game)
-        behaviour = approximate_nash_conv.opponent_behaviour(tree, case.policy)
+        search = _search(case.game, case.policy)
         count = max(1, int(case.simulations * scale))
         for posterior in ("exact", "uniform"):
             config = SearchConfig(count, posterior=posterior)
-            shares = [
-                _both(tree, behaviour, "ismcts", config, seed)["share"]
-                for seed in range(seeds)
-            ]
+            runs = [search.run("ismcts", config, seed) for seed in range(seeds)]
+            shares = [run["share"] for run in runs]
             yield {**case._asdict(), "posterior": posterior, "shares": shares}
 
 
-def _posterior_table(rows: list[Row]) -> str:
-    body = [
-        [
-            f"`{row['game']}`",
-            row["posterior"],
-            f"{min(row['shares']):.2%}",
-            f"{statistics.median(row['shares']):.2%}",
-        ]
-        for row in rows
-    ]
-    head = ["game", "histories drawn from", "worst seed", "median"]
-    title = "With and without the exact posterior, against `cfr+(iterations=10)`:"
-    return f"{title}\n\n{grid(head, body, labels=2)}"
-
-
 def _speed(seeds: int, scale: float) -> Iterator[Row]:
-    """Simulations a second beside OpenSpiel's searches, back to back, in one process.
+    """Simulations/s beside OpenSpiel's searches, back to back, in one process.
 
     Everybody searches the same information states of a uniform match: ours all at once,
     OpenSpiel's one after another, with random rollouts.
     """
     count = max(1, int(_SPEED_SIMULATIONS * scale))
     game = spiel_cr.load_game(_SPEED_GAME)
-    tree = spiel_cr.compile_game(game)
-    behaviour = approximate_nash_conv.opponent_behaviour(tree, "uniform")
+    search = _search(game, "uniform")
     states = _decisions(game, 40)
+    python = count // 10
+    rows: list[Row] = []
     for name, rate in (
-        ("spiel_cr, batch=4096", lambda s: _rate_ours(tree, behaviour, 4096, s)),
-        ("spiel_cr, batch=64", lambda s: _rate_ours(tree, behaviour, 64, s)),
-        ("C++ ISMCTSBot", lambda s: _rate_cpp(game, states, count, s)),
-        ("Python ISMCTSBot", lambda s: _rate_python(game, states[:10], count // 10, s)),
+        ("spiel_cr, batch=4096", lambda seed: _own_rate(search, 4096, seed)),
+        ("spiel_cr, batch=64", lambda seed: _own_rate(search, 64, seed)),
+        ("C++ ISMCTSBot", lambda seed: _rate(_cpp_bot(count, seed), states, count)),
+        (
+            "Python ISMCTSBot",
+            lambda seed: _rate(_python_bot(game, python, seed), states[:10], python),
+        ),
     ):
         rates = [rate(seed) for seed in range(max(3, seeds))]
-        yield {"name": name, "rates": rates, "rate": statistics.median(rates)}
+        rows.append({"name": name, "rates": rates, "rate": median(rates)})
+    cpp = rows[2]["rate"]
+    yield from ({**row, "to_cpp": row["rate"] / cpp} for row in rows)
 
 
-def _rate_ours(
-    tree: spiel_cr.CompiledGame,
-    behaviour: approximate_nash_conv.Behaviours,
-    batch: int,
-    seed: int,
-) -> float:
+def _own_rate(search: _Search, batch: int, seed: int) -> float:
     """All first decisions of player 0, long enough to be timed."""
-    arrays = responder_tree.build(tree, 0, behaviour[1])
-    infosets = tree.infosets[0]
+    arrays = responder_tree.build(search.tree, 0, search.behaviour[1])
     prior = ismcts_br.uniform_prior(arrays)
-    roots = np.flatnonzero(infosets.decisions.parent == 0)
+    roots = np.flatnonzero(search.tree.infosets[0].decisions.parent == 0)
     config = SearchConfig(200_000 if batch > 64 else 20_000, batch=batch)
     arrays = jax.device_put(arrays)
-    for timed in (False, True):
-        table = ismcts_br.empty_table(arrays)
+    rate = 0.0
+    # The first time compiles.
+    for _ in range(2):
+        empty = ismcts_br.empty_table(arrays)
         begun = time.perf_counter()
-        table, done = ismcts_br.search(
-            arrays, table, prior, roots, jax.random.key(seed), config
+        filled, done = ismcts_br.search(
+            arrays, empty, prior, roots, jax.random.key(seed), config
         )
-        jax.block_until_ready(table)
-        if timed:
-            return done / (time.perf_counter() - begun)
-    raise AssertionError
+        jax.block_until_ready(filled)
+        rate = done / (time.perf_counter() - begun)
+    return rate
 
 
 def _decisions(game: pyspiel.Game, number: int) -> list[pyspiel.State]:
@@ -243,68 +197,81 @@ def _decisions(game: pyspiel.Game, number: int) -> list[pyspiel.State]:
     return states
 
 
-def _rate_cpp(
-    game: pyspiel.Game, states: list[pyspiel.State], count: int, seed: int
-) -> float:
-    bot = pyspiel.ISMCTSBot(
-        seed,
-        pyspiel.RandomRolloutEvaluator(n_rollouts=1, seed=seed),
-        5.0,
-        count,
-        -1,
-        pyspiel.ISMCTSFinalPolicyType.MAX_VISIT_COUNT,
-        False,
-        False,
+def _cpp_bot(simulations: int, seed: int) -> pyspiel.Bot:
+    evaluator = pyspiel.RandomRolloutEvaluator(n_rollouts=1, seed=seed)
+    choose = pyspiel.ISMCTSFinalPolicyType.MAX_VISIT_COUNT
+    return pyspiel.ISMCTSBot(
+        seed, evaluator, 5.0, simulations, -1, choose, False, False
     )
+
+
+def _python_bot(game: pyspiel.Game, simulations: int, seed: int) -> pyspiel.Bot:
+    random = np.random.RandomState(seed)
+    evaluator = mcts.RandomRolloutEvaluator(n_rollouts=1, random_state=random)
+    return ismcts.ISMCTSBot(game, evaluator, 5.0, simulations, random_state=random)
+
+
+def _rate(bot: pyspiel.Bot, states: Sequence[pyspiel.State], simulations: int) -> float:
+    """Simulations/s of a bot of OpenSpiel."""
     begun = time.perf_counter()
     for state in states:
         bot.restart()
         bot.step(state)
-    return count * len(states) / (time.perf_counter() - begun)
-
-
-def _rate_python(
-    game: pyspiel.Game, states: list[pyspiel.State], count: int, seed: int
-) -> float:
-    random = np.random.RandomState(seed)
-    bot = ismcts.ISMCTSBot(
-        game=game,
-        uct_c=5.0,
-        max_simulations=count,
-        evaluator=mcts.RandomRolloutEvaluator(n_rollouts=1, random_state=random),
-        random_state=random,
-    )
-    begun = time.perf_counter()
-    for state in states:
-        bot.step(state)
-    return count * len(states) / (time.perf_counter() - begun)
-
-
-def _speed_table(rows: list[Row]) -> str:
-    cpp = next(row["rate"] for row in rows if row["name"].startswith("C++"))
-    body = [
-        [row["name"], f"{row['rate']:,.0f}", f"{row['rate'] / cpp:.2f}"] for row in rows
-    ]
-    head = ["search", "simulations/s", "÷ C++"]
-    title = f"Speed on `{_SPEED_GAME}` (first decisions of player 0, random rollouts):"
-    return f"{title}\n\n{grid(head, body)}"
+    return simulations * len(states) / (time.perf_counter() - begun)
 
 
 class _Part(NamedTuple):
-    """A table: how it is measured and how it is written."""
+    """A table: how it is measured, from seeds and scale, and how it is written."""
 
+    title: str
     measure: Callable[[int, float], Iterable[Row]]
-    table: Callable[[list[Row]], str]
+    columns: dict[str, Column]
+    labels: int = 2
+
+
+_SEEDS: dict[str, Column] = {
+    "worst seed": lambda row: f"{min(row['shares']):.2%}",
+    "median": lambda row: f"{median(row['shares']):.2%}",
+}
+
+
+def _shares_part(title: str, cases: Sequence[_Case]) -> _Part:
+    return _Part(
+        title,
+        functools.partial(_shares, cases),
+        {
+            "game": "`{game}`",
+            "opponent": "`{policy}`",
+            "exact NashConv": "{exact:.6g}",
+            "learn": "{learn:,}",
+            "per state": "{simulations:,}",
+            "in all": "{total:,.0f}",
+            "seconds": "{seconds:.1f}",
+            **_SEEDS,
+            "LBR": "{lbr:.2%}",
+        },
+    )
 
 
 _PARTS: dict[str, _Part] = {
-    "uniform": _Part(_shares(_UNIFORM), _shares_table("Against uniform random play:")),
-    "solved": _Part(
-        _shares(_SOLVED), _shares_table("Against CFR+ stopped after 10 iterations:")
+    "uniform": _shares_part("Against uniform random play:", _UNIFORM),
+    "solved": _shares_part("Against CFR+ stopped after 10 iterations:", _SOLVED),
+    "chumps": _shares_part("Against chumps:", _CHUMPS),
+    "posterior": _Part(
+        "With and without the exact posterior, against `cfr+(iterations=10)`:",
+        _posteriors,
+        {"game": "`{game}`", "histories drawn from": "{posterior}", **_SEEDS},
     ),
-    "chumps": _Part(_shares(_CHUMPS), _shares_table("Against chumps:")),
-    "posterior": _Part(_posteriors, _posterior_table),
-    "speed": _Part(_speed, _speed_table),
+    "speed": _Part(
+        f"Speed on `{_SPEED_GAME}` (first decisions of player 0, random rollouts):",
+        _speed,
+        {
+            "search": "{name}",
+            "simulations/s": "{rate:,.0f}",
+            "÷ C++": "{to_cpp:.2f}",
+        },
+        labels=1,
+    ),
 }
 
 

@@ -4,14 +4,15 @@ Run `python -m benchmarks.cfr --help`. See docs/benchmarks.md for what is measur
 """
 
 import argparse
+import contextlib
 import statistics
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from benchmarks import cfr_tables, peers
 from benchmarks.frame import Benchmark, Parser, Row, goofspiel, say
-from benchmarks.solver_run import RemoteRun, Run, RunError
+from benchmarks.solver_run import Ask, OpenRun, RunError, in_a_process
 
 # Short names of the default games; any OpenSpiel string will do in their place.
 GAMES = {
@@ -65,7 +66,7 @@ def _measure(options: argparse.Namespace) -> Iterator[Row]:
     }
     for name in options.games:
         game = GAMES.get(name, name)
-        for row in measure_game(name, game, options.solvers, plan, RemoteRun):
+        for row in measure_game(name, game, options.solvers, plan, in_a_process):
             yield {**budget, **row}
 
 
@@ -83,7 +84,7 @@ def measure_game(
     game: str,
     solvers: Sequence[str],
     plan: Plan,
-    open_run: Callable[[str, str], Run],
+    open_run: OpenRun,
 ) -> list[Row]:
     """Measures all solvers on one game.
 
@@ -96,28 +97,28 @@ def measure_game(
       game: OpenSpiel string.
       solvers: names as in `peers.find`.
       plan: budgets.
-      open_run: `RemoteRun`, or `SolverRun` to stay in this process.
+      open_run: `in_a_process`, or `here` to stay in this process.
 
     Returns:
       One row of facts for each solver; `missing` in it says why there are no figures.
     """
     rows = [_row(name, game, solver) for solver in solvers]
-    runs = {row["solver"]: open_run(game, row["solver"]) for row in rows}
-    try:
-        for row in rows:
+    with contextlib.ExitStack() as stack:
+        runs = [
+            (row, stack.enter_context(open_run(game, row["solver"]))) for row in rows
+        ]
+        for row, ask in runs:
             say(f"{name}: {row['solver']}: build, compile")
-            _attempt(row, runs[row["solver"]].prepare)
+            _attempt(row, ask, "prepare")
         for turn in range(plan.repeats):
             say(f"{name}: round {turn + 1} of {plan.repeats}")
-            for row in rows:
-                _attempt(row, runs[row["solver"]].rate, plan.window)
-        for row in rows:
+            for row, ask in runs:
+                if row["iterative"]:
+                    _attempt(row, ask, "rate", plan.window)
+        for row, ask in runs:
             say(f"{name}: {row['solver']}: solve")
-            _attempt(row, runs[row["solver"]].solve, plan.seconds)
-    finally:
-        for run in runs.values():
-            run.close()
-    return rows
+            _attempt(row, ask, "solve", plan.seconds)
+    return [_with_rates(row) for row in rows]
 
 
 def _row(name: str, game: str, solver: str) -> Row:
@@ -135,27 +136,34 @@ def _row(name: str, game: str, solver: str) -> Row:
         return {**row, **unknown, "missing": f"ValueError: {error}"}
 
 
-def _attempt(row: Row, measure: Callable[..., Row], *budget: float) -> None:
+def _attempt(row: Row, ask: Ask, method: str, *seconds: float) -> None:
     """Adds what one measurement gave to a row, unless something is missing."""
-    if "missing" in row or (measure.__name__ == "rate" and not row["iterative"]):
+    if "missing" in row:
         return
     try:
-        answer = measure(*budget)
+        answer = ask(method, *seconds)
     except Exception as error:  # Whatever a peer raises must not stop the others.
         known = isinstance(error, RunError)
         row["missing"] = str(error) if known else f"{type(error).__name__}: {error}"
         say(f"{row['name']}: {row['solver']}: {row['missing']}")
         return
-    if measure.__name__ != "rate":
+    if method == "rate":
+        row.setdefault("rates", []).append(answer["iterations"] / answer["seconds"])
+    else:
         row.update(answer)
-        return
-    rates = [*row.get("rates", []), answer["iterations"] / answer["seconds"]]
-    row.update(
-        rates=rates,
-        iterations_per_second=statistics.median(rates),
-        iterations_per_second_min=min(rates),
-        iterations_per_second_max=max(rates),
-    )
+
+
+def _with_rates(row: Row) -> Row:
+    """The row with what its windows say together."""
+    if "rates" not in row:
+        return row
+    rates = row["rates"]
+    return {
+        **row,
+        "iterations_per_second": statistics.median(rates),
+        "iterations_per_second_min": min(rates),
+        "iterations_per_second_max": max(rates),
+    }
 
 
 BENCHMARK = Benchmark(

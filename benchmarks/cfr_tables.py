@@ -1,121 +1,101 @@
 """Tables of the full-width solvers, made from JSON lines and from nothing else."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from benchmarks.document import grid, ratio, spaced
+from benchmarks.document import Column, ratio, spaced, table
 from benchmarks.frame import Row, group_by, sentence
 
 # The row that speeds of spiel_cr are quoted of.
 _OURS = "cfr+"
+_RATE = "iterations_per_second"
 
 
 def markdown(rows: Iterable[Row]) -> str:
     """All tables of the given rows: a summary, then one for each game."""
     games = group_by(rows, "name")
-    parts = [_conditions(list(games.values())), _summary(games)]
-    parts += [_game(name, rows) for name, rows in games.items()]
-    return "\n".join(parts)
+    parts = [_conditions(games), _summary(games)]
+    return "\n".join([*parts, *map(_game, games.values())])
 
 
-def _conditions(games: Sequence[Sequence[Row]]) -> str:
+def _conditions(games: Mapping[str, Sequence[Row]]) -> str:
     """One sentence for each run among the rows."""
-    runs = {rows[0]["date"]: rows[0] for rows in games}
-    lines = []
-    for _, row in sorted(runs.items()):
-        devices = [r["device"] for g in games for r in g if "device" in r]
-        lines.append(
-            f"{sentence(row, devices)} Budget {row['budget_seconds']:g} s; "
-            f"median of {row['repeats']} interleaved windows of "
-            f"{row['window_seconds']:g} s.\n"
-        )
-    return "\n".join(lines)
-
-
-def _summary(games: dict[str, list[Row]]) -> str:
-    """One line a game: the ratios, and the best of each side."""
-    head = [
-        "game",
-        "spiel_cr cfr+, iterations/s",
-        "÷ C",
-        "÷ best bundled",
-        "best spiel_cr NashConv",
-        "best other NashConv",
-        "compile_game, s",
-        "slowest jit, s",
-    ]
-    body = []
-    for name, rows in games.items():
-        mine = [r for r in rows if r["family"] == "spiel_cr" and r["iterative"]]
-        others = [r for r in rows if r["family"] != "spiel_cr" and r["iterative"]]
-        ours = next((r for r in mine if r["solver"] == _OURS), {})
-        bundled = _fastest(rows, "openspiel")
-        faster = _ratio(ours, bundled)
-        body.append(
-            [
-                name,
-                _speed(ours.get("iterations_per_second")),
-                _ratio(ours, _fastest(rows, "c")),
-                f"{faster} ({bundled['solver']})" if bundled else faster,
-                _best(mine),
-                _best(others),
-                _number(ours.get("compile_game_seconds")),
-                _number(max((r.get("compile_seconds", 0) for r in mine), default=None)),
-            ]
-        )
-    return grid(head, body)
-
-
-def _game(name: str, rows: Sequence[Row]) -> str:
-    """Everything about one game, and why what is missing is missing."""
-    head = [
-        "solver",
-        "arithmetic",
-        "build, s",
-        "compile, s",
-        "iterations/s (least to most)",
-        "÷ C",
-        "÷ best bundled",
-        "iterations solved",
-        "in, s",
-        "NashConv",
-        "peak memory (at start), MiB",
-    ]
-    yardstick, bundled = _fastest(rows, "c"), _fastest(rows, "openspiel")
-    body = []
-    for row in rows:
-        if "missing" in row:
-            continue
-        rate = _speed(row.get("iterations_per_second"))
-        if "rates" in row:
-            least = _speed(row["iterations_per_second_min"])
-            most = _speed(row["iterations_per_second_max"])
-            rate = f"{rate} ({least} to {most})"
-        solved = row.get("solve_iterations") if row["iterative"] else None
-        body.append(
-            [
-                row["title"],
-                row["dtype"],
-                _number(row.get("build_seconds")),
-                _number(row.get("compile_seconds")),
-                rate,
-                _ratio(row, yardstick),
-                _ratio(row, bundled),
-                _speed(solved),
-                _number(row.get("solve_seconds")),
-                _nash_conv(row.get("nash_conv")),
-                _memory(row),
-            ]
-        )
-    notes = [_missing(row) for row in rows if "missing" in row]
-    notes += [_agreement(row) for row in rows if "agrees" in row]
-    title = f"### {name}\n\n" + (
-        "" if name == rows[0]["game"] else f"`{rows[0]['game']}`\n\n"
+    devices = [r["device"] for rows in games.values() for r in rows if "device" in r]
+    runs = {rows[0]["date"]: rows[0] for rows in games.values()}
+    budget = (
+        " Budget {budget_seconds:g} s; median of {repeats} interleaved windows of "
+        "{window_seconds:g} s.\n"
     )
-    return "\n".join([title + grid(head, body), *(f"{note}\n" for note in notes)])
+    return "\n".join(
+        sentence(run, devices) + budget.format_map(run)
+        for _, run in sorted(runs.items())
+    )
 
 
-def _missing(row: Row) -> str:
-    return f"{row['title']}: no figures; {row['missing']}"
+def _summary(games: Mapping[str, Sequence[Row]]) -> str:
+    """One line for each game: the ratios, and the best of each side."""
+    return table(
+        [_compared(rows) for rows in games.values()],
+        {
+            "game": "{name}",
+            "spiel_cr cfr+, iterations/s": lambda row: spaced(row["ours"][_RATE]),
+            "÷ C": lambda row: _ratio(row["ours"], row["c"]),
+            "÷ best bundled": lambda row: (
+                f"{_ratio(row['ours'], row['bundled'])} ({row['bundled']['solver']})"
+            ),
+            "best spiel_cr NashConv": "{mine[nash_conv]:.2e} ({mine[solver]})",
+            "best other NashConv": "{others[nash_conv]:.2e} ({others[solver]})",
+            "compile_game, s": "{ours[compile_game_seconds]:.2f}",
+            "slowest jit, s": "{slowest:.2f}",
+        },
+    )
+
+
+def _compared(rows: Sequence[Row]) -> Row:
+    """The rows of a game that its summary is made of; empty where there is none."""
+    iterative = [row for row in rows if row["iterative"]]
+    mine = [row for row in iterative if row["family"] == "spiel_cr"]
+    others = [row for row in iterative if row["family"] != "spiel_cr"]
+    return {
+        "name": rows[0]["name"],
+        "ours": next((row for row in mine if row["solver"] == _OURS), {}),
+        "c": _fastest(rows, "c"),
+        "bundled": _fastest(rows, "openspiel"),
+        "mine": _best(mine),
+        "others": _best(others),
+        "slowest": max((row.get("compile_seconds", 0) for row in mine), default=None),
+    }
+
+
+def _game(rows: Sequence[Row]) -> str:
+    """Everything about one game, and why what is missing is missing."""
+    yardstick, bundled = _fastest(rows, "c"), _fastest(rows, "openspiel")
+    columns: dict[str, Column] = {
+        "solver": "{title}",
+        "arithmetic": "{dtype}",
+        "build, s": "{build_seconds:.2f}",
+        "compile, s": "{compile_seconds:.2f}",
+        "iterations/s (least to most)": _rates,
+        "÷ C": lambda row: _ratio(row, yardstick),
+        "÷ best bundled": lambda row: _ratio(row, bundled),
+        "iterations solved": lambda row: (
+            spaced(row["solve_iterations"]) if row["iterative"] else "–"
+        ),
+        "in, s": "{solve_seconds:.2f}",
+        "NashConv": "{nash_conv:.2e}",
+        "peak memory (at start), MiB": "{peak_mib:.0f} ({start_mib:.0f})",
+    }
+    name, game = rows[0]["name"], rows[0]["game"]
+    title = f"### {name}\n" if name == game else f"### {name}\n\n`{game}`\n"
+    missing = "{title}: no figures; {missing}\n"
+    return "\n".join(
+        [
+            title,
+            table([row for row in rows if "missing" not in row], columns),
+            *(missing.format_map(row) for row in rows if "missing" in row),
+            *(_agreement(row) for row in rows if "agrees" in row),
+        ]
+    )
 
 
 def _agreement(row: Row) -> str:
@@ -123,42 +103,26 @@ def _agreement(row: Row) -> str:
     where = " (with noise on the payoffs, which breaks ties)" if row["generic"] else ""
     return (
         f"C and spiel_cr {verdict}{where}: after 50 iterations their average "
-        f"strategies differ by {row['disagreement']:.0e}."
+        f"strategies differ by {row['disagreement']:.0e}.\n"
     )
+
+
+def _rates(row: Mapping[str, Any]) -> str:
+    median, least, most = (spaced(row[_RATE + end]) for end in ("", "_min", "_max"))
+    return f"{median} ({least} to {most})"
+
+
+def _ratio(row: Mapping[str, Any], base: Row) -> str:
+    return ratio(row[_RATE], base.get(_RATE))
 
 
 def _fastest(rows: Sequence[Row], family: str) -> Row:
     """The row of a family with most iterations/s; empty if there is none."""
-    able = [r for r in rows if r["family"] == family and "iterations_per_second" in r]
-    return max(able, key=lambda r: r["iterations_per_second"], default={})
+    able = [row for row in rows if row["family"] == family and _RATE in row]
+    return max(able, key=lambda row: row[_RATE], default={})
 
 
-def _ratio(row: Row, base: Row) -> str:
-    rate = "iterations_per_second"
-    return ratio(row.get(rate), base.get(rate))
-
-
-def _best(rows: Sequence[Row]) -> str:
-    able = [r for r in rows if "nash_conv" in r]
-    if not able:
-        return "–"
-    best = min(able, key=lambda r: r["nash_conv"])
-    return f"{_nash_conv(best['nash_conv'])} ({best['solver']})"
-
-
-def _memory(row: Row) -> str:
-    if "peak_mib" not in row:
-        return "–"
-    return f"{row['peak_mib']:.0f} ({row['start_mib']:.0f})"
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}"
-
-
-def _nash_conv(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2e}"
-
-
-def _speed(value: float | None) -> str:
-    return "–" if value is None else spaced(value)
+def _best(rows: Sequence[Row]) -> Row:
+    """The row with the least NashConv; empty if there is none."""
+    able = [row for row in rows if "nash_conv" in row]
+    return min(able, key=lambda row: row["nash_conv"], default={})

@@ -2,8 +2,10 @@
 
 import argparse
 import pathlib
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+Column: TypeAlias = str | Callable[[Mapping[str, Any]], str]
 
 
 class Marks(NamedTuple):
@@ -31,22 +33,53 @@ def grid(head: Sequence[str], body: Sequence[Sequence[str]], *, labels: int = 1)
     return "\n".join(lines) + "\n"
 
 
+def table(
+    rows: Iterable[Mapping[str, Any]], columns: Mapping[str, Column], *, labels: int = 1
+) -> str:
+    """A Markdown table with a line for each row of facts.
+
+    Args:
+      rows: of a benchmark, or made from them.
+      columns: title to a template of the row's facts, as "{seconds:.1f}", or to a
+        function of the row. Facts that a row lacks, or that are None, give a dash.
+      labels: columns of words, see `grid`.
+    """
+    known = [{k: v for k, v in row.items() if v is not None} for row in rows]
+    body = [[_cell(row, column) for column in columns.values()] for row in known]
+    return grid(list(columns), body, labels=labels)
+
+
+def _cell(row: Mapping[str, Any], column: Column) -> str:
+    try:
+        return column.format_map(row) if isinstance(column, str) else column(row)
+    except KeyError:
+        return "–"
+
+
 def spaced(value: float) -> str:
     """A count or a rate: thousands apart, three digits of a small one."""
     return f"{value:.3g}" if value < 100 else f"{value:,.0f}".replace(",", " ")
 
 
-def ratio(value: float | None, base: float | None) -> str:
-    """How many times the base; a dash where one of the two is missing."""
-    if value is None or base is None:
+def interval(mean: float, half_width: float | None) -> str:
+    """A mean, and half of its interval where there is one."""
+    spread = "" if half_width is None else f" ± {half_width:.2f}"
+    return f"{mean:+.2f}{spread}"
+
+
+def ratio(value: float, base: float | None) -> str:
+    """How many times the base; a dash where there is none."""
+    if base is None:
         return "–"
     quotient = value / base
     return f"{quotient:.0f}" if quotient >= 100 else f"{quotient:.3g}"
 
 
-def megabytes(row: Mapping[str, Any]) -> list[str]:
-    """Two cells: the peak of a process's memory, and what it had at the start."""
-    return [f"{row[key] / 1e6:,.0f}" for key in ("peak_bytes", "start_bytes")]
+# Columns of what a process of its own took.
+MEMORY: dict[str, Column] = {
+    "peak memory, MB": lambda row: f"{row['peak_bytes'] / 1e6:,.0f}",
+    "at start, MB": lambda row: f"{row['start_bytes'] / 1e6:,.0f}",
+}
 
 
 def add_option(parser: argparse.ArgumentParser, marks: Marks) -> None:

@@ -206,13 +206,6 @@ def goofspiel(num_cards: int, settings: str = "points_order=descending") -> str:
     )
 
 
-def images(options: argparse.Namespace) -> pathlib.Path:
-    """The folder for pictures beside the document of `--markdown`."""
-    folder = options.markdown.parent / "img"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
 def facts() -> Row:
     """The conditions of a run: date, versions, machine and its load."""
     now = datetime.datetime.now(datetime.UTC)

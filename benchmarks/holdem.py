@@ -22,7 +22,7 @@ from spiel_cr.eval.common.statistics import mean_and_half_width
 from spiel_cr.eval.players import match as matches
 from tqdm import tqdm
 
-from benchmarks.document import grid
+from benchmarks.document import grid, interval, table
 from benchmarks.frame import Parser, Row, facts
 from benchmarks.holdem_judge import Judge
 from spiel_cr.common.memory import peak_bytes
@@ -220,18 +220,20 @@ def _tables(rows: Sequence[Row]) -> str:
         first, second = (means[responder, "expected"] for responder in RESPONDERS)
         got = [means[responder, "return"] for responder in RESPONDERS]
         columns = (first, second, first - second, got[0] - got[1])
-        body.append([f"`{name}`", *map(_interval, columns)])
+        body.append(
+            [f"`{name}`", *(interval(*mean_and_half_width(c)) for c in columns)]
+        )
     rewards = grid(["opponent", "ISMCTS-BR", "LBR", "difference", "of returns"], body)
-    took = grid(
-        [
-            "responder",
-            "moves",
-            "ms per move",
-            "rollouts per second",
-            "most nodes",
-            "MiB",
-        ],
+    took = table(
         [_effort(rows, responder) for responder in RESPONDERS],
+        {
+            "responder": "{responder}",
+            "moves": "{moves}",
+            "ms per move": "{ms:.0f}",
+            "rollouts/s": "{rate:.0f}",
+            "most nodes": "{nodes}",
+            "MiB": "{peak_mib:.0f}",
+        },
     )
     return (
         f"Expected reward of a match in chips (the big blind is {_BIG_BLIND}), ± half "
@@ -254,23 +256,17 @@ def _by_deal(
     return np.array(ordered).reshape(-1, 2).mean(axis=1)
 
 
-def _interval(values: np.ndarray) -> str:
-    mean, half = mean_and_half_width(values)
-    return f"{mean:+.2f}" if half is None else f"{mean:+.2f} ± {half:.2f}"
-
-
-def _effort(rows: Sequence[Row], responder: str) -> list[str]:
+def _effort(rows: Sequence[Row], responder: str) -> Row:
+    """What all matches of a responder took."""
     mine = [row for row in rows if row["responder"] == responder]
-    thinking = sum(row["thinking"] for row in mine)
-    moves = sum(row["moves"] for row in mine)
-    return [
-        responder,
-        str(moves),
-        f"{1000 * thinking / max(moves, 1):.0f}",
-        f"{sum(row['rollouts'] for row in mine) / max(thinking, 1e-9):.0f}",
-        str(max(row["nodes"] for row in mine)),
-        f"{max(row['peak_mib'] for row in mine):.0f}",
-    ]
+    total = {k: sum(row[k] for row in mine) for k in ("thinking", "moves", "rollouts")}
+    return {
+        "responder": responder,
+        "moves": total["moves"],
+        "ms": 1000 * total["thinking"] / max(total["moves"], 1),
+        "rate": total["rollouts"] / max(total["thinking"], 1e-9),
+        **{most: max(row[most] for row in mine) for most in ("nodes", "peak_mib")},
+    }
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import jax
 
 import spiel_cr
 from benchmarks import frame
-from benchmarks.document import grid, megabytes
+from benchmarks.document import MEMORY, Column, spaced, table
 from benchmarks.frame import Row
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.compilation import vectorised
@@ -162,43 +162,32 @@ def measure_solve(
 
 def markdown(rows: Sequence[Row]) -> str:
     """A table of compiling and one of solving."""
-    compiled = [row for row in rows if row["part"] == "compile"]
-    solved = [row for row in rows if row["part"] == "solve"]
-    parts = [frame.sentence(rows[0], (row["device"] for row in solved))]
-    if compiled:
-        head = ["game", "path", "histories", "seconds", "histories/s"]
-        head += ["bytes/history", "peak memory, MB", "at start, MB"]
-        body = [
-            [
-                *(row["name"], PATHS[row["way"]], f"{row['histories']:,}"),
-                f"{row['seconds']:.2f}",
-                f"{row['histories_per_second']:,.0f}",
-                f"{row['tree_bytes'] / row['histories']:.0f}",
-                *megabytes(row),
-            ]
-            for row in compiled
-        ]
-        parts.append(grid(head, body, labels=2))
+    parts = frame.group_by(rows, "part")
+    solved = parts.get("solve", [])
+    text = [f"{frame.sentence(rows[0], (row['device'] for row in solved))}\n"]
+    if "compile" in parts:
+        columns: dict[str, Column] = {
+            "game": "{name}",
+            "path": lambda row: PATHS[row["way"]],
+            "histories": "{histories:,}",
+            "seconds": "{seconds:.2f}",
+            "histories/s": "{histories_per_second:,.0f}",
+            "bytes/history": lambda row: f"{row['tree_bytes'] / row['histories']:.0f}",
+        }
+        text.append(table(parts["compile"], {**columns, **MEMORY}, labels=2))
     if solved:
-        head = ["game", "solver", "jit, s", "iterations/s", "iterations", "in, s"]
-        head += ["NashConv", "computed in, s", "peak memory, MB", "at start, MB"]
-        body = [
-            [
-                *(row["name"], f"{row['algorithm']}, {row['dtype']}"),
-                f"{row['compile_seconds']:.1f}",
-                _rate(row["iterations_per_second"]),
-                *(f"{row['iterations']:,}", f"{row['seconds']:.1f}"),
-                *(f"{row['nash_conv']:.2e}", f"{row['nash_conv_seconds']:.2f}"),
-                *megabytes(row),
-            ]
-            for row in solved
-        ]
-        parts.append(grid(head, body, labels=2))
-    return "\n\n".join(part.rstrip() for part in parts) + "\n"
-
-
-def _rate(rate: float) -> str:
-    return f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
+        columns = {
+            "game": "{name}",
+            "solver": "{algorithm}, {dtype}",
+            "jit, s": "{compile_seconds:.1f}",
+            "iterations/s": lambda row: spaced(row["iterations_per_second"]),
+            "iterations": "{iterations:,}",
+            "in, s": "{seconds:.1f}",
+            "NashConv": "{nash_conv:.2e}",
+            "computed in, s": "{nash_conv_seconds:.2f}",
+        }
+        text.append(table(solved, {**columns, **MEMORY}, labels=2))
+    return "\n".join(text)
 
 
 BENCHMARK = frame.Benchmark(

@@ -18,8 +18,9 @@ from collections.abc import Iterator, Sequence
 import jax
 
 import spiel_cr
-from benchmarks.document import grid
-from benchmarks.frame import Benchmark, Parser, Row, say
+from benchmarks.document import table
+from benchmarks.frame import Benchmark, Parser, Row, group_by, say
+from benchmarks.pictures import picture
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.players.opponent_strings import load_opponent
 from spiel_cr.policies.conversions import behaviour_from_policy
@@ -68,21 +69,26 @@ def markdown(rows: Sequence[Row]) -> str:
     Args:
       rows: of complete runs: both seats of each opponent and seed.
     """
-    head = ["opponent", "seat", "seed", "search, share of exact"]
-    head += ["network, share of exact", "exact value", "episodes", "simulations"]
-    body = []
-    for row in rows:
-        last = row["points"][-1]
-        body.append(
-            [
-                *(str(row[key]) for key in ("opponent", "player", "seed")),
-                *(f"{last[name] / last['exact_value']:.3f}" for name in _RESPONSES),
-                f"{last['exact_value']:.4f}",
-                *(str(last[key]) for key in ("episodes", "simulations")),
-                f"{row['seconds']:.0f}",
-            ]
-        )
-    return grid([*head, "seconds"], body)
+    shares = [
+        {**row, **row["points"][-1]}
+        | {
+            name: row["points"][-1][name] / row["points"][-1]["exact_value"]
+            for name in _RESPONSES
+        }
+        for row in rows
+    ]
+    columns = {
+        "opponent": "{opponent}",
+        "seat": "{player}",
+        "seed": "{seed}",
+        "search, share of exact": "{search_value:.3f}",
+        "network, share of exact": "{network_value:.3f}",
+        "exact value": "{exact_value:.4f}",
+        "episodes": "{episodes}",
+        "simulations": "{simulations}",
+        "seconds": "{seconds:.0f}",
+    }
+    return table(shares, columns)
 
 
 def draw(rows: Sequence[Row], options: argparse.Namespace) -> None:
@@ -94,36 +100,25 @@ def draw(rows: Sequence[Row], options: argparse.Namespace) -> None:
     """
     if not options.figure:
         return
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    names = list(dict.fromkeys(row["opponent"] for row in rows))
-    size = 5.5 * len(names), 4.2
-    figure, grid = pyplot.subplots(1, len(names), figsize=size, squeeze=False)
-    for axis, opponent in zip(grid[0], names, strict=True):
-        mine = [row for row in rows if row["opponent"] == opponent]
-        episodes = [point["episodes"] for point in mine[0]["points"]]
-        for field, title in _RESPONSES.items():
-            found = _exploitabilities(mine, field)
-            middle = [statistics.mean(at) for at in zip(*found, strict=True)]
-            (line,) = axis.plot(episodes, middle, marker=".", label=title)
-            low, high = (
-                [choose(at) for at in zip(*found, strict=True)] for choose in (min, max)
-            )
-            axis.fill_between(episodes, low, high, alpha=0.2, color=line.get_color())
-        exact = _exploitabilities(mine, "exact_value")[0][-1]
-        axis.axhline(exact, linestyle="--", color="black", label="exact best response")
-        axis.set_title(f"{mine[0]['game']}, {opponent}: exact {exact:.3f}")
-        axis.set_xlabel("episodes in each seat")
-        axis.grid(True, alpha=0.4)
-        axis.legend(loc="lower right", fontsize="small")
-    grid[0][0].set_ylabel("exploitability found (chips)")
-    figure.tight_layout()
-    options.figure.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(options.figure, dpi=120)
-    pyplot.close(figure)
+    opponents = group_by(rows, "opponent")
+    size = 5.5 * len(opponents), 4.2
+    with picture(options.figure, size=size, columns=len(opponents)) as axes:
+        for axis, (opponent, mine) in zip(axes, opponents.items(), strict=True):
+            episodes = [point["episodes"] for point in mine[0]["points"]]
+            for field, title in _RESPONSES.items():
+                found = list(zip(*_exploitabilities(mine, field), strict=True))
+                middle = [statistics.fmean(seeds) for seeds in found]
+                (line,) = axis.plot(episodes, middle, marker=".", label=title)
+                least, most = list(map(min, found)), list(map(max, found))
+                axis.fill_between(
+                    episodes, least, most, alpha=0.2, color=line.get_color()
+                )
+            exact = _exploitabilities(mine, "exact_value")[0][-1]
+            axis.axhline(exact, ls="--", color="black", label="exact best response")
+            axis.set_title(f"{mine[0]['game']}, {opponent}: exact {exact:.3f}")
+            axis.set_xlabel("episodes in each seat")
+            axis.legend(loc="lower right", fontsize="small")
+        axes[0].set_ylabel("exploitability found (chips)")
 
 
 def _learn(
@@ -166,14 +161,10 @@ def _learn(
 def _exploitabilities(rows: Sequence[Row], field: str) -> list[list[float]]:
     """For each seed the mean of both seats' values, point by point."""
     found = []
-    for seed in dict.fromkeys(row["seed"] for row in rows):
-        seats = {row["player"]: row["points"] for row in rows if row["seed"] == seed}
-        found.append(
-            [
-                (first[field] + second[field]) / 2
-                for first, second in zip(seats[0], seats[1], strict=True)
-            ]
-        )
+    for mine in group_by(rows, "seed").values():
+        seats = {row["player"]: row["points"] for row in mine}
+        pairs = zip(seats[0], seats[1], strict=True)
+        found.append([(first[field] + second[field]) / 2 for first, second in pairs])
     return found
 
 

@@ -9,16 +9,16 @@ import statistics
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import jax
 import numpy as np
+import pyspiel
 from spiel_cr.eval.common.statistics import mean_and_half_width
 from spiel_cr.eval.players import match as matches
 
 import spiel_cr
 from benchmarks import frame, partial_opponents
-from benchmarks.document import grid, megabytes
+from benchmarks.document import MEMORY, Column, table
 from benchmarks.frame import Row
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.partial.config import PartialConfig
@@ -35,32 +35,6 @@ OPPONENTS = {"ismcts": "OpenSpiel's ISMCTSBot", "uniform": "uniform random"}
 PLAYERS = {"resolving": "resolving", "oos": "outcome sampling"}
 # How a player came to its answers, see `PartialStatistics`.
 _WAYS = "safe_resolves", "unsafe_restarts", "reused", "fallback", "uniform"
-
-
-class Pairing(NamedTuple):
-    """Who plays what against whom, and with which means.
-
-    Attributes:
-      name: of the game, for tables.
-      game: OpenSpiel string.
-      player: of `PLAYERS`.
-      opponent: of `OPPONENTS`.
-      max_histories: of the partial tree.
-      move_ms: milliseconds of a move.
-      matches: how many, seats in turn.
-      seed: of everything.
-      iterations: batches per move of outcome sampling.
-    """
-
-    name: str
-    game: str
-    player: str
-    opponent: str
-    max_histories: int
-    move_ms: float
-    matches: int
-    seed: int
-    iterations: int
 
 
 def _add_options(parser: frame.Parser) -> None:
@@ -81,41 +55,36 @@ def _measure(options: argparse.Namespace) -> Iterator[Row]:
     for name, player, opponent in itertools.product(
         options.games, options.players, options.opponents
     ):
-        pairing = Pairing(
-            name,
-            GAMES.get(name, name),
-            player,
-            opponent,
-            options.max_histories,
-            options.move_ms,
-            options.matches,
-            options.seed,
-            options.iterations,
-        )
-        row = frame.in_a_process(measure, pairing)
+        row = frame.in_a_process(measure, name, player, opponent, options)
         frame.say(f"{name}: {player} against {opponent}: mean {row['mean']:+.3f}")
         yield row
 
 
-def measure(pairing: Pairing) -> Row:
+def measure(name: str, player: str, opponent: str, options: argparse.Namespace) -> Row:
     """Plays matches.
+
+    Args:
+      name: of the game, one of `GAMES` or OpenSpiel's string.
+      player: of `PLAYERS`.
+      opponent: of `OPPONENTS`.
+      options: of the command.
 
     Raises:
       ValueError: a bot failed, or the opponent chose what it may not.
     """
-    game = spiel_cr.load_game(pairing.game)
+    game = spiel_cr.load_game(GAMES.get(name, name))
     start = peak_bytes()
     begun = time.perf_counter()
-    ours = [_player(pairing, seat) for seat in range(2)]
+    ours = [_player(player, game, seat, options) for seat in range(2)]
     made = time.perf_counter() - begun
     others, simulations = partial_opponents.make(
-        pairing.opponent, game, pairing.move_ms, pairing.seed
+        opponent, game, options.move_ms, options.seed
     )
-    rng = np.random.default_rng(pairing.seed)
+    rng = np.random.default_rng(options.seed)
     returns: tuple[list[float], list[float]] = ([], [])
     spent: tuple[list[float], list[float]] = ([], [])
     illegal = programs = 0
-    for number in range(pairing.matches):
+    for number in range(options.matches):
         seat = number % 2
         pair = list(others)
         pair[seat] = ours[seat]
@@ -133,20 +102,26 @@ def measure(pairing: Pairing) -> Row:
         spent[1].extend(match.seconds[1 - seat])
     if min(map(len, returns)) < 1:
         raise ValueError(
-            f"{pairing.game}: illegal moves ended {illegal} of {pairing.matches} "
-            f"matches of {pairing.player} against {pairing.opponent}; none is left for "
+            f"{game}: illegal moves ended {illegal} of {options.matches} "
+            f"matches of {player} against {opponent}; none is left for "
             f"one of the seats"
         )
     every = np.array(returns[0] + returns[1])
     mean, half_width = mean_and_half_width(every)
     counts = [vars(bot.counts) for bot in ours]
     # Outcome sampling has no clock, and resolving no number of iterations.
-    clocked = pairing.player != "oos"
+    clocked = player != "oos"
     late = sum(bot.statistics.late_moves for bot in ours)
     return {
-        **pairing._asdict(),
+        "name": name,
+        "game": str(game),
+        "player": player,
+        "opponent": opponent,
         "simulations": simulations,
-        "iterations": None if clocked else pairing.iterations,
+        "max_histories": options.max_histories,
+        "move_ms": options.move_ms,
+        "iterations": None if clocked else options.iterations,
+        "seed": options.seed,
         "matches": len(every),
         "mean": mean,
         "interval": half_width,
@@ -169,59 +144,57 @@ def measure(pairing: Pairing) -> Row:
     }
 
 
-def _player(pairing: Pairing, seat: int) -> PartialResolvingBot | PartialOOSBot:
+def _player(
+    kind: str, game: pyspiel.Game, seat: int, options: argparse.Namespace
+) -> PartialResolvingBot | PartialOOSBot:
     """Who is measured."""
-    partial, seed = PartialConfig(pairing.max_histories), pairing.seed
-    if pairing.player == "oos":
-        return PartialOOSBot(
-            pairing.game,
-            seat,
-            partial=partial,
-            iterations=pairing.iterations,
-            seed=seed,
-        )
-    config = ResolvingConfig(move_ms=pairing.move_ms)
-    return PartialResolvingBot(pairing.game, seat, config, partial=partial, seed=seed)
+    shared = {"partial": PartialConfig(options.max_histories), "seed": options.seed}
+    if kind == "oos":
+        return PartialOOSBot(game, seat, iterations=options.iterations, **shared)
+    config = ResolvingConfig(move_ms=options.move_ms)
+    return PartialResolvingBot(game, seat, config, **shared)
 
 
 def markdown(rows: Sequence[Row]) -> str:
     """One table of results and one of conduct."""
-    who = ["game", "player", "against"]
-    head = [*who, "matches", "mean return", "won", "drawn", "as player 0"]
-    head += ["as player 1", "ms per move", "its ms per move", "its simulations"]
-    conduct = [*who, "moves", "late", "slowest, ms", "illegal", "programs compiled"]
-    conduct += [
-        *(way.replace("_", " ") for way in _WAYS),
-        "most histories",
-        "peak memory, MB",
-        "at start, MB",
-    ]
-    body, how = [], []
-    for row in rows:
-        names = row["name"], PLAYERS[row["player"]], OPPONENTS[row["opponent"]]
-        body.append(
-            [
-                *(*names, str(row["matches"])),
-                f"{row['mean']:+.3f} ± {row['interval']:.3f}",
-                *(f"{row['won']:.1%}", f"{row['drawn']:.1%}"),
-                *(f"{mean:+.3f}" for mean in row["by_seat"]),
-                *(f"{row['mean_ms']:.0f}", f"{row['opponent_ms']:.1f}"),
-                "" if row["simulations"] is None else f"{row['simulations']:,}",
-            ]
-        )
-        how.append(
-            [
-                *(*names, str(row["moves"])),
-                "" if row["late_moves"] is None else str(row["late_moves"]),
-                f"{row['max_ms']:.0f}",
-                *(str(row["illegal_moves"]), str(row["programs_compiled"])),
-                *(str(row["counts"][key]) for key in _WAYS),
-                *(f"{row['most_histories']:,}", *megabytes(row)),
-            ]
-        )
+    who: dict[str, Column] = {
+        "game": "{name}",
+        "player": lambda row: PLAYERS[row["player"]],
+        "against": lambda row: OPPONENTS[row["opponent"]],
+    }
+    results = table(
+        rows,
+        {
+            **who,
+            "matches": "{matches}",
+            "mean return": "{mean:+.3f} ± {interval:.3f}",
+            "won": "{won:.1%}",
+            "drawn": "{drawn:.1%}",
+            "as player 0": "{by_seat[0]:+.3f}",
+            "as player 1": "{by_seat[1]:+.3f}",
+            "ms per move": "{mean_ms:.0f}",
+            "its ms per move": "{opponent_ms:.1f}",
+            "its simulations": "{simulations:,}",
+        },
+        labels=3,
+    )
+    conduct = table(
+        rows,
+        {
+            **who,
+            "moves": "{moves}",
+            "late": "{late_moves}",
+            "slowest, ms": "{max_ms:.0f}",
+            "illegal": "{illegal_moves}",
+            "programs compiled": "{programs_compiled}",
+            **{way.replace("_", " "): f"{{counts[{way}]}}" for way in _WAYS},
+            "most histories": "{most_histories:,}",
+            **MEMORY,
+        },
+        labels=3,
+    )
     measured = frame.sentence(rows[0], (row["device"] for row in rows))
-    tables = grid(head, body, labels=3), grid(conduct, how, labels=3)
-    return "\n".join([f"{measured}\n", *tables])
+    return "\n".join([f"{measured}\n", results, conduct])
 
 
 BENCHMARK = frame.Benchmark(

@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 import spiel_cr
 from benchmarks import partial_opponents
-from benchmarks.document import grid
+from benchmarks.document import table
 from benchmarks.frame import Benchmark, Parser, Row
 from spiel_cr.policies.best_responses import reach_of
 from spiel_cr.policies.bot_base import PolicyPlayer
@@ -173,13 +173,10 @@ def _bots(name: str, game: pyspiel.Game, seed: int) -> list[pyspiel.Bot]:
 
 def markdown(rows: Sequence[Row]) -> str:
     """A line for each bot."""
-    body = [
-        [row["bot"], f"{row['loss']:.4f} ± {row['interval']:.4f}", str(row["matches"])]
-        for row in rows
-    ]
-    nash_conv = rows[0]["equilibrium_nash_conv"]
-    title = f"{rows[0]['game']}; NashConv of the equilibrium {nash_conv:.1e}"
-    return f"{title}\n{grid(['bot', 'loss', 'matches'], body)}"
+    title = "{game}; NashConv of the equilibrium {equilibrium_nash_conv:.1e}\n"
+    columns = {"bot": "{bot}", "loss": "{loss:.4f} ± {interval:.4f}"}
+    lines = table(rows, {**columns, "matches": "{matches}"})
+    return title.format_map(rows[0]) + lines
 
 
 BENCHMARK = Benchmark(

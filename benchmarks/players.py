@@ -7,7 +7,7 @@ import argparse
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,10 +15,10 @@ from spiel_cr.eval.players import match as matches
 from spiel_cr.eval.players import tournament, traversing
 
 import spiel_cr
-from benchmarks.document import grid
-from benchmarks.frame import Benchmark, Parser, Row, images, say, sentence
+from benchmarks.document import Column, grid, interval, table
+from benchmarks.frame import Benchmark, Parser, Row, group_by, say, sentence
+from benchmarks.pictures import image_path, picture
 from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.resolving import clock
 
 
 class Plan(NamedTuple):
@@ -31,12 +31,21 @@ class Plan(NamedTuple):
       batch: trajectories in an iteration of the sampling bots, whose iterations also
         pass over all infosets.
       everywhere: small enough to ask a player at every infoset; if not, it only plays.
+      repeats: of clocked evaluations.
+      moves: in matches, for late answers.
     """
 
     matches: int
     move_ms: float = 50.0
     batch: int = 256
     everywhere: bool = True
+    repeats: int = 3
+    moves: float = 100
+
+    @property
+    def budget(self) -> str:
+        """Parameters of bots with a clock."""
+        return f"move_ms={self.move_ms:g},init_ms={10 * self.move_ms:g}"
 
 
 PLANS = {
@@ -50,12 +59,11 @@ PLANS = {
     "kuhn_poker": Plan(120),
     "liars_dice(numdice=1,dice_sides=4)": Plan(60),
 }
-_FIXED = "resolving(iterations=300,gadget={})"
+_FIXED = "resolving(iterations=300{})"
 _GADGETS = ("cfrd", "maxmargin", "unsafe")
 _DEPTHS = (1, 2, 4, 6, None)
 # The same outcome sampling with and without aim; "MCCFR" is the one without.
 _OOS = "oos(solver=os-mccfr(epsilon=0.4,exploration=0.01,batch={},delta={}),{})"
-_EVERYWHERE = ("exploitability", "gadgets", "depths")
 
 
 def _add_options(parser: Parser) -> None:
@@ -70,43 +78,24 @@ def _add_options(parser: Parser) -> None:
         help="of each pair of bots (default: a number for each game, 16 to 120)",
     )
     parser.number("--repeats", 3, "of clocked evaluations")
-    parser.several("--parts", _parts(), "what to measure")
+    parser.several("--parts", _PARTS, "what to measure")
 
 
 def _measure(options: argparse.Namespace) -> Iterator[Row]:
-    moves = options.moves / len(options.games)
     for game in options.games:
         plan = PLANS.get(game, Plan(40))
         plan = plan._replace(
             move_ms=options.move_ms or plan.move_ms,
             matches=options.matches or plan.matches,
+            repeats=options.repeats,
+            moves=options.moves / len(options.games),
         )
         tree = spiel_cr.compile_game(game, observations=True)
-        for part, measure in _parts(options.repeats, moves).items():
-            if part in options.parts and (plan.everywhere or part not in _EVERYWHERE):
-                say(f"{game}: {part}")
-                shared = {"part": part, "game": game, "move_ms": plan.move_ms}
-                yield {**shared, **measure(tree, plan)}
-
-
-def _parts(
-    repeats: int = 3, moves: float = 100
-) -> dict[str, Callable[[CompiledGame, Plan], Row]]:
-    """What is measured of each game, in this order."""
-    return {
-        "exploitability": lambda tree, plan: _exploitability(tree, plan, repeats),
-        "gadgets": lambda tree, plan: _gadgets(tree),
-        "depths": lambda tree, plan: _depths(tree),
-        # As long as it takes elsewhere.
-        "lateness": lambda tree, plan: _lateness(
-            tree, plan, moves * min(1.0, 150 / plan.move_ms)
-        ),
-        "matches": _matches,
-    }
-
-
-def _budget(plan: Plan) -> str:
-    return f"move_ms={plan.move_ms:g},init_ms={10 * plan.move_ms:g}"
+        for name, part in _PARTS.items():
+            if name in options.parts and (plan.everywhere or not part.everywhere):
+                say(f"{game}: {name}")
+                shared = {"part": name, "game": game, "move_ms": plan.move_ms}
+                yield {**shared, **part.measure(tree, plan)}
 
 
 def _evaluate(tree: CompiledGame, bot: str) -> traversing.Evaluation:
@@ -117,10 +106,10 @@ def _evaluate(tree: CompiledGame, bot: str) -> traversing.Evaluation:
     return traversing.evaluate(tree, (first, second))
 
 
-def _exploitability(tree: CompiledGame, plan: Plan, repeats: int) -> Row:
+def _exploitability(tree: CompiledGame, plan: Plan) -> Row:
     """NashConv of a clocked resolving player, asked everywhere."""
-    bot = f"resolving(solver=cfr+,{_budget(plan)})"
-    found = [_evaluate(tree, bot) for _ in range(repeats)]
+    bot = f"resolving(solver=cfr+,{plan.budget})"
+    found = [_evaluate(tree, bot) for _ in range(plan.repeats)]
     values = [evaluation.nash_conv for evaluation in found]
     return {
         "bot": bot,
@@ -131,46 +120,45 @@ def _exploitability(tree: CompiledGame, plan: Plan, repeats: int) -> Row:
     }
 
 
-def _gadgets(tree: CompiledGame) -> Row:
+def _gadgets(tree: CompiledGame, plan: Plan) -> Row:
     """NashConv with each gadget, 300 iterations per solve."""
     return {
-        gadget: _evaluate(tree, _FIXED.format(gadget)).nash_conv for gadget in _GADGETS
+        gadget: _evaluate(tree, _FIXED.format(f",gadget={gadget}")).nash_conv
+        for gadget in _GADGETS
     }
 
 
-def _depths(tree: CompiledGame) -> Row:
+def _depths(tree: CompiledGame, plan: Plan) -> Row:
     """NashConv by depth of the lookahead, exact values of uniform play at its end."""
     found = {}
     for depth in _DEPTHS:
-        limit = "" if depth is None else f",depth={depth}"
-        bot = f"resolving(iterations=300{limit})"
+        bot = _FIXED.format("" if depth is None else f",depth={depth}")
         found[str(depth)] = _evaluate(tree, bot).nash_conv
     return {"nash_conv": found}
 
 
-def _lateness(tree: CompiledGame, plan: Plan, moves: float) -> Row:
+def _lateness(tree: CompiledGame, plan: Plan) -> Row:
     """Moves in matches between two resolving players, by their own clocks."""
     config = spiel_cr.ResolvingConfig(move_ms=plan.move_ms, init_ms=10 * plan.move_ms)
     bots = [spiel_cr.ResolvingBot(tree, seat, config, seed=seat) for seat in range(2)]
     random = np.random.default_rng(0)
-    played: list[clock.Statistics] = [bot.resolver.statistics for bot in bots]
-    games = 0
+    played = [bot.resolver.statistics for bot in bots]
+    # Where moves take longer, fewer of them: as long as it takes elsewhere.
+    moves, number = plan.moves * min(1.0, 150 / plan.move_ms), 0
     while sum(s.moves for s in played) < moves:
         matches.play_match(tree.game, bots, random)
-        games += 1
+        number += 1
+    counted = "moves", "solves", "late_moves", "programs_compiled"
     return {
-        "matches": games,
-        "moves": sum(s.moves for s in played),
-        "solves": sum(s.solves for s in played),
-        "late_moves": sum(s.late_moves for s in played),
+        "matches": number,
+        **{name: sum(getattr(s, name) for s in played) for name in counted},
         "max_ms": max(s.max_ms for s in played),
-        "programs_compiled": sum(s.programs_compiled for s in played),
     }
 
 
 def _matches(tree: CompiledGame, plan: Plan) -> Row:
     """A round robin at equal time a move."""
-    budget = _budget(plan)
+    budget = plan.budget
     bots = {
         "resolving": f"resolving(solver=cfr+,{budget})",
         "oos": _OOS.format(plan.batch, 0.9, budget),
@@ -187,108 +175,78 @@ def _matches(tree: CompiledGame, plan: Plan) -> Row:
         "matches": plan.matches,
         "mean": result.mean,
         "half_width": result.half_width,
-        "late_moves": [effort.late_moves for effort in result.efforts],
-        "max_ms": [effort.max_ms for effort in result.efforts],
-        "programs_compiled": [effort.programs_compiled for effort in result.efforts],
+        **{
+            name: [getattr(effort, name) for effort in result.efforts]
+            for name in ("late_moves", "max_ms", "programs_compiled")
+        },
     }
 
 
 def _markdown(rows: Sequence[Row]) -> str:
     """All tables; parts that were not measured are left out."""
-    tables = {
-        "exploitability": _nash_conv_table,
-        "depths": _depth_table,
-        "lateness": _lateness_table,
-        "matches": _match_tables,
-    }
-    text = [sentence(rows[0], ["cpu"]), ""]
-    for part, table in tables.items():
-        mine = [row for row in rows if row["part"] == part]
-        if mine:
-            text += table(mine, rows)
+    parts = group_by(rows, "part")
+    text = [f"{sentence(rows[0], ['cpu'])}\n"]
+    for name, part in _PARTS.items():
+        if name in parts and part.tables is not None:
+            text += part.tables(parts[name], parts)
     return "\n".join(text)
 
 
-def _nash_conv_table(clocked: Sequence[Row], rows: Sequence[Row]) -> list[str]:
-    fixed = {row["game"]: row for row in rows if row["part"] == "gadgets"}
-    move_ms, repeats = clocked[0]["move_ms"], len(clocked[0]["all"])
-    gadgets = _GADGETS if fixed else ()
+def _nash_conv_table(mine: Sequence[Row], parts: Mapping[str, list[Row]]) -> list[str]:
+    fixed = {row["game"]: row for row in parts.get("gadgets", [])}
+    columns: dict[str, Column] = {
+        "game": "`{game}`",
+        f"{mine[0]['move_ms']:g} ms per move": "{nash_conv:.1e}",
+    }
+    if fixed:
+        columns |= {gadget: f"{{fixed[{gadget}]:.1e}}" for gadget in _GADGETS}
+    lines = [{**row, "fixed": fixed.get(row["game"])} for row in mine]
     return [
-        f"NashConv by OpenSpiel of `resolving(solver=cfr+)`, {move_ms:g} ms a move and "
-        f"ten times that at the start, asked everywhere (median of "
-        f"{repeats} runs); and with 300 iterations per solve, by gadget:",
-        "",
-        grid(
-            ["game", f"{move_ms:g} ms a move", *gadgets],
-            [
-                [
-                    f"`{row['game']}`",
-                    f"{row['nash_conv']:.1e}",
-                    *(f"{fixed[row['game']][gadget]:.1e}" for gadget in gadgets),
-                ]
-                for row in clocked
-            ],
-        ),
-        "![NashConv by gadget](img/gadgets.png)",
-        "",
+        f"NashConv by OpenSpiel of `resolving(solver=cfr+)`, {mine[0]['move_ms']:g} ms "
+        f"per move and ten times that at the start, asked everywhere (median of "
+        f"{len(mine[0]['all'])} runs); and with 300 iterations per solve, by gadget:\n",
+        table(lines, columns),
+        "![NashConv by gadget](img/gadgets.png)\n",
     ]
 
 
-def _depth_table(mine: Sequence[Row], rows: Sequence[Row]) -> list[str]:
+def _depth_table(mine: Sequence[Row], parts: Mapping[str, list[Row]]) -> list[str]:
+    # A field of a template cannot be a number.
+    lines = [
+        {**row, **{f"at {depth}": x for depth, x in row["nash_conv"].items()}}
+        for row in mine
+    ]
+    columns = {"none" if d is None else str(d): f"{{at {d}:.1e}}" for d in _DEPTHS}
     return [
         "NashConv by depth of the lookahead, exact values of uniform play at its end, "
-        "300 iterations per solve:",
-        "",
-        grid(
-            ["game", *("none" if d is None else str(d) for d in _DEPTHS)],
-            [
-                [
-                    f"`{row['game']}`",
-                    *(f"{row['nash_conv'][str(d)]:.1e}" for d in _DEPTHS),
-                ]
-                for row in mine
-            ],
-        ),
+        "300 iterations per solve:\n",
+        table(lines, {"game": "`{game}`", **columns}),
     ]
 
 
-def _lateness_table(mine: Sequence[Row], rows: Sequence[Row]) -> list[str]:
-    columns = ("moves", "solves", "late_moves", "max_ms", "programs_compiled")
-    return [
-        "Two such players in matches:",
-        "",
-        grid(
-            ["game", "ms a move", "moves", "solves", "late", "longest, ms", "compiled"],
-            [
-                [
-                    f"`{row['game']}`",
-                    f"{row['move_ms']:g}",
-                    *(
-                        f"{row[c]:.1f}" if c == "max_ms" else f"{row[c]}"
-                        for c in columns
-                    ),
-                ]
-                for row in mine
-            ],
-        ),
-    ]
+def _lateness_table(mine: Sequence[Row], parts: Mapping[str, list[Row]]) -> list[str]:
+    columns = {
+        "game": "`{game}`",
+        "ms per move": "{move_ms:g}",
+        "moves": "{moves}",
+        "solves": "{solves}",
+        "late": "{late_moves}",
+        "longest, ms": "{max_ms:.1f}",
+        "compiled": "{programs_compiled}",
+    }
+    return ["Two such players in matches:\n", table(mine, columns)]
 
 
-def _match_tables(mine: Sequence[Row], rows: Sequence[Row]) -> list[str]:
+def _match_tables(mine: Sequence[Row], parts: Mapping[str, list[Row]]) -> list[str]:
     text = [
-        "Matches, the same time a move for all bots, ten times that at the start: mean "
-        "return of row against column, ± half of a 95 % interval. `mccfr` is `oos` "
-        "without aim.",
-        "",
+        "Matches, the same time per move for all bots, ten times that at the start: "
+        "mean return of row against column, ± half of a 95 % interval. `mccfr` is "
+        "`oos` without aim.\n",
     ]
+    title = "`{game}`, {move_ms:g} ms per move, {matches} matches per pair, "
     for row in mine:
         late = sum(count or 0 for count in row["late_moves"])
-        text += [
-            f"`{row['game']}`, {row['move_ms']:g} ms a move, {row['matches']} matches "
-            f"a pair, {late} late answers:",
-            "",
-            _round_robin(row),
-        ]
+        text += [f"{title.format_map(row)}{late} late answers:\n", _round_robin(row)]
     return text
 
 
@@ -297,39 +255,50 @@ def _draw(rows: Sequence[Row], options: argparse.Namespace) -> None:
     mine = [row for row in rows if row["part"] == "gadgets"]
     if not mine or not options.markdown:
         return
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(9, 4), layout="constrained")
-    for k, gadget in enumerate(_GADGETS):
-        places = np.arange(len(mine)) + 0.27 * (k - 1)
-        axes.bar(places, [row[gadget] for row in mine], 0.25, label=gadget)
-    axes.set_yscale("log")
-    names = [row["game"].removeprefix("python_").replace("(", "\n(") for row in mine]
-    axes.set_xticks(range(len(mine)), names, fontsize=7)
-    axes.set_ylabel("NashConv (game's units)")
-    axes.set_title("resolving, CFR+, 300 iterations per solve", fontsize=10)
-    axes.legend()
-    figure.savefig(images(options) / "gadgets.png", dpi=120)
-    pyplot.close(figure)
+    with picture(image_path(options, "gadgets.png"), size=(9, 4)) as (axis,):
+        for k, gadget in enumerate(_GADGETS):
+            places = np.arange(len(mine)) + 0.27 * (k - 1)
+            axis.bar(places, [row[gadget] for row in mine], 0.25, label=gadget)
+        axis.set_yscale("log")
+        names = [row["game"].removeprefix("python_") for row in mine]
+        names = [name.replace("(", "\n(") for name in names]
+        axis.set_xticks(range(len(mine)), names, fontsize=7)
+        axis.set_ylabel("NashConv (game's units)")
+        axis.set_title("resolving, CFR+, 300 iterations per solve", fontsize=10)
+        axis.legend()
 
 
 def _round_robin(row: Row) -> str:
-    names = row["names"]
-
-    def cell(i: int, j: int) -> str:
-        mean, half = row["mean"][i][j], row["half_width"][i][j]
-        if mean is None:
-            return "–"
-        return f"{mean:+.2f} ± {half:.2f}" if half is not None else f"{mean:+.2f}"
-
-    body = [
-        [name, *(cell(i, j) for j in range(len(names)))] for i, name in enumerate(names)
+    cells = [
+        ["–" if m is None else interval(m, h) for m, h in zip(*line, strict=True)]
+        for line in zip(row["mean"], row["half_width"], strict=True)
     ]
-    return grid(["", *names], body)
+    body = [[name, *line] for name, line in zip(row["names"], cells, strict=True)]
+    return grid(["", *row["names"]], body)
 
+
+class _Part(NamedTuple):
+    """How a part is measured and written.
+
+    Attributes:
+      measure: one game.
+      tables: of its rows, beside those of the other parts.
+      everywhere: whether it asks a player at every infoset.
+    """
+
+    measure: Callable[[CompiledGame, Plan], Row]
+    tables: Callable[[Sequence[Row], Mapping[str, list[Row]]], list[str]] | None
+    everywhere: bool = False
+
+
+# In this order.
+_PARTS = {
+    "exploitability": _Part(_exploitability, _nash_conv_table, everywhere=True),
+    "gadgets": _Part(_gadgets, None, everywhere=True),
+    "depths": _Part(_depths, _depth_table, everywhere=True),
+    "lateness": _Part(_lateness, _lateness_table),
+    "matches": _Part(_matches, _match_tables),
+}
 
 BENCHMARK = Benchmark(
     "players",

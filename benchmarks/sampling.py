@@ -19,7 +19,8 @@ from spiel_cr.eval.reporting import plots
 
 import spiel_cr
 from benchmarks import cfr, sampling_tables
-from benchmarks.frame import Benchmark, Parser, Row, images, say
+from benchmarks.frame import Benchmark, Parser, Row, say
+from benchmarks.pictures import image_path
 from benchmarks.sampling_tables import EXTERNAL, OUTCOME
 from benchmarks.solver_run import run_for, warm_up
 from spiel_cr.cfr.config import PRESETS, MCCFRConfig, parse_any
@@ -275,7 +276,9 @@ def _add_options(parser: Parser) -> None:
 
 def _check(options: argparse.Namespace) -> None:
     if options.markdown:
-        plots.check(images(options) / "sampling.png")
+        image = image_path(options, "sampling.png")
+        image.parent.mkdir(parents=True, exist_ok=True)
+        plots.check(image)
 
 
 def _measure(options: argparse.Namespace) -> Iterator[Row]:

@@ -1,16 +1,18 @@
 """One run of the benchmark: a solver on a game, usually in a process of its own.
 
-`SolverRun` does the work; `RemoteRun` has the same methods and does it in another
-process, so that one solver's memory, threads and compiled programs are not another's.
+`in_a_process` does the work of a `SolverRun` in another process, so that one solver's
+memory, threads and compiled programs are not another's.
 """
 
 import concurrent.futures
+import contextlib
 import importlib
 import multiprocessing
 import os
 import time
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from concurrent.futures.process import BrokenProcessPool
+from typing import TypeAlias
 
 import jax
 from spiel_cr.eval.common.game_instance import GameInstance
@@ -32,16 +34,10 @@ class RunError(RuntimeError):
     """A solver could not be measured; the message says why."""
 
 
-class Run(Protocol):
-    """What `SolverRun` and `RemoteRun` offer."""
-
-    def prepare(self) -> Row: ...
-
-    def rate(self, seconds: float) -> Row: ...
-
-    def solve(self, seconds: float) -> Row: ...
-
-    def close(self) -> None: ...
+# Calls a method of a `SolverRun` by its name, with the seconds it has.
+Ask: TypeAlias = Callable[..., Row]
+# From a game and a solver to a run of them.
+OpenRun: TypeAlias = Callable[[str, str], contextlib.AbstractContextManager[Ask]]
 
 
 def run_for(run: Callable[[int], object], seconds: float) -> tuple[int, float]:
@@ -91,7 +87,7 @@ class SolverRun:
             raise RunError(missing)
         for module in self._solver.imports:
             importlib.import_module(module)
-        start_mib = peak_mib()
+        start_mib = peak_bytes() / 2**20
         started = time.perf_counter()
         self._make()
         built = time.perf_counter() - started
@@ -121,7 +117,7 @@ class SolverRun:
         # What cannot be stopped takes the time that it takes.
         budget = seconds if self._solver.iterative else 0.0
         iterations, spent = run_for(self._adapter.run, budget)
-        peak = peak_mib()
+        peak = peak_bytes() / 2**20
         judge = ExactJudge(self._instance)
         row = {
             "solve_iterations": iterations,
@@ -132,9 +128,6 @@ class SolverRun:
         if self._solver.family == "c":
             row |= c_reference.disagreement(self._instance.tree.form)
         return row
-
-    def close(self) -> None:
-        """Nothing to do."""
 
     def _make(self) -> None:
         self._adapter = self._solver.entry.make(self._instance, 0)
@@ -148,33 +141,28 @@ class SolverRun:
         restart()
 
 
-class RemoteRun:
-    """A solver on a game, in another process."""
+@contextlib.contextmanager
+def here(game: str, solver: str) -> Iterator[Ask]:
+    """A solver on a game, in this process."""
+    run = SolverRun(game, solver)
+    yield lambda method, *seconds: getattr(run, method)(*seconds)
 
-    def __init__(self, game: str, solver: str) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._pool = concurrent.futures.ProcessPoolExecutor(
-            1, context, _begin, (game, solver)
-        )
 
-    def prepare(self) -> Row:
-        return self._ask("prepare")
+@contextlib.contextmanager
+def in_a_process(game: str, solver: str) -> Iterator[Ask]:
+    """A solver on a game, in a process of its own."""
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(
+        1, context, _begin, (game, solver)
+    ) as pool:
 
-    def rate(self, seconds: float) -> Row:
-        return self._ask("rate", seconds)
+        def ask(method: str, *seconds: float) -> Row:
+            try:
+                return pool.submit(_answer, method, *seconds).result()
+            except BrokenProcessPool as error:
+                raise RunError(f"its process ended: {error}") from error
 
-    def solve(self, seconds: float) -> Row:
-        return self._ask("solve", seconds)
-
-    def close(self) -> None:
-        """Ends the process."""
-        self._pool.shutdown()
-
-    def _ask(self, method: str, *arguments: float) -> Row:
-        try:
-            return self._pool.submit(_answer, method, *arguments).result()
-        except concurrent.futures.process.BrokenProcessPool as error:
-            raise RunError(f"its process ended: {error}") from error
+        yield ask
 
 
 # The run of a process that does nothing else.
@@ -196,8 +184,3 @@ def _answer(method: str, *arguments: float) -> Row:
         raise
     except Exception as error:
         raise RunError(f"{type(error).__name__}: {error}") from None
-
-
-def peak_mib() -> float:
-    """Peak resident memory of this process so far, in MiB."""
-    return peak_bytes() / 2**20

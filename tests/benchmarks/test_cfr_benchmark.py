@@ -1,6 +1,7 @@
 """The benchmark measures what it says, and its tables say what was measured."""
 
 import json
+import multiprocessing
 from typing import Any
 
 import pyspiel
@@ -132,7 +133,7 @@ def test_smoke_in_process() -> None:
     if c_reference.compiler() is not None:
         solvers.append("c")
     plan = cfr.Plan(seconds=0.05, repeats=3, window=0.02)
-    rows = cfr.measure_game("kuhn", "kuhn_poker", solvers, plan, solver_run.SolverRun)
+    rows = cfr.measure_game("kuhn", "kuhn_poker", solvers, plan, solver_run.here)
     by_solver = {row["solver"]: row for row in rows}
     assert list(by_solver) == solvers
     assert "no-such" in by_solver.pop("no-such")["missing"]
@@ -165,22 +166,19 @@ def test_peers_run_the_same_algorithm(solver: str) -> None:
 
 
 def test_run_in_a_process_of_its_own() -> None:
-    remote = solver_run.RemoteRun("kuhn_poker", "openspiel-cpp")
-    try:
-        assert remote.prepare()["start_mib"] > 0
-        assert remote.rate(0.01)["iterations"] > 0
-        assert 0 < remote.solve(0.01)["nash_conv"] < 0.9
-    finally:
-        remote.close()
+    with solver_run.in_a_process("kuhn_poker", "openspiel-cpp") as ask:
+        assert ask("prepare")["start_mib"] > 0
+        assert ask("rate", 0.01)["iterations"] > 0
+        assert 0 < ask("solve", 0.01)["nash_conv"] < 0.9
+        with pytest.raises(solver_run.RunError, match="AttributeError"):
+            ask("no_such_method")
 
 
 def test_errors_of_a_process_are_told() -> None:
-    remote = solver_run.RemoteRun("no_such_game", "openspiel-cpp")
-    try:
+    with solver_run.in_a_process("no_such_game", "openspiel-cpp") as ask:
         with pytest.raises(solver_run.RunError, match="no_such_game"):
-            remote.prepare()
-        next(iter(remote._pool._processes.values())).kill()
+            ask("prepare")
+        (child,) = multiprocessing.active_children()
+        child.kill()
         with pytest.raises(solver_run.RunError, match="its process ended"):
-            remote.prepare()
-    finally:
-        remote.close()
+            ask("prepare")

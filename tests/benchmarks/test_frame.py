@@ -82,6 +82,22 @@ def test_lines_are_on_the_disk_before_the_next_is_measured(tmp_path):
     assert seen == [1, 2]
 
 
+def test_a_table_has_dashes_for_what_is_unknown():
+    columns = {
+        "who": "{name}",
+        "count": "{count:,}",
+        "half": lambda row: f"{row['count'] / 2:.1f}",
+    }
+    rows = [{"name": "a", "count": 3000}, {"name": "b", "count": None}, {"name": "c"}]
+    assert document.table(rows, columns).splitlines() == [
+        "| who | count | half |",
+        "| --- | ---: | ---: |",
+        "| a | 3,000 | 1500.0 |",
+        "| b | – | – |",
+        "| c | – | – |",
+    ]
+
+
 def test_failures_are_told(tmp_path, capsys):
     benchmark = counting(failures=lambda rows: [f"row {len(rows)}"])
     assert benchmark.main(["--out", str(tmp_path / "out.jsonl")]) == 1

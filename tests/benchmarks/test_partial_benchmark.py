@@ -1,5 +1,7 @@
 """The benchmark of players of partial trees measures what it says; on Kuhn poker."""
 
+import argparse
+
 import numpy as np
 import pyspiel
 import pytest
@@ -79,15 +81,8 @@ class Failing(pyspiel.Bot):
 def measure(monkeypatch, mine, other):
     monkeypatch.setattr(partial, "_player", lambda *_: mine)
     monkeypatch.setattr(partial_opponents, "make", lambda *_: ((other, other), None))
-    pairing = partial.Pairing(
-        *("K", "kuhn_poker", "resolving", "uniform"),
-        max_histories=9,
-        move_ms=9.0,
-        matches=8,
-        seed=0,
-        iterations=1,
-    )
-    return partial.measure(pairing)
+    options = argparse.Namespace(matches=8, seed=0, max_histories=9, move_ms=9.0)
+    return partial.measure("kuhn_poker", "resolving", "uniform", options)
 
 
 def test_only_illegal_moves_of_the_player_count_as_that(monkeypatch):
