@@ -11,7 +11,12 @@ from spiel_cr.compilation.compiler import compile_game
 from tests.support import games, made_games, reference
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node
 
-every_game = pytest.mark.parametrize("case", games.CASES, ids=lambda c: c.name)
+# goofspiel5 has the tree of goofspiel5_descending, which is the largest one here.
+every_game = pytest.mark.parametrize(
+    "case",
+    [case for case in games.CASES if case.name != "goofspiel5"],
+    ids=lambda case: case.name,
+)
 
 
 @functools.cache

@@ -16,7 +16,6 @@ SETTINGS = (
     "python_ii_goofspiel(num_cards=2)",
     "python_ii_goofspiel(num_cards=3,returns_type=point_difference)",
     "python_ii_goofspiel(num_cards=4)",
-    "python_ii_goofspiel(num_cards=4,points_order=descending)",
     "python_ii_goofspiel(num_cards=4,points_order=descending,"
     "returns_type=point_difference)",
 )
@@ -45,26 +44,8 @@ def uniform_nash_conv(game: pyspiel.Game) -> float:
     return exploitability.nash_conv(game, policy.UniformRandomPolicy(game))
 
 
-@pytest.mark.parametrize("check", game_contract.TREE_CHECKS, ids=lambda c: c.__name__)
-@pytest.mark.parametrize("game_string", SETTINGS)
-def test_contract_on_the_full_tree(game_string, check):
-    check(game_contract.full_tree(game_string))
-
-
-@pytest.mark.parametrize("check", game_contract.TREE_CHECKS, ids=lambda c: c.__name__)
-@pytest.mark.parametrize("game_string", LARGE_SETTINGS)
-def test_contract_on_random_games(game_string, check):
-    check(game_contract.sampled_tree(game_string, num_games=30))
-
-
-@pytest.mark.parametrize("game_string", SETTINGS + LARGE_SETTINGS)
-def test_openspiel_simulations(game_string):
-    game_contract.check_simulations(game_string, num_sims=3)
-
-
-@pytest.mark.parametrize("points_order", ["ascending", "descending"])
-def test_openspiel_api(points_order):
-    game_string = f"python_ii_goofspiel(num_cards=4,points_order={points_order})"
+def test_openspiel_api():
+    game_string = "python_ii_goofspiel(num_cards=4,points_order=descending)"
     game_contract.check_api(game_string, SIZES[4])
 
 
@@ -158,7 +139,10 @@ def test_legal_actions_are_the_cards_left():
             assert state.legal_actions() == sorted(set(range(4)) - set(own))
 
 
-@pytest.mark.parametrize("num_cards, nash_conv", [(4, 17 / 12), (5, 1.55)])
+@pytest.mark.parametrize(
+    "num_cards, nash_conv",
+    [(4, 17 / 12), pytest.param(5, 1.55, marks=pytest.mark.slow)],
+)
 def test_uniform_nash_conv_is_that_of_the_twin(num_cards, nash_conv):
     game = pyspiel.load_game("python_ii_goofspiel", {"num_cards": num_cards})
     # Sums of fewer than 10^5 rational terms, each with a relative error of 1e-16.

@@ -99,22 +99,9 @@ def known_to(history, player):
     return own, len(cards), tuple(rest)
 
 
-@pytest.mark.parametrize("check", game_contract.TREE_CHECKS, ids=lambda c: c.__name__)
-@pytest.mark.parametrize("settings", SETTINGS, ids=str)
-def test_contract(settings, check):
-    check(game_contract.full_tree(game_string(*settings)))
-
-
-@pytest.mark.parametrize("check", game_contract.TREE_CHECKS, ids=lambda c: c.__name__)
-@pytest.mark.parametrize("settings", LARGE, ids=str)
-def test_contract_of_large_games(settings, check):
-    check(game_contract.sampled_tree(game_string(*settings)))
-
-
-@pytest.mark.parametrize("settings", SETTINGS[:3], ids=str)
+@pytest.mark.parametrize("settings", SETTINGS[:2], ids=str)
 def test_openspiel_checks(settings):
     game = game_string(*settings)
-    game_contract.check_simulations(game)
     game_contract.check_api(game, game_contract.measure(game))
 
 

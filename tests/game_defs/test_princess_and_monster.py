@@ -34,23 +34,6 @@ def load(horizon: int) -> pyspiel.Game:
     return pyspiel.load_game("python_princess_and_monster", {"horizon": horizon})
 
 
-@pytest.mark.parametrize("check", game_contract.TREE_CHECKS, ids=lambda c: c.__name__)
-@pytest.mark.parametrize("game_string", SETTINGS)
-def test_contract_on_the_full_tree(game_string, check):
-    check(game_contract.full_tree(game_string))
-
-
-@pytest.mark.parametrize("check", game_contract.TREE_CHECKS, ids=lambda c: c.__name__)
-@pytest.mark.parametrize("game_string", LARGE_SETTINGS)
-def test_contract_on_random_games(game_string, check):
-    check(game_contract.sampled_tree(game_string, num_games=50))
-
-
-@pytest.mark.parametrize("game_string", SETTINGS + LARGE_SETTINGS)
-def test_openspiel_simulations(game_string):
-    game_contract.check_simulations(game_string, num_sims=3)
-
-
 def test_openspiel_api():
     sizes = Sizes(0, decision=701, terminal=1342, infosets0=25, infosets1=25)
     game_contract.check_api("python_princess_and_monster(horizon=4)", sizes)

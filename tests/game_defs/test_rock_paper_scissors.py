@@ -25,16 +25,9 @@ def slow_winner(number0: int, number1: int, num_actions: int) -> int | None:
     return 0 if (number1 - number0) % num_actions <= num_actions // 2 else 1
 
 
-@pytest.mark.parametrize("check", game_contract.TREE_CHECKS, ids=lambda c: c.__name__)
-@pytest.mark.parametrize("game_string", SETTINGS)
-def test_contract_on_the_full_tree(game_string, check):
-    check(game_contract.full_tree(game_string))
-
-
-@pytest.mark.parametrize("num_actions", [3, 7, 99])
-def test_openspiel_simulations_and_api(num_actions):
+@pytest.mark.parametrize("num_actions", [3, 7])
+def test_openspiel_api(num_actions):
     game_string = f"python_rock_paper_scissors(num_actions={num_actions})"
-    game_contract.check_simulations(game_string)
     game_contract.check_api(
         game_string, Sizes(0, num_actions + 1, num_actions**2, 1, 1)
     )

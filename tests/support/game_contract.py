@@ -3,10 +3,10 @@
 Two kinds of checks. Those that OpenSpiel ships take a game string: `check_simulations`,
 `check_api`, `check_playthrough`. Ours take a `Tree` of states, all of them
 (`full_tree`, for small parameters) or those met in random games (`sampled_tree`):
-`TREE_CHECKS` lists them, so that a test can be parametrised over settings and checks.
+`TREE_CHECKS` lists them; tests/game_defs/test_contract.py runs them on all games.
 
 A committed playthrough is written anew, after a wanted change of a game, by
-  python tests/game_contract.py GAME_STRING
+  python -m tests.support.game_contract GAME_STRING
 """
 
 import itertools
@@ -172,40 +172,35 @@ def check_observers(tree: Tree) -> None:
     public and private parts make up the whole; the private part is not empty.
     """
     kinds = pyspiel.PrivateInfoType
-    for public, recall, private in itertools.product(
-        (False, True),
-        (False, True),
-        (kinds.NONE, kinds.SINGLE_PLAYER, kinds.ALL_PLAYERS),
+    none, single, everybody = kinds.NONE, kinds.SINGLE_PLAYER, kinds.ALL_PLAYERS
+    # Strings by (public_info, perfect_recall, private_info) and player.
+    shown: dict[tuple, tuple[list[str], list[str]]] = {}
+    for kind in itertools.product(
+        (False, True), (False, True), (none, single, everybody)
     ):
-        name = f"public_info={public}, perfect_recall={recall}, {private}"
-        strings0, tensors0 = observe(tree, 0, public, recall, private)
-        strings1, tensors1 = observe(tree, 1, public, recall, private)
+        (strings0, tensors0), (strings1, tensors1) = (
+            observe(tree, player, *kind) for player in PLAYERS
+        )
+        name = f"public_info, perfect_recall, private_info = {kind}"
         assert same_partition(strings0, tensors0), name
         assert same_partition(strings1, tensors1), name
-        if private != kinds.SINGLE_PLAYER:
+        if kind[2] != single:
             assert strings0 == strings1, name
             assert tensors0 == tensors1, name
-        if recall:
-            for player, strings in enumerate((strings0, strings1)):
-                forgetful, _ = observe(tree, player, public, False, private)
-                assert determines(strings, forgetful), name
+        shown[kind] = strings0, strings1
+    for public, private in itertools.product((False, True), (none, single, everybody)):
+        for player in PLAYERS:
+            recalled = shown[public, True, private][player]
+            assert determines(recalled, shown[public, False, private][player])
     for recall, player in itertools.product((False, True), PLAYERS):
-        nothing, _ = observe(tree, player, False, recall, kinds.NONE)
-        assert set(nothing) == {""}
-        public_part, _ = observe(tree, player, True, recall, kinds.NONE)
-        private_part, _ = observe(tree, player, False, recall, kinds.SINGLE_PLAYER)
-        whole, _ = observe(tree, player, True, recall, kinds.SINGLE_PLAYER)
+        assert set(shown[False, recall, none][player]) == {""}
+        private_part = shown[False, recall, single][player]
         assert len(set(private_part)) > 1
-        parts = list(zip(public_part, private_part, strict=True))
-        assert same_partition(whole, parts)
+        parts = list(zip(shown[True, recall, none][player], private_part, strict=True))
+        assert same_partition(shown[True, recall, single][player], parts)
     for public, recall in itertools.product((False, True), (False, True)):
-        both = zip(
-            observe(tree, 0, public, recall, kinds.SINGLE_PLAYER)[0],
-            observe(tree, 1, public, recall, kinds.SINGLE_PLAYER)[0],
-            strict=True,
-        )
-        everything, _ = observe(tree, 0, public, recall, kinds.ALL_PLAYERS)
-        assert same_partition(everything, list(both))
+        both = list(zip(*shown[public, recall, single], strict=True))
+        assert same_partition(shown[public, recall, everybody][0], both)
 
 
 def check_observer_interface(tree: Tree) -> None:
@@ -237,7 +232,7 @@ def check_observer_interface(tree: Tree) -> None:
 def check_states(tree: Tree) -> None:
     """States clone, replay, serialise and pickle alike; their actions have names."""
     game = tree.game
-    stride = max(1, len(tree.nodes) // 300)
+    stride = max(1, len(tree.nodes) // 100)
     for node in tree.nodes[::stride]:
         state = node.state
         hash(tuple(vars(state).values()))  # only immutables: clones share no data

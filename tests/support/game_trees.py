@@ -74,7 +74,7 @@ def full_tree(game_string: str) -> Tree:
 
 
 @functools.lru_cache(maxsize=16)
-def sampled_tree(game_string: str, num_games: int = 100, seed: int = 0) -> Tree:
+def sampled_tree(game_string: str, num_games: int = 40, seed: int = 0) -> Tree:
     """Returns the histories met in games in which all play uniformly at random."""
     game = pyspiel.load_game(game_string)
     rng = np.random.default_rng(seed)
@@ -85,11 +85,11 @@ def sampled_tree(game_string: str, num_games: int = 100, seed: int = 0) -> Tree:
         while not nodes[index].state.is_terminal():
             state = nodes[index].state
             action = int(rng.choice(state.legal_actions()))
-            edge = (index, action)
-            if edge not in child_of:
-                child_of[edge] = len(nodes)
+            move = (index, action)
+            if move not in child_of:
+                child_of[move] = len(nodes)
                 nodes.append(Node(state.child(action), index, action))
-            index = child_of[edge]
+            index = child_of[move]
     return Tree(game, nodes, complete=False)
 
 

@@ -1,0 +1,49 @@
+"""The contract of every game in `game_defs`, on full trees and on random games."""
+
+import pytest
+
+from tests.game_defs import (
+    test_ii_goofspiel,
+    test_latent_tic_tac_toe,
+    test_leduc_poker,
+    test_princess_and_monster,
+    test_rock_paper_scissors,
+    test_scotland_yard,
+)
+from tests.support import game_contract
+
+FULL = (
+    *test_ii_goofspiel.SETTINGS,
+    *(test_leduc_poker.game_string(*given) for given in test_leduc_poker.SETTINGS),
+    *test_princess_and_monster.SETTINGS,
+    *test_rock_paper_scissors.SETTINGS,
+    *test_scotland_yard.SETTINGS,
+)
+SAMPLED = (
+    *test_ii_goofspiel.LARGE_SETTINGS,
+    *test_latent_tic_tac_toe.GAMES,
+    *(test_leduc_poker.game_string(*given) for given in test_leduc_poker.LARGE),
+    *test_princess_and_monster.LARGE_SETTINGS,
+    *test_scotland_yard.LARGE_SETTINGS,
+)
+SIMULATED = ("python_rock_paper_scissors(num_actions=99)", *FULL, *SAMPLED)
+CHECKS = pytest.mark.parametrize(
+    "check", game_contract.TREE_CHECKS, ids=lambda check: check.__name__
+)
+
+
+@CHECKS
+@pytest.mark.parametrize("game_string", FULL)
+def test_full_trees(game_string, check):
+    check(game_contract.full_tree(game_string))
+
+
+@CHECKS
+@pytest.mark.parametrize("game_string", SAMPLED)
+def test_random_games(game_string, check):
+    check(game_contract.sampled_tree(game_string, num_games=20))
+
+
+@pytest.mark.parametrize("game_string", SIMULATED)
+def test_simulations_of_openspiel(game_string):
+    game_contract.check_simulations(game_string, num_sims=3)
