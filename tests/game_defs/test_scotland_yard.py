@@ -88,7 +88,7 @@ def names(state: pyspiel.State) -> set[str]:
     return {state.action_to_string(action) for action in state.legal_actions()}
 
 
-# The contract.
+# What OpenSpiel checks.
 
 
 def test_openspiel_api():
