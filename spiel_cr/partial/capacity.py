@@ -35,6 +35,7 @@ class Capacities:
     def __init__(self) -> None:
         """None yet."""
         self._known: list[PaddedShapes] = []
+        self._closed = False
 
     def __len__(self) -> int:
         return len(self._known)
@@ -44,9 +45,11 @@ class Capacities:
         fitting = [shapes for shapes in self._known if fits(need, shapes)]
         return min(fitting, key=_size, default=None)
 
-    def learn(self, need: PaddedShapes) -> PaddedShapes:
-        """Shapes in which a game fits, new ones if need be."""
+    def learn(self, need: PaddedShapes) -> PaddedShapes | None:
+        """Shapes in which a game fits, new ones if need be; after `close`, as `find`."""
         found, own = self.find(need), _with_slack(need)
+        if self._closed:
+            return found
         full = len(self._known) == _MOST_SHAPES
         if found is not None and (full or _size(found) <= _WASTE * _size(own)):
             return found
@@ -66,6 +69,7 @@ class Capacities:
             rows[:1] *= _LAST_LONGER
             players.append(PaddedShape(alike, rows))
         self._known.append((players[0], players[1]))
+        self._closed = True
         return self._known[-1]
 
 

@@ -65,12 +65,11 @@ class PartialConfig:
             raise ValueError(
                 f"max_histories needs a full-width solver, not {resolving.solver!r}"
             )
-        if resolving.gadget != "cfrd" or resolving.depth is not None:
-            raise ValueError(
-                "max_histories needs gadget='cfrd' and no depth: the lookahead ends at "
-                "the partial tree's frontier"
-            )
-        if resolving.values not in (None, "iterates"):
-            raise ValueError(
-                f"max_histories needs values='iterates', not {resolving.values!r}"
-            )
+        needed = {"gadget": "cfrd", "depth": None, "values": "iterates"}
+        for name, value in needed.items():
+            given = getattr(resolving, name)
+            if given not in (value, None):
+                raise ValueError(
+                    f"{name}={given!r} does not go with max_histories, which needs "
+                    f"{name}={value!r}: the lookahead ends at a partial tree's frontier"
+                )

@@ -125,7 +125,7 @@ class PartialAgent(abc.ABC):
         labels = self._start.partial.simulator.labels
         for known, count in zip(labels, self._label_counts, strict=True):
             known.forget(count)
-        self.solved = self._start.copy()
+        self.solved = self._start
         # What was seen and done at decisions that were solved, and what was possible at
         # the last of them, if a new tree was made there or had to be.
         self._stages: list[Stage] = []

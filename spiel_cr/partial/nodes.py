@@ -1,5 +1,6 @@
 """The histories of a partial tree in columns, and how they are expanded."""
 
+import copy
 import time
 
 import numpy as np
@@ -133,18 +134,16 @@ class NodeTable:
 
         Of the children of a history all are kept, or none.
         """
-        copy, count = NodeTable(self.capacity, Ids(), self.nodes(kept[:1])), len(kept)
-        copy._lengthen(count)
-        for name, column in vars(copy).items():
+        table, count = copy.copy(self), len(kept)
+        for name, column in vars(self).items():
             if isinstance(column, np.ndarray):
-                column[:count] = getattr(self, name)[kept]
-        copy.ids, copy.used, copy.marks = self.ids, count, [count]
+                setattr(table, name, column[kept])
+        table.used, table.marks = count, [count]
         place = np.full(self.used, -1, np.int32)
         place[kept] = np.arange(count, dtype=np.int32)
-        for column in (copy.parent, copy.first):
-            rows = column[:count]
+        for rows in (table.parent, table.first):
             rows[:] = np.where(rows >= 0, place[rows], -1)
-        return copy
+        return table
 
     def truncate(self, most: int) -> None:
         """Takes the last expansions back until at most `most` rows are left.

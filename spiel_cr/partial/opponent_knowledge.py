@@ -37,17 +37,23 @@ class Knowledge(NamedTuple):
       belief: the histories of its infoset (its knowledge set of order 1).
       alternatives: others, at decisions of the player with other infosets, none after
         another, at which the opponent may have observed the same as at the belief, now
-        or later; weighted relative to the belief. None: none, or that is not known.
+        or later; weighted relative to the belief. Empty also if that is not known.
       roots: where a tree for this decision begins: the opponent's turn, or the belief,
         if the opponent has not acted since the player's last decision.
       opponent_roots: other histories that the opponent cannot tell from the roots
-        (order 2), weighted relative to those; None: as for `alternatives`.
+        (order 2), weighted relative to those; empty also if that is not known.
     """
 
     belief: Belief
-    alternatives: Belief | None
+    alternatives: Belief
     roots: Belief
-    opponent_roots: Belief | None
+    opponent_roots: Belief
+
+    @classmethod
+    def of_player(cls, belief: Belief, roots: Belief) -> "Knowledge":
+        """Only what the player itself considers possible."""
+        nothing = belief.select(np.zeros(0, np.int64))
+        return cls(belief, nothing, roots, nothing)
 
     def draw_roots(
         self, most: int, opponent_share: float, random: np.random.Generator
@@ -60,7 +66,7 @@ class Knowledge(NamedTuple):
           random: consumed.
         """
         others = int(opponent_share * most)
-        if self.opponent_roots is None or not others:
+        if not (others and len(self.opponent_roots.weights)):
             return self.roots.resample(most, random)
         own = self.roots.resample(most - others, random)
         return join(own, self.opponent_roots.resample(others, random))
@@ -69,7 +75,7 @@ class Knowledge(NamedTuple):
 def at_start(particles: ParticleFilter) -> Knowledge:
     """At the start of the game."""
     start = Belief(particles.simulator.root(), np.ones(1))
-    return Knowledge(start, None, start, None)
+    return Knowledge.of_player(start, start)
 
 
 def at_infoset(
@@ -93,9 +99,7 @@ def at_infoset(
     )
     reach = histories.chance * first * second
 
-    def weighted(rows: np.ndarray | None, weights: np.ndarray) -> Belief | None:
-        if rows is None or not len(rows):
-            return None
+    def weighted(rows: np.ndarray, weights: np.ndarray) -> Belief:
         return Belief(solved.partial.nodes(solved.snapshot.ids[rows]), weights[rows])
 
     # The player's own reach is the same at all histories of its infoset.
@@ -103,32 +107,30 @@ def at_infoset(
     if not likely[own].sum():
         likely = histories.chance
     belief = weighted(own, likely / likely[own].sum())
-    assert belief is not None
     turn = _turn(histories, own, player)
     roots = own if turn is None else turn
-    if not reach[roots].sum():
-        return Knowledge(belief, None, belief, None)
-    alternatives = opponent_roots = None
-    if opponent and histories.observations is not None:
+    total = reach[roots].sum()
+    if not total:
+        return Knowledge.of_player(belief, belief)
+    knowledge = Knowledge.of_player(belief, weighted(roots, reach / total))
+    if not opponent:
+        return knowledge
+    opponent_roots = alternatives = np.zeros(0, np.int64)
+    if histories.observations is not None:
         observed = np.isin(histories.observations, histories.observations[own])
         alike = observed & (histories.player == player)
         alternatives = _alternatives(histories, own, player, alike)
-        if turn is None:
-            opponent_roots = alternatives[alike[alternatives]]
-    if opponent and turn is not None:
+        opponent_roots = alternatives[alike[alternatives]]
+    if turn is not None:
         acts = histories.player == 1 - player
         same = np.isin(histories.infoset, histories.infoset[turn])
         opponent_roots = np.setdiff1d(np.flatnonzero(acts & same), turn)
-    relative = reach / reach[roots].sum()
-    known_roots = weighted(roots, relative)
-    assert known_roots is not None
     own_reach = reach[own].sum()
-    return Knowledge(
-        belief,
-        weighted(alternatives, reach / own_reach) if own_reach else None,
-        known_roots,
-        weighted(opponent_roots, relative),
-    )
+    if own_reach:
+        knowledge = knowledge._replace(
+            alternatives=weighted(alternatives, reach / own_reach)
+        )
+    return knowledge._replace(opponent_roots=weighted(opponent_roots, reach / total))
 
 
 def _turn(histories: Histories, own: np.ndarray, player: int) -> np.ndarray | None:
@@ -203,41 +205,44 @@ def follow(
     if step is None:
         return None
     roots = step.belief if step.turn is None else step.turn
+    knowledge = Knowledge.of_player(step.belief, roots)
     if not opponent or step.belief.nodes.observation[0] < 0:
-        return Knowledge(step.belief, None, roots, None)
+        return knowledge
     alternatives, opponent_roots = _follow_others(particles, before, step)
-    taken = _odds_of(particles, before.belief, action)
-    alternatives = _scaled(alternatives, taken * step.probability)
-    opponent_roots = _scaled(opponent_roots, taken)
-    if step.turn is None and alternatives is not None:
-        observed = np.isin(
-            alternatives.nodes.observation, step.belief.nodes.observation
+    taken = 1.0
+    if action is not None:
+        # How likely the player was to do what it did.
+        one = before.belief.nodes.select(np.arange(1))
+        moves = particles.simulator.children(one.states, one.player)[0].action
+        odds = particles.strategies[particles.player](one.label, one.num_actions)
+        taken = max(_LEAST_ODDS, float(odds[moves == action][0]))
+    alternatives = alternatives.relative_to(taken * step.probability)
+    opponent_roots = opponent_roots.relative_to(taken)
+    if step.turn is None:
+        observed = step.belief.nodes.observation
+        opponent_roots = alternatives.select(
+            np.isin(alternatives.nodes.observation, observed)
         )
-        opponent_roots = alternatives.select(observed)
     return Knowledge(step.belief, alternatives, roots, opponent_roots)
 
 
 def _follow_others(
     particles: ParticleFilter, before: Knowledge, step: Step
-) -> tuple[Belief | None, Belief | None]:
-    """`Knowledge.alternatives` and `opponent_roots` at the next decision."""
+) -> tuple[Belief, Belief]:
+    """`Knowledge.alternatives` and `opponent_roots`, in weights of `before`."""
     observed, label = step.belief.nodes.observation, step.belief.nodes.label[0]
     # Where the opponent has observed nothing new, the player's turn goes on.
     old = np.setdiff1d(before.belief.nodes.observation, observed)
-    belief, ready = before.belief, np.zeros(len(before.belief.weights), bool)
-    if before.alternatives is not None:
-        belief = join(before.belief, before.alternatives)
-        others = np.ones(len(before.alternatives.weights), bool)
-        ready = np.append(ready, others)
-    alternatives: list[Belief] = []
-    opponent_roots: list[Belief] = []
+    belief = join(before.belief, before.alternatives)
+    ready = np.arange(len(belief.weights)) >= len(before.belief.weights)
+    found, opponent_roots = [], [belief.select(np.zeros(0, np.int64))]
     while len(belief.weights):
         nodes = belief.nodes
         own = nodes.player == particles.player
         stays = own & ready & ~np.isin(nodes.observation, old)
-        alternatives.append(belief.select(stays))
+        found.append(belief.select(stays))
         goes_on = ~stays & ~(own & (nodes.label == label)) & (nodes.player != TERMINAL)
-        belief = belief.select(goes_on).resample(particles.most, particles.random)
+        belief = particles.resample(belief.select(goes_on))
         if step.turn is not None:
             nodes, turn = belief.nodes, step.turn.nodes
             others = nodes.player == 1 - particles.player
@@ -247,39 +252,7 @@ def _follow_others(
         if len(belief.weights):
             belief, _ = particles.children(belief)
         ready = belief.nodes.label != label
-    return (
-        _limited(particles, alternatives, observed),
-        _limited(particles, opponent_roots, None),
-    )
-
-
-def _limited(
-    particles: ParticleFilter, found: list[Belief], observed: np.ndarray | None
-) -> Belief | None:
-    """As many as may be kept of those with some observations, and of the others."""
-    if not found:
-        return None
-    belief = join(*found)
-    observation = belief.nodes.observation
-    first = np.isin(observation, observation if observed is None else observed)
-    kept = join(
-        *(
-            belief.select(some).resample(particles.most, particles.random)
-            for some in (first, ~first)
-        )
-    )
-    return kept if len(kept.weights) else None
-
-
-def _odds_of(particles: ParticleFilter, before: Belief, action: int | None) -> float:
-    """How likely the player was to do what it did."""
-    if action is None:
-        return 1.0
-    one = before.nodes.select(np.arange(1))
-    moves = particles.simulator.children(one.states, one.player)[0].action
-    odds = particles.strategies[particles.player](one.label, one.num_actions)
-    return max(_LEAST_ODDS, float(odds[moves == action][0]))
-
-
-def _scaled(belief: Belief | None, unit: float) -> Belief | None:
-    return None if belief is None else Belief(belief.nodes, belief.weights / unit)
+    alternatives = join(*found)
+    alike = np.isin(alternatives.nodes.observation, observed)
+    kept = [particles.resample(alternatives.select(some)) for some in (alike, ~alike)]
+    return join(*kept), particles.resample(join(*opponent_roots))

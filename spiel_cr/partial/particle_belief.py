@@ -34,6 +34,10 @@ class Belief(NamedTuple):
         """Some of the histories, by index or mask, weighted as they are."""
         return Belief(self.nodes.select(chosen), self.weights[chosen])
 
+    def relative_to(self, total: float) -> "Belief":
+        """The same histories with weights divided by a total."""
+        return Belief(self.nodes, self.weights / total)
+
     def resample(self, most: int, random: np.random.Generator) -> "Belief":
         """At most `most` histories, drawn by their weights where there are more.
 
@@ -103,6 +107,10 @@ class ParticleFilter:
     strategies: tuple[Strategy, Strategy]
     most: int
     random: np.random.Generator
+
+    def resample(self, belief: Belief) -> Belief:
+        """As many histories as may be followed."""
+        return belief.resample(self.most, self.random)
 
     def children(self, belief: Belief) -> tuple[Belief, np.ndarray]:
         """The children of histories that go on, and int64 [n], whose."""

@@ -33,7 +33,7 @@ from spiel_cr.policies.observations import Stage, observations
 from spiel_cr.resolving.clock import Clock, Cost
 from spiel_cr.resolving.config import ResolvingConfig
 from spiel_cr.resolving.gadget import Forest
-from spiel_cr.sequence_form.layout import shapes_of
+from spiel_cr.sequence_form.layout import PaddedShapes, build, shapes_of
 
 # A subgame that fits no program's shapes keeps this share of its histories, at most so
 # many times.
@@ -81,9 +81,7 @@ class PartialResolver(PartialAgent):
         solver = parse_any(config.solver)
         assert isinstance(solver, CFRConfig)
         self.config, self._solver = config, solver
-        self._planned = config.iterations or _SHORT_RUN
         self._capacities = Capacities()
-        self._learning = True
         # To expand histories, and then to lay them out for solving.
         self._expanding, self._laying = Cost(), Cost()
         tree = self._first_tree(game)
@@ -97,18 +95,15 @@ class PartialResolver(PartialAgent):
                 f"player {player} in {tree.game}; raise it"
             )
         forest = start.forest()
-        first = self._solver_for(start, forest)
+        first = self._solver_for(forest)
         assert first is not None
         with self._clock.solve(first, self._clock.init_deadline(config.init_ms)):
             start.take_solution(forest, first)
         self._start_from(start)
         for number in range(settings.warmup_matches):
             self._rehearse(tree.game, np.random.default_rng([seed, number]))
-        # Without a clock there is time to compile.
-        self._learning = config.move_ms is None
-        if not self._learning:
-            last = self._capacities.close()
-            start.make_solver(forest, last, solver, self._planned)
+        if config.move_ms is not None:  # otherwise there is time to compile
+            self._make_solver(forest, self._capacities.close())
         self._reset_statistics()
         self.restart()
 
@@ -184,7 +179,7 @@ class PartialResolver(PartialAgent):
             if roots is not None and not self.solved.hand_on(after, roots):
                 return False
             forest = after.forest()
-            solver = self._solver_for(after, forest)
+            solver = self._solver_for(forest)
             if solver is not None:
                 if cfr.programs() == programs:
                     self._laying.add(len(tree), time.perf_counter() - begun)
@@ -219,14 +214,19 @@ class PartialResolver(PartialAgent):
         if grown:
             self._expanding.add(grown, seconds)
 
-    def _solver_for(self, solved: SolvedTree, forest: Forest) -> Solver | None:
+    def _solver_for(self, forest: Forest) -> Solver | None:
         """A solver of learnt shapes; None: the game fits none."""
-        need = shapes_of(forest.decisions, forest.payoffs)
-        known = self._capacities
-        shapes = known.learn(need) if self._learning else known.find(need)
-        if shapes is None:
-            return None
-        return solved.make_solver(forest, shapes, self._solver, self._planned)
+        capacity = self._capacities.learn(shapes_of(forest.decisions, forest.payoffs))
+        return None if capacity is None else self._make_solver(forest, capacity)
+
+    def _make_solver(self, forest: Forest, capacity: PaddedShapes) -> Solver:
+        return cfr.make_solver(
+            build(forest.decisions, forest.payoffs, capacity=capacity),
+            config=self._solver,
+            values=True,
+            first=self.player,
+            planned=self.config.iterations or _SHORT_RUN,
+        )
 
     def _rehearse(self, game: pyspiel.Game, random: np.random.Generator) -> None:
         """Plays a match against uniform play, itself half at random."""

@@ -50,22 +50,16 @@ class Nodes(NamedTuple):
         return Nodes(*(column[chosen] for column in self))
 
 
-class Labels:
+class Labels(dict[Hashable, int]):
     """Numbers for information, from 0 in the order in which it is met."""
 
-    def __init__(self) -> None:
-        self._known: dict[Hashable, int] = {}
-
-    def __len__(self) -> int:
-        return len(self._known)
+    def __missing__(self, key: Hashable) -> int:
+        return self.setdefault(key, len(self))
 
     def forget(self, count: int) -> None:
         """Keeps the first `count` labels."""
-        while len(self._known) > count:
-            self._known.popitem()
-
-    def of(self, key: Hashable) -> int:
-        return self._known.setdefault(key, len(self._known))
+        while len(self) > count:
+            self.popitem()
 
     def of_rows(self, keys: np.ndarray) -> np.ndarray:
         """int32 [n], of rows of integers [n] or [n, k]."""
@@ -73,7 +67,7 @@ class Labels:
         first = np.empty(int(ranks.max()) + 1, np.int64)
         first[ranks[::-1]] = np.arange(len(ranks))[::-1]
         rows = np.ascontiguousarray(keys[first].astype(np.int64))
-        numbers = [self.of(row.tobytes()) for row in rows.reshape(len(first), -1)]
+        numbers = [self[row.tobytes()] for row in rows.reshape(len(first), -1)]
         return np.array(numbers, np.int32)[ranks]
 
 

@@ -5,8 +5,6 @@ import functools
 
 import numpy as np
 
-from spiel_cr.cfr import cfr
-from spiel_cr.cfr.config import CFRConfig
 from spiel_cr.cfr.solver import Solver
 from spiel_cr.common.arrays import ranges
 from spiel_cr.partial.tree import PartialTree, Snapshot
@@ -18,7 +16,6 @@ from spiel_cr.policies.conversions import (
 from spiel_cr.resolving.decomposition import Decomposition, decompose
 from spiel_cr.resolving.gadget import Forest, build_forest
 from spiel_cr.sequence_form.decisions import Payoffs
-from spiel_cr.sequence_form.layout import PaddedShapes, build
 
 
 @dataclasses.dataclass
@@ -75,15 +72,6 @@ class SolvedTree:
                     before.behaviour[p][source]
                 )
         return made
-
-    def copy(self) -> "SolvedTree":
-        """A solved tree that can change its strategies and values alone."""
-        first, second = self.behaviour
-        return dataclasses.replace(
-            self,
-            behaviour=(first.copy(), second.copy()),
-            opponent_values=self.opponent_values.copy(),
-        )
 
     @property
     def player(self) -> int:
@@ -157,19 +145,17 @@ class SolvedTree:
           know less than they seemed to; then it does not.
         """
         d, new = self.decomposition, after.decomposition
-        by_id = np.argsort(after.snapshot.ids)
-        found = np.searchsorted(after.snapshot.ids[by_id], self.snapshot.ids[roots])
-        new_roots = by_id[found]
-        place = _places(new.roots, len(after.snapshot.ids))[new_roots]
+        _, new_roots = _find(after.snapshot.ids, self.snapshot.ids[roots])
+        is_root, place = _find(new.roots, new_roots)
         layer = new.layer[new_roots]
-        if (place < 0).any() or (layer != layer[0]).any():
+        if not is_root.all() or (layer != layer[0]).any():
             return False
         if np.count_nonzero(new.layer[new.roots] == layer[0]) != len(new_roots):
             return False
-        old_place = _places(d.roots, len(self.snapshot.ids))[roots]
+        _, old_place = _find(d.roots, roots)
         pairs = np.stack([d.root_augmented[old_place], new.root_augmented[place]])
-        old_gate, new_gate = np.unique(pairs, axis=1)
-        np.add.at(after.opponent_values, new_gate, self.opponent_values[old_gate])
+        old, matching = np.unique(pairs, axis=1)
+        np.add.at(after.opponent_values, matching, self.opponent_values[old])
         after.solved = int(layer[0]) - 1
         return True
 
@@ -187,30 +173,14 @@ class SolvedTree:
         payoffs = Payoffs(nothing, nothing, np.zeros(1))
         return dataclasses.replace(forest, payoffs=payoffs)
 
-    def make_solver(
-        self,
-        forest: Forest,
-        capacity: PaddedShapes,
-        config: CFRConfig,
-        iterations: int,
-    ) -> Solver:
-        form = build(forest.decisions, forest.payoffs, capacity=capacity)
-        return cfr.make_solver(
-            form,
-            config=config,
-            values=True,
-            first=self.player,
-            compile=cfr.compile_for(form, iterations),
-        )
-
     def take_solution(self, forest: Forest, solver: Solver) -> None:
         """Takes in what a solver has found of the next layer."""
         i, o = self.player, 1 - self.player
         own, other = (solver.average_behaviour(p) for p in (i, o))
-        gates, next_augmented = len(forest.augmented), len(forest.next_augmented)
+        augmented, next_augmented = len(forest.augmented), len(forest.next_augmented)
         self.behaviour[i][self._sequences(i, forest.own)] = own[1:]
         self.behaviour[o][self._sequences(o, forest.other)] = other[
-            1 + 2 * gates : len(other) - next_augmented
+            1 + 2 * augmented : len(other) - next_augmented
         ]
         if next_augmented:
             values = solver.infoset_values(o)
@@ -250,17 +220,10 @@ class SolvedTree:
 
 
 def _find(known: np.ndarray, asked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """bool [n], whether a label is known; int64 [n], where."""
+    """bool [n], whether each number is known; int64 [n], where."""
     if not len(known):
         return np.zeros(len(asked), bool), np.zeros(len(asked), np.int64)
     order = np.argsort(known)
     places = np.searchsorted(known[order], asked)
     found = order[np.minimum(places, len(known) - 1)]
     return known[found] == asked, found
-
-
-def _places(members: np.ndarray, size: int) -> np.ndarray:
-    """int64 [size], the index of each number in `members`; -1: it is not there."""
-    places = np.full(size, -1, np.int64)
-    places[members] = np.arange(len(members))
-    return places

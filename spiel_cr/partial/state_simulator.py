@@ -52,7 +52,7 @@ class StateSimulator(Simulator):
         for k, (state, actor) in enumerate(zip(states, player.tolist(), strict=True)):
             if actor in (0, 1):
                 key = state.information_state_string(actor)
-                label[k] = self.acting_labels[actor].of(key)
+                label[k] = self.acting_labels[actor][key]
                 num_actions[k] = len(state.legal_actions())
                 observation[k] = self._observe(state, 1 - actor)
                 if not num_actions[k]:
@@ -83,5 +83,5 @@ class StateSimulator(Simulator):
             except pyspiel.SpielError:
                 self.observations = False
             else:
-                return self.other_labels[player].of(key)
+                return self.other_labels[player][key]
         return -1
