@@ -11,7 +11,7 @@ from spiel_cr.partial.particle_belief import Belief, ParticleFilter, uniform_str
 from spiel_cr.partial.state_simulator import StateSimulator
 from spiel_cr.players import bots
 from spiel_cr.policies.leaf_values import RolloutValue
-from spiel_cr.policies.observations import Stage, observations
+from spiel_cr.policies.observations import Stage, continues, observations
 
 # Histories that the ISMCTSBot's samples are drawn from.
 _WORLDS = 2000
@@ -52,15 +52,9 @@ class Worlds:
         return nodes.states[number].clone()
 
     def _follow(self, seen: list[Stage], player: int) -> None:
-        done = len(self._seen)
-        goes_on = (
-            0 < done <= len(seen)
-            and self._seen[:-1] == seen[: done - 1]
-            and self._seen[-1].seen == seen[done - 1].seen
-            and self._player == player
-        )
-        belief = self._belief
-        if not goes_on or belief is None:
+        done, belief = len(self._seen), self._belief
+        same_match = player == self._player and continues(self._seen, seen)
+        if not same_match or belief is None:
             done, belief = 0, Belief(self._simulator.root(), np.ones(1))
         particles = ParticleFilter(
             *(self._simulator, player),

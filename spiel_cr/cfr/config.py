@@ -177,6 +177,20 @@ def parse_algorithm(algorithm: str | CFRConfig) -> CFRConfig:
     return config
 
 
+def parse_sampled(solver: str | MCCFRConfig) -> MCCFRConfig:
+    """Reads a sampled algorithm, see `parse_any`.
+
+    Raises:
+      ValueError: a full-width one, or as `parse_any`.
+    """
+    config = parse_any(solver)
+    if isinstance(config, MCCFRConfig):
+        return config
+    raise ValueError(
+        f"solver={solver!r} does not sample; choose one of {', '.join(SAMPLED_PRESETS)}"
+    )
+
+
 def parse_any(algorithm: str | CFRConfig | MCCFRConfig) -> CFRConfig | MCCFRConfig:
     """Reads full-width algorithms and sampled ones.
 

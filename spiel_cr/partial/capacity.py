@@ -46,7 +46,7 @@ class Capacities:
         return min(fitting, key=_size, default=None)
 
     def learn(self, need: PaddedShapes) -> PaddedShapes | None:
-        """Shapes in which a game fits, new ones if need be; after `close`, as `find`."""
+        """Shapes in which a game fits, new ones if need be; once closed as `find`."""
         found, own = self.find(need), _with_slack(need)
         if self._closed:
             return found

@@ -61,10 +61,6 @@ class PartialConfig:
 
     def check(self, resolving: ResolvingConfig) -> None:
         """Raises ValueError where settings do not go with partial trees."""
-        if resolving.sampled is not None:
-            raise ValueError(
-                f"max_histories needs a full-width solver, not {resolving.solver!r}"
-            )
         needed = {"gadget": "cfrd", "depth": None, "values": "iterates"}
         for name, value in needed.items():
             given = getattr(resolving, name)

@@ -7,7 +7,7 @@ decision needs to be solved, and how, is up to its subclasses.
 import abc
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyspiel
@@ -19,7 +19,7 @@ from spiel_cr.partial.opponent_knowledge import Knowledge
 from spiel_cr.partial.particle_belief import ParticleFilter, Strategy, uniform_strategy
 from spiel_cr.partial.solved_tree import SolvedTree
 from spiel_cr.partial.tree import PartialTree
-from spiel_cr.policies.observations import Stage
+from spiel_cr.policies.observations import Stage, continues
 from spiel_cr.resolving.clock import Clock, Statistics
 
 # A tree for an unsafe restart has room for so many histories for each of its roots, but
@@ -73,6 +73,7 @@ class PartialAgent(abc.ABC):
         settings: PartialConfig,
         clock: Clock,
         random: np.random.Generator,
+        programs: Callable[[], int],
     ) -> None:
         """Subclasses make and solve the first tree, see `_start_from`.
 
@@ -81,10 +82,11 @@ class PartialAgent(abc.ABC):
           settings: how partial trees are made.
           clock: for moves and solves.
           random: consumed.
+          programs: says how many JAX programs were compiled.
         """
         self.player, self.settings = player, settings
         self.counts = PartialStatistics()
-        self._clock, self._random = clock, random
+        self._clock, self._random, self._programs = clock, random, programs
 
     @property
     def statistics(self) -> Statistics:
@@ -100,10 +102,6 @@ class PartialAgent(abc.ABC):
           number: the decision; all before it were solved.
         """
 
-    @abc.abstractmethod
-    def _programs(self) -> int:
-        """How many JAX programs were compiled."""
-
     def _first_tree(self, game: str | pyspiel.Game) -> PartialTree:
         """The start of the game, not expanded."""
         settings = self.settings
@@ -113,12 +111,14 @@ class PartialAgent(abc.ABC):
         """Every match begins with a tree."""
         self._start = start
         self._label_counts = [len(known) for known in start.partial.simulator.labels]
-        self.restart()
+        self.counts.most_histories = len(start.partial)
+        self._reset()
 
-    def _reset_statistics(self) -> None:
-        """Forgets what was counted so far, but not the largest tree."""
+    def _reset(self) -> None:
+        """A new match; forgets what was counted so far, but not the largest tree."""
         self._clock.restart_statistics()
         self.counts = PartialStatistics(most_histories=self.counts.most_histories)
+        self.restart()
 
     def restart(self) -> None:
         """A new match."""
@@ -144,7 +144,7 @@ class PartialAgent(abc.ABC):
         """
         programs = self._programs()
         with self._clock.move():
-            if not self._continues(stages):
+            if not continues(self._stages, stages):
                 self.restart()
             for number in range(len(self._stages), len(stages)):
                 self._solve_decision(stages, number)
@@ -158,24 +158,13 @@ class PartialAgent(abc.ABC):
         self.statistics.programs_compiled += self._programs() - programs
         return answer
 
-    def _continues(self, stages: Sequence[Stage]) -> bool:
-        """Whether a view continues the match.
-
-        What was done at the last decision was not known then.
-        """
-        last = len(self._stages) - 1
-        return last < 0 or (
-            len(stages) > last
-            and self._stages[:-1] == list(stages[:last])
-            and self._stages[-1].seen == stages[last].seen
-        )
-
     def _make_solved(self, tree: PartialTree) -> SolvedTree | None:
         """A tree with what is known of its strategies; None: it cannot be resolved.
 
         A tree that begins with a chance move to some histories need not be a game with
         perfect recall: players may have moved between two of them.
         """
+        self.counts.most_histories = max(self.counts.most_histories, len(tree))
         try:
             return SolvedTree.of(tree, self.player, self.solved)
         except (ImperfectRecallError, HiddenTurnsError):

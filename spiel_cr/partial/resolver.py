@@ -21,12 +21,11 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.cfr import cfr
-from spiel_cr.cfr.config import CFRConfig, parse_any
+from spiel_cr.cfr.config import parse_algorithm
 from spiel_cr.cfr.solver import Solver
 from spiel_cr.partial.capacity import Capacities
 from spiel_cr.partial.config import PartialConfig
 from spiel_cr.partial.match import PartialAgent
-from spiel_cr.partial.opponent_knowledge import Knowledge
 from spiel_cr.partial.solved_tree import SolvedTree
 from spiel_cr.partial.tree import PartialTree
 from spiel_cr.policies.observations import Stage, observations
@@ -77,10 +76,9 @@ class PartialResolver(PartialAgent):
         super().__init__(
             *(player, settings, Clock(config.move_ms, config.iterations)),
             random=np.random.default_rng(seed),
+            programs=cfr.programs,
         )
-        solver = parse_any(config.solver)
-        assert isinstance(solver, CFRConfig)
-        self.config, self._solver = config, solver
+        self.config, self._solver = config, parse_algorithm(config.solver)
         self._capacities = Capacities()
         # To expand histories, and then to lay them out for solving.
         self._expanding, self._laying = Cost(), Cost()
@@ -104,31 +102,32 @@ class PartialResolver(PartialAgent):
             self._rehearse(tree.game, np.random.default_rng([seed, number]))
         if config.move_ms is not None:  # otherwise there is time to compile
             self._make_solver(forest, self._capacities.close())
-        self._reset_statistics()
-        self.restart()
-
-    def _programs(self) -> int:
-        return cfr.programs()
+        self._reset()
 
     def _solve_decision(self, stages: Sequence[Stage], number: int) -> None:
         deadline = self._clock.deadline(len(stages) - number)
-        solved, key = self.solved, stages[number].seen[-1]
-        infoset = solved.find(key)
-        if infoset < 0:
-            self._knowledge = self._follow(stages, number)
-            if self._knowledge is not None:
-                self._restart_from(self._knowledge, deadline)
-            return
-        self._knowledge = None
-        if solved.layer(infoset) > solved.solved:
-            if self._resolve_safely(infoset, key, deadline):
+        key = stages[number].seen[-1]
+        infoset = self.solved.find(key)
+        if infoset >= 0:
+            self._knowledge = None
+            if self.solved.unsolved_above(infoset):
+                if self._resolve_safely(key, deadline):
+                    return
+                # Layers that were solved on the way have changed the tree.
+                infoset = self.solved.find(key)
+            elif self._saw_enough(infoset, deadline):
+                self.counts.reused += 1
                 return
-        elif self._saw_enough(infoset, deadline):
-            self.counts.reused += 1
-            return
-        self._knowledge = self._knowledge_at(infoset)
-        if not self._restart_from(self._knowledge, deadline):
-            self.counts.fallback += 1
+        if infoset >= 0:
+            self._knowledge = self._knowledge_at(infoset)
+        else:
+            self._knowledge = self._follow(stages, number)
+        if self._knowledge is not None:
+            tree = self._restarted_tree(self._knowledge, self._affordable(deadline))
+            if self._solve_next_layer(tree, deadline, None):
+                self.counts.unsafe_restarts += 1
+                return
+        self.counts.fallback += infoset >= 0
 
     def _saw_enough(self, infoset: int, deadline: float | None) -> bool:
         """Whether a solve saw as much of what comes after as a new tree would."""
@@ -136,9 +135,12 @@ class PartialResolver(PartialAgent):
         enough = self.settings.reuse_share * self._affordable(deadline)
         return not below.can_grow or len(below) >= enough
 
-    def _resolve_safely(self, infoset: int, key: str, deadline: float | None) -> bool:
+    def _resolve_safely(self, key: str, deadline: float | None) -> bool:
         """Resolves down to an infoset of the tree; False: that cannot be done."""
-        while infoset >= 0 and (opening := self.solved.unsolved_above(infoset)):
+        while (infoset := self.solved.find(key)) >= 0:
+            opening = self.solved.unsolved_above(infoset)
+            if not opening:
+                return True
             roots = self.solved.subgame_roots(opening[0])
             most = self._affordable(deadline)
             tree = self.solved.focus(roots)
@@ -149,15 +151,7 @@ class PartialResolver(PartialAgent):
             if not self._solve_next_layer(tree, deadline, roots):
                 return False
             self.counts.safe_resolves += 1
-            infoset = self.solved.find(key)
-        return infoset >= 0
-
-    def _restart_from(self, knowledge: Knowledge, deadline: float | None) -> bool:
-        """Solves a new tree from what players consider possible; False: it cannot."""
-        tree = self._restarted_tree(knowledge, self._affordable(deadline))
-        done = self._solve_next_layer(tree, deadline, None)
-        self.counts.unsafe_restarts += done
-        return done
+        return False
 
     def _solve_next_layer(
         self, tree: PartialTree, deadline: float | None, roots: np.ndarray | None
@@ -210,7 +204,6 @@ class PartialResolver(PartialAgent):
             until = begun + self.settings.expansion_share * (deadline - begun)
         tree.grow(max(self._affordable(deadline), before), deadline=until)
         seconds, grown = time.perf_counter() - begun, len(tree) - before
-        self.counts.most_histories = max(self.counts.most_histories, len(tree))
         if grown:
             self._expanding.add(grown, seconds)
 
@@ -220,12 +213,14 @@ class PartialResolver(PartialAgent):
         return None if capacity is None else self._make_solver(forest, capacity)
 
     def _make_solver(self, forest: Forest, capacity: PaddedShapes) -> Solver:
+        form = build(forest.decisions, forest.payoffs, capacity=capacity)
+        iterations = self.config.iterations or _SHORT_RUN
         return cfr.make_solver(
-            build(forest.decisions, forest.payoffs, capacity=capacity),
+            form,
             config=self._solver,
             values=True,
             first=self.player,
-            planned=self.config.iterations or _SHORT_RUN,
+            compile=cfr.compile_for(form, iterations),
         )
 
     def _rehearse(self, game: pyspiel.Game, random: np.random.Generator) -> None:

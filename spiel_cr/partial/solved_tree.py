@@ -98,15 +98,12 @@ class SolvedTree:
         actions = self.snapshot.tree.infosets[self.player].actions[sequences - 1]
         return actions.tolist(), self.behaviour[self.player][sequences]
 
-    def layer(self, infoset: int) -> int:
-        return int(self.decomposition.own_layer[infoset])
-
     def unsolved_above(self, infoset: int) -> list[int]:
         """The infosets of the player that open unsolved layers, down to this one."""
         d = self.decomposition
         decisions = self.snapshot.tree.infosets[self.player].decisions
         owner, opening = decisions.owner, []
-        while infoset >= 0 and self.layer(infoset) > self.solved:
+        while infoset >= 0 and d.own_layer[infoset] > self.solved:
             if d.opens[infoset]:
                 opening.append(infoset)
             infoset = int(owner[decisions.parent[infoset]])

@@ -142,12 +142,7 @@ class OOSBot(PolicyPlayer):
           ValueError: a full-width solver, no budget, or an unknown target.
         """
         super().__init__(player, seed=seed)
-        config = algorithm_lib.parse_any(solver)
-        if not isinstance(config, algorithm_lib.MCCFRConfig):
-            raise ValueError(
-                f"solver={solver!r} does not sample; choose one of "
-                f"{', '.join(algorithm_lib.SAMPLED_PRESETS)}"
-            )
+        config = algorithm_lib.parse_sampled(solver)
         if target not in ("infoset", "subgame"):
             raise ValueError(f"target={target!r} must be infoset or subgame")
         # The same checks as for a resolving player.

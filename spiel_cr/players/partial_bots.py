@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyspiel
 
-from spiel_cr.cfr.config import SAMPLED_PRESETS, MCCFRConfig, parse_any
+from spiel_cr.cfr.config import MCCFRConfig, parse_sampled
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.mccfr import mccfr, sample_tree
 from spiel_cr.partial.config import PartialConfig
@@ -118,12 +118,7 @@ class PartialOOSBot(_PartialBot):
           pyspiel.SpielError, ValueError: a full-width solver, or as `PartialTree`.
         """
         super().__init__(player, seed=seed)
-        config = parse_any(solver)
-        if not isinstance(config, MCCFRConfig):
-            raise ValueError(
-                f"solver={solver!r} does not sample; choose one of "
-                f"{', '.join(SAMPLED_PRESETS)}"
-            )
+        config = parse_sampled(solver)
         clock = Clock(None, check_iterations(iterations))
         self.agent = _Sampler(game, player, partial, clock, config, self._random)
 
@@ -140,18 +135,13 @@ class _Sampler(PartialAgent):
         config: MCCFRConfig,
         random: np.random.Generator,
     ) -> None:
-        super().__init__(player, partial, clock, random)
+        super().__init__(player, partial, clock, random, mccfr.programs)
         self._config = config
         tree = self._first_tree(game)
         tree.grow()
-        self.counts.most_histories = len(tree)
         start = SolvedTree.of(tree, player)
-        self._sample(start, None)
+        self._sample(start, -1)
         self._start_from(start)
-        self._reset_statistics()
-
-    def _programs(self) -> int:
-        return mccfr.programs()
 
     def _solve_decision(self, stages: Sequence[Stage], number: int) -> None:
         key = stages[number].seen[-1]
@@ -165,23 +155,20 @@ class _Sampler(PartialAgent):
                 return
             tree = self._restarted_tree(self._knowledge, self.settings.max_histories)
         tree.grow()
-        self.counts.most_histories = max(self.counts.most_histories, len(tree))
         after = self._make_solved(tree)
         if after is None:
             self.counts.fallback += infoset >= 0
             return
-        self._sample(after, key)
+        self._sample(after, after.find(key))
         self.solved = after
         self.counts.safe_resolves += infoset >= 0
         self.counts.unsafe_restarts += infoset < 0
 
-    def _sample(self, solved: SolvedTree, key: str | None) -> None:
-        """Samples, aimed at an infoset."""
+    def _sample(self, solved: SolvedTree, infoset: int) -> None:
+        """Samples, aimed at an infoset; -1: at none."""
         tree = solved.snapshot.tree
-        target = np.ones(len(tree.histories), bool)
-        infoset = -1 if key is None else solved.find(key)
+        target = np.full(len(tree.histories), infoset < 0)
         if infoset >= 0:
-            target[:] = False
             target[solved.histories_of(infoset)] = True
         solver = mccfr.make_solver(
             tree,

@@ -1,5 +1,6 @@
 """What a player saw and did along a history."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import pyspiel
@@ -53,3 +54,16 @@ def observations(
         if action is not None:
             replay.apply_action(action)
     return stages
+
+
+def continues(earlier: Sequence[Stage], stages: Sequence[Stage]) -> bool:
+    """Whether a view goes on from an earlier one of the same match.
+
+    What the player did at the last decision of the earlier view was not known then.
+    """
+    last = len(earlier) - 1
+    return last < 0 or (
+        len(stages) > last
+        and list(earlier[:-1]) == list(stages[:last])
+        and earlier[-1].seen == stages[last].seen
+    )

@@ -10,7 +10,7 @@ import pytest
 
 import game_defs  # noqa: F401  registers the games
 from spiel_cr.cfr import abstraction
-from spiel_cr.common.errors import TooManyHistoriesError
+from spiel_cr.common.errors import ImperfectRecallError, TooManyHistoriesError
 from spiel_cr.compilation import cache
 from spiel_cr.compilation import compiler as tree_lib
 from spiel_cr.compilation.tree import CHANCE, TERMINAL
@@ -57,28 +57,28 @@ def assert_same(one, other):
 
 
 def paths(tree):
-    """{path of actions: (player, utility, edge, key)}."""
+    """{path of actions: (player, utility, at the frontier, key)}."""
     found = {}
     for h in range(len(tree.histories)):
         player = int(tree.histories.player[h])
         key = None
         if player >= 0:
             key = tree.infosets[player].keys[tree.histories.infoset[h]]
-        edge = tree.frontier is not None and bool(tree.frontier[h])
+        cut = tree.frontier is not None and bool(tree.frontier[h])
         path = tuple(tree.histories.actions_to(h))
-        found[path] = player, float(tree.histories.utility[h]), edge, key
+        found[path] = player, float(tree.histories.utility[h]), cut, key
     return found
 
 
 @BOTH_WAYS
 @pytest.mark.parametrize("name", GAMES)
-def test_enough_room_gives_the_whole_game(name, vectorised):
+def test_enough_capacity_gives_the_whole_game(name, vectorised):
     tree = whole(name, vectorised)
     for room in (len(tree.histories), 2 * len(tree.histories)):
-        part = compile_partial(
+        partial = compile_partial(
             name, room, "rollouts", observations=True, vectorised=vectorised
         )
-        assert_same(part, tree)
+        assert_same(partial, tree)
 
 
 @BOTH_WAYS
@@ -100,52 +100,52 @@ def test_growing_to_the_end_gives_the_whole_game(name, vectorised):
 
 @BOTH_WAYS
 @pytest.mark.parametrize("room", [50, 100, 400, 894])
-def test_a_part_is_a_part(room, vectorised):
-    """What is there is what the whole game has there; the edge goes on in that."""
-    part = compile_partial(
+def test_a_partial_tree_is_a_part(room, vectorised):
+    """What is there is the same in the whole game, which goes on at the frontier."""
+    partial = compile_partial(
         LEDUC,
         observations=True,
         max_histories=room,
         leaf="rollouts",
         vectorised=vectorised,
     )
-    assert len(part.histories) <= room
+    assert len(partial.histories) <= room
     complete = paths(whole(LEDUC))
-    for path, (player, utility, edge, key) in paths(part).items():
-        if edge:
+    for path, (player, utility, cut, key) in paths(partial).items():
+        if cut:
             assert player == TERMINAL
             assert complete[path][0] != TERMINAL
             assert abs(utility) <= 7
         else:
             assert complete[path] == (player, utility, False, key)
-    assert part.frontier.sum() > 0
+    assert partial.frontier.sum() > 0
 
 
 def test_levels_are_whole_and_then_infosets():
     """No room is left for an infoset of the last level that was left out."""
     room = 300
-    part = compile_partial(LEDUC, max_histories=room, leaf="rollouts")
+    partial = compile_partial(LEDUC, max_histories=room, leaf="rollouts")
     tree, depth = whole(LEDUC), {}
     children = np.bincount(tree.histories.parent[1:], minlength=len(tree.histories))
     histories = {
         tuple(tree.histories.actions_to(h)): h for h in range(len(tree.histories))
     }
     expanded, left_out = {}, {}
-    for path, (_, _, edge, _) in paths(part).items():
+    for path, (_, _, cut, _) in paths(partial).items():
         h = histories[path]
         if children[h]:
             player = int(tree.histories.player[h])
             # Nothing but an infoset is to be whole; chance nodes stand alone.
             owner = int(tree.histories.infoset[h]) if player >= 0 else -h
-            group = left_out if edge else expanded
+            group = left_out if cut else expanded
             group.setdefault((len(path), player, owner), []).append(h)
-            depth.setdefault(edge, []).append(len(path))
+            depth.setdefault(cut, []).append(len(path))
     assert not expanded.keys() & left_out.keys()
     assert max(depth[False]) <= min(depth[True])
     last = min(depth[True])
     for (level, _, _), members in left_out.items():
         if level == last:
-            assert len(part.histories) + children[members].sum() > room
+            assert len(partial.histories) + children[members].sum() > room
 
 
 def exact(tree, behaviour=None):
@@ -165,22 +165,22 @@ def test_exact_values_at_the_frontier_give_the_value_of_the_whole_game(name):
     leaf = exact(tree, solved.average)
     expected = conversions.history_values(tree, solved.average)[0]
     for room in (len(tree.histories) // 4, len(tree.histories) // 2):
-        part = compile_partial(name, max_histories=room, leaf=leaf, vectorised=False)
+        partial = compile_partial(name, max_histories=room, leaf=leaf, vectorised=False)
         mine = [
-            _carried(tree, part, p, behaviour)
+            _carried(tree, partial, p, behaviour)
             for p, behaviour in enumerate(solved.average)
         ]
-        assert part.frontier.sum() > 5
-        found = conversions.history_values(part, mine)[0]
+        assert partial.frontier.sum() > 5
+        found = conversions.history_values(partial, mine)[0]
         assert found == pytest.approx(expected, abs=1e-12)
 
 
-def _carried(tree, part, player, behaviour):
+def _carried(tree, partial, player, behaviour):
     numbers = {key: i for i, key in enumerate(tree.infosets[player].keys)}
     first = tree.infosets[player].decisions.first_sequence
     result = [1.0]
-    counts = part.infosets[player].decisions.num_actions
-    for key, count in zip(part.infosets[player].keys, counts, strict=True):
+    counts = partial.infosets[player].decisions.num_actions
+    for key, count in zip(partial.infosets[player].keys, counts, strict=True):
         begin = first[numbers[key]]
         result += behaviour[begin : begin + count].tolist()
     return np.array(result)
@@ -230,20 +230,20 @@ PLAYED = pytest.mark.parametrize(
 
 @PLAYED
 def test_rollouts_are_unbiased(name, vectorised):
-    """The edge of a part, history by history, against the whole game."""
+    """At the frontier, history by history, against the whole game."""
     tree, number = whole(name, vectorised), 400
-    part = compile_partial(
+    partial = compile_partial(
         *(name,),
         max_histories=len(tree.histories) // 4,
         leaf=f"rollouts(n={number},seed=3)",
         vectorised=vectorised,
     )
     rows = {path: h for h, path in enumerate(paths(tree))}
-    at = np.array([rows[path] for path in paths(part)])[part.frontier]
+    at = np.array([rows[path] for path in paths(partial)])[partial.frontier]
     mean, variance = (moment[at] for moment in rollouts(tree))
-    assert part.frontier.sum() > 10
+    assert partial.frontier.sum() > 10
     assert_means_of_rollouts(
-        part.histories.utility[part.frontier], mean, variance, number
+        partial.histories.utility[partial.frontier], mean, variance, number
     )
 
 
@@ -272,34 +272,37 @@ def test_rollouts_from_everywhere_are_unbiased(name, vectorised):
 @BOTH_WAYS
 def test_the_same_seed_gives_the_same_values(vectorised):
     def utilities(seed):
-        part = compile_partial(
+        partial = compile_partial(
             *(LEDUC,),
             max_histories=200,
             leaf=f"rollouts(n=2,seed={seed})",
             vectorised=vectorised,
         )
-        return part.histories.utility.tolist()
+        return partial.histories.utility.tolist()
 
     assert utilities(1) == utilities(1) != utilities(2)
 
 
-def test_what_solvers_do_with_a_part():
-    """Solved as any game: the linear program's value, and NashConv in the part."""
-    part = compile_partial(LEDUC, max_histories=300, leaf="rollouts(n=4)")
-    exactly = solve(part, "lp")
-    found = solve(part, "cfr+", 2000)
+def test_what_solvers_do_with_a_partial_tree():
+    """Solved as any game: the linear program's value, and NashConv in the tree."""
+    partial = compile_partial(LEDUC, max_histories=300, leaf="rollouts(n=4)")
+    exactly = solve(partial, "lp")
+    found = solve(partial, "cfr+", 2000)
     assert found.nash_conv() < 1e-2
-    values = [conversions.history_values(part, r.average)[0] for r in (exactly, found)]
-    assert values[0] == pytest.approx(values[1], abs=1e-2)
+    first, second = (
+        conversions.history_values(partial, result.average)[0]
+        for result in (exactly, found)
+    )
+    assert first == pytest.approx(second, abs=1e-2)
 
 
-def split_infosets(part):
-    """How many infosets have histories on one level of which some are the edge."""
+def split_infosets(partial):
+    """How many infosets are at the frontier with some histories of a level only."""
     complete, seen = paths(whole(LEDUC)), {}
-    for path, (_, _, edge, _) in paths(part).items():
+    for path, (_, _, cut, _) in paths(partial).items():
         player, _, _, key = complete[path]
         if player >= 0:
-            seen.setdefault((len(path), player, key), set()).add(edge)
+            seen.setdefault((len(path), player, key), set()).add(cut)
     return sum(len(both) == 2 for both in seen.values())
 
 
@@ -356,26 +359,26 @@ def test_ids_last_while_the_tree_grows():
 def test_focus_keeps_what_leads_there_and_what_comes_after(collapse):
     grown = PartialTree.start(LEDUC, 895)
     grown.grow()
-    part = grown.compile()
-    histories = part.tree.histories
+    snapshot = grown.compile()
+    histories = snapshot.tree.histories
     infoset = int(np.flatnonzero(histories.player == 1)[40])
     members = np.flatnonzero(
         (histories.player == 1) & (histories.infoset == histories.infoset[infoset])
     )
     targets = [tuple(histories.actions_to(h)) for h in members]
     assert len(targets) > 1
-    focused = grown.focus(part.ids[members], collapse=collapse)
+    focused = grown.focus(snapshot.ids[members], collapse=collapse)
     assert len(focused) < len(grown) / 2
     small = focused.compile()
-    complete = paths(part.tree)
+    complete = paths(snapshot.tree)
     deepest = 0
-    for path, (player, utility, edge, key) in paths(small.tree).items():
+    for path, (player, utility, cut, key) in paths(small.tree).items():
         related = [t for t in targets if t[: len(path)] == path or path[: len(t)] == t]
-        if edge and not collapse:
+        if cut and not collapse:
             # A stub: next to the way, worth nothing.
             assert not related and utility == 0
             assert any(t[: len(path) - 1] == path[:-1] for t in targets)
-        elif not edge:
+        elif not cut:
             assert complete[path] == (player, utility, False, key)
         deepest = max(deepest, *(len(path) - len(t) for t in related), 0)
     assert deepest == 0 if collapse else deepest > 0
@@ -390,10 +393,10 @@ def test_focus_keeps_what_leads_there_and_what_comes_after(collapse):
 def test_stubs_may_be_worth_something():
     grown = PartialTree.start(LEDUC, 895)
     grown.grow()
-    part = grown.compile()
+    snapshot = grown.compile()
     worth = np.arange(895.0)
-    deep = int(np.flatnonzero(part.tree.histories.player == 0)[-1])
-    focused = grown.focus(part.ids[[deep]], stub_values=worth).compile()
+    deep = int(np.flatnonzero(snapshot.tree.histories.player == 0)[-1])
+    focused = grown.focus(snapshot.ids[[deep]], stub_values=worth).compile()
     stubs = focused.tree.frontier
     rows = grown.rows(focused.ids)
     assert stubs.sum() > 3
@@ -406,20 +409,20 @@ def test_a_tree_of_several_roots():
     """Chance draws one of them by the weights; what is below is the game's."""
     grown = PartialTree.start("kuhn_poker", 58)
     grown.grow()
-    part = grown.compile()
-    histories = part.tree.histories
+    snapshot = grown.compile()
+    histories = snapshot.tree.histories
     members = np.flatnonzero((histories.player == 0) & (histories.infoset == 0))
-    nodes = grown.nodes(part.ids[members])
+    nodes = grown.nodes(snapshot.ids[members])
     tree = grown.rooted_at(nodes, np.array([3.0, 1.0]))
     tree.grow()
     small = tree.compile().tree
     assert small.rooted and not small.frontier.any() and not tree.is_whole
     assert small.histories.player[0] == CHANCE
     np.testing.assert_array_equal(small.histories.chance[1:3], [0.75, 0.25])
-    assert set(small.infosets[0].keys) <= set(part.tree.infosets[0].keys)
+    assert set(small.infosets[0].keys) <= set(snapshot.tree.infosets[0].keys)
     # The first root's card loses to one card and beats the other.
     values = conversions.history_values(small)
-    whole_values = conversions.history_values(part.tree)
+    whole_values = conversions.history_values(snapshot.tree)
     np.testing.assert_allclose(values[1:3], whole_values[members], atol=1e-15)
     assert values[0] == pytest.approx(whole_values[members] @ [0.75, 0.25])
 
@@ -443,8 +446,8 @@ def test_ids_are_one_history_in_all_trees():
     """Of trees made of the same one, too, whichever is grown first."""
     grown = PartialTree.start(LEDUC, 895)
     grown.grow(100)
-    part = grown.compile()
-    frontier = part.ids[part.tree.frontier]
+    snapshot = grown.compile()
+    frontier = snapshot.ids[snapshot.tree.frontier]
     trees = [grown.focus(frontier[:9]), grown.focus(frontier[9:18]), grown]
     trees.append(grown.rooted_at(grown.nodes(frontier[:2]), np.ones(2)))
     histories, shared = {}, 0
@@ -460,35 +463,35 @@ def test_ids_are_one_history_in_all_trees():
     assert set(trees[0].compile().ids) != set(trees[1].compile().ids)
 
 
-def test_a_part_that_begins_elsewhere_is_never_the_game():
+def test_a_tree_that_begins_elsewhere_is_never_the_game():
     """Nobody takes it for that, though nothing of what comes after is missing."""
     grown = PartialTree.start("kuhn_poker", 59)
     tree = grown.rooted_at(grown.nodes(np.zeros(1, np.int64)), np.ones(1))
     tree.grow()
     assert not tree.can_grow and not tree.is_whole
-    part = tree.compile().tree
-    assert part.rooted and not part.frontier.any()
-    result = solve(part, "cfr+", 5)
+    partial = tree.compile().tree
+    assert partial.rooted and not partial.frontier.any()
+    result = solve(partial, "cfr+", 5)
     for act in (result.average_policy, lambda: result.save("never.npz")):
         with pytest.raises(ValueError, match="in part"):
             act()
     with pytest.raises(ValueError, match="begins"):
-        abstraction.labels_of(part, imperfect_recall=True)
-    with pytest.raises(ValueError, match="in part"):
-        cache.save(pathlib.Path("never.npz"), {}, part, strings=True)
+        abstraction.labels_of(partial, imperfect_recall=True)
+    with pytest.raises(ValueError, match="partial tree"):
+        cache.save(pathlib.Path("never.npz"), {}, partial, strings=True)
     # Names of infosets are the game's own.
     names = set(whole("kuhn_poker").infosets[0].keys)
-    labels = abstraction.labels_of(part, (dict.fromkeys(names, 0), None))
-    assert set(part.infosets[0].keys) == names
+    labels = abstraction.labels_of(partial, (dict.fromkeys(names, 0), None))
+    assert set(partial.infosets[0].keys) == names
     assert labels[0] is not None
 
 
 def test_collapse_focus_on_a_history_and_what_comes_after():
     grown = PartialTree.start("kuhn_poker", 58)
     grown.grow()
-    part = grown.compile()
-    deep = int(np.flatnonzero(part.tree.histories.player >= 0)[-1])
-    family = part.ids[[int(part.tree.histories.parent[deep]), deep]]
+    snapshot = grown.compile()
+    deep = int(np.flatnonzero(snapshot.tree.histories.player >= 0)[-1])
+    family = snapshot.ids[[int(snapshot.tree.histories.parent[deep]), deep]]
     grown.rows(grown.focus(family).compile().ids)
     with pytest.raises(ValueError, match="collapse"):
         grown.focus(family, collapse=True)
@@ -502,7 +505,7 @@ def test_bad_numbers_of_histories_are_refused(most):
     assert len(grown) == 1
 
 
-def test_room_that_is_not_used_takes_no_memory():
+def test_capacity_that_is_not_used_takes_no_memory():
     tracemalloc.start()
     try:
         grown = PartialTree.start("kuhn_poker", 10**8)
@@ -519,11 +522,11 @@ def test_room_that_is_not_used_takes_no_memory():
 @pytest.mark.parametrize("name", ["phantom_ttt", "python_ii_goofspiel(num_cards=7)"])
 def test_games_that_are_never_whole(name):
     room = 5000
-    part = compile_partial(name, max_histories=room, leaf="rollouts(n=1)")
-    assert 0.9 * room < len(part.histories) <= room
-    assert part.frontier.sum() > room / 2
-    solved = solve(part, "cfr+", 50)
-    behaviours = [conversions.uniform_behaviour(i.decisions) for i in part.infosets]
+    partial = compile_partial(name, max_histories=room, leaf="rollouts(n=1)")
+    assert 0.9 * room < len(partial.histories) <= room
+    assert partial.frontier.sum() > room / 2
+    solved = solve(partial, "cfr+", 50)
+    behaviours = [conversions.uniform_behaviour(i.decisions) for i in partial.infosets]
     alike = dataclasses.replace(solved, average=tuple(behaviours))
     assert solved.nash_conv() < 0.5 * alike.nash_conv()
 
@@ -548,7 +551,7 @@ def test_games_that_are_never_whole(name):
         ),
     ],
 )
-def test_bad_parts_are_refused(options, words):
+def test_bad_partial_trees_are_refused(options, words):
     with pytest.raises(ValueError, match=words.replace("(", r"\(")):
         compile_partial("leduc_poker", **options)
 
@@ -558,9 +561,9 @@ def test_compile_game_refuses_larger_games():
         tree_lib.compile_game("kuhn_poker", max_histories=57)
 
 
-def test_a_part_is_not_judged_as_the_game():
-    part = compile_partial(LEDUC, max_histories=300, leaf="rollouts")
-    result = solve(part, "lp")
+def test_a_partial_tree_is_not_judged_as_the_game():
+    partial = compile_partial(LEDUC, max_histories=300, leaf="rollouts")
+    result = solve(partial, "lp")
     with pytest.raises(ValueError, match="part"):
         result.average_policy()
 
@@ -580,3 +583,16 @@ def test_weights_are_odds():
     for weights in (np.zeros(1), np.array([-1.0]), np.ones(2)):
         with pytest.raises(ValueError, match="weights"):
             grown.rooted_at(nodes, weights)
+
+
+def test_roots_before_and_after_a_move_have_no_perfect_recall():
+    """A root of player 0's infoset "0pb", and one from which passing leads there."""
+    grown = PartialTree.start("kuhn_poker", 58)
+    grown.grow()
+    snapshot = grown.compile()
+    paths = [snapshot.tree.histories.actions_to(h) for h in range(58)]
+    roots = [paths.index([0, 1]), paths.index([0, 2, 0, 1])]
+    tree = grown.rooted_at(grown.nodes(snapshot.ids[roots]), np.ones(2))
+    tree.grow()
+    with pytest.raises(ImperfectRecallError, match="'0pb' is reached after different"):
+        tree.compile()

@@ -11,15 +11,10 @@ from spiel_cr.eval.players import match
 
 import game_defs  # noqa: F401  registers the games
 from spiel_cr.compilation import compiler as tree_lib
-from spiel_cr.partial.capacity import Capacities
 from spiel_cr.partial.compiler import compile_partial
 from spiel_cr.partial.config import PartialConfig
-from spiel_cr.partial.match import most_roots
-from spiel_cr.partial.particle_belief import Belief, ParticleFilter, uniform_strategy
-from spiel_cr.partial.tree import PartialTree
 from spiel_cr.players import bot_strings, bots, partial_bots
 from spiel_cr.resolving.config import ResolvingConfig
-from spiel_cr.sequence_form.layout import PaddedShape
 from tests.support import games
 
 SOLVER = "pdcfr+"
@@ -231,7 +226,7 @@ def test_restart_forgets_the_match():
 
 
 def test_old_answers_are_counted():
-    """A decision that is in the part, but could not be solved."""
+    """A decision that is in the tree, but could not be solved."""
     bot = make("kuhn_poker", 0, 58)
     bot.agent._solve_next_layer = lambda *_: False
     state = first_states("kuhn_poker", 0)[-1]
@@ -246,12 +241,27 @@ def test_old_answers_are_counted():
     )
 
 
+def test_faults_of_a_leaf_value_are_not_hidden():
+    """Not taken for a tree that cannot be resolved, which has an old answer."""
+    fails = []
+
+    def leaf(game, states):
+        if fails:
+            raise ValueError("a fault of its own")
+        return np.zeros(len(states))
+
+    bot = make("python_leduc_poker", 1, 120, iterations=1, leaf=leaf)
+    fails.append(True)
+    with pytest.raises(ValueError, match="a fault of its own"):
+        bot.get_policy(first_states("python_leduc_poker", 1)[0])
+
+
 # Online outcome sampling.
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("player", PLAYERS)
-def test_outcome_sampling_in_a_part(player):
+def test_outcome_sampling_on_a_partial_tree(player):
     bot = make_oos(GOOFSPIEL, player, 200)
     state = compiled(GOOFSPIEL).game.new_initial_state()
     rng = np.random.default_rng(player)
@@ -262,7 +272,7 @@ def test_outcome_sampling_in_a_part(player):
             policy = bot.get_policy(state)
             assert_policy(policy, state)
             assert len(bot.agent.solved.partial) <= 200
-            # It is where the match is: the infoset is in the part.
+            # It is where the match is: the infoset is in the partial.
             seen = state.information_state_string(player)
             assert bot.agent.solved.find(seen) >= 0
         state.apply_action(int(action))
@@ -271,7 +281,7 @@ def test_outcome_sampling_in_a_part(player):
 
 @pytest.mark.slow
 def test_outcome_sampling_in_a_game_that_cannot_be_compiled():
-    """phantom_ttt, beyond the part too: it plays what it found, and forgets programs.
+    """phantom_ttt, below the tree too: it plays what it found, and forgets programs.
 
     Where it has no idea it would play all actions alike, exactly.
     """
@@ -298,133 +308,6 @@ def test_outcome_sampling_in_a_game_that_cannot_be_compiled():
     assert bot.counts.safe_resolves + bot.counts.unsafe_restarts == asked
     assert bot.counts.unsafe_restarts > 0 and bot.counts.uniform == 0
     assert bot.counts.most_histories <= room
-
-
-def test_so_many_roots_that_there_is_room_below():
-    assert most_roots(1000, 300) == 4
-    assert most_roots(1000, 3000) == 46
-    assert most_roots(1000, 10**6) == 1000
-    assert most_roots(2, 10**6) == 4
-    assert [most_roots(1000, n) for n in (2, 3, 5)] == [1, 2, 4]
-
-
-# Beliefs.
-
-
-def believe(name, player, most, steps):
-    """A belief after decisions, [(action before, key), ...]."""
-    particles = ParticleFilter(
-        *(PartialTree.start(name, 2).simulator, player),
-        strategies=(uniform_strategy, uniform_strategy),
-        most=most,
-        random=np.random.default_rng(0),
-    )
-    belief = Belief(particles.simulator.root(), np.ones(1))
-    for action, key in steps:
-        step = particles.step(belief, action, key)
-        if step is None:
-            return None
-        belief = step.belief
-    return belief
-
-
-@pytest.mark.parametrize("name", ["python_leduc_poker", "leduc_poker"])
-def test_a_belief_is_all_that_is_possible(name):
-    """By Bayes' rule, from the whole game, against uniform play."""
-    tree = compiled(name)
-    histories, player = tree.histories, 1
-    infosets = tree.infosets[player]
-    deep = int(np.flatnonzero(infosets.decisions.levels() == 1)[3])
-    parent = int(infosets.decisions.parent[deep])
-    above = int(infosets.decisions.owner[parent])
-    steps = [
-        (None, infosets.keys[above]),
-        (int(infosets.actions[parent - 1]), infosets.keys[deep]),
-    ]
-    belief = believe(name, player, 10_000, steps)
-    members = np.flatnonzero((histories.player == player) & (histories.infoset == deep))
-    expected = []
-    for h in members:
-        reach, at = float(histories.chance[h]), int(h)
-        while (up := int(histories.parent[at])) >= 0:
-            if histories.player[up] == 1 - player:
-                reach /= np.count_nonzero(histories.parent == up)
-            at = up
-        expected.append(reach)
-    assert len(belief.weights) == len(members)
-    np.testing.assert_allclose(
-        np.sort(belief.weights), np.sort(expected) / np.sum(expected), rtol=1e-12
-    )
-    few = believe(name, player, 20, steps[:1])
-    assert 0 < len(few.weights) <= 20
-    assert few.weights.sum() == pytest.approx(1)
-
-
-def test_impossible_views_are_noticed():
-    assert believe("kuhn_poker", 0, 100, [(None, "no such string")]) is None
-
-
-def test_systematic_draws_are_unbiased():
-    """Over all shifts: each history's mean weight is its weight."""
-    nodes = PartialTree.start("kuhn_poker", 4)
-    nodes.grow()
-    part = nodes.compile()
-    some = nodes.nodes(part.ids[1:4])
-    weights = np.array([0.7, 0.25, 0.05])
-
-    class Shift:
-        def __init__(self, number):
-            self.number = number
-
-        def random(self):
-            return self.number
-
-    total = np.zeros(3)
-    shifts = (np.arange(1000) + 0.5) / 1000
-    for shift in shifts:
-        kept, drawn = Belief(some, weights).resample(2, Shift(shift))
-        assert len(drawn) <= 2
-        total[kept.action] += drawn
-    np.testing.assert_allclose(total / len(shifts), weights, atol=2e-3)
-
-
-# Capacities and time.
-
-
-def padded_shape(*levels, rows):
-    return PaddedShape(tuple(np.array(level) for level in levels), np.array(rows))
-
-
-def test_rooms_take_what_fits():
-    rooms = Capacities()
-    need = (padded_shape([3, 2, 2, 2, 2, 2, 2], [2], rows=[4, 1]),) * 2
-    assert rooms.find(need) is None
-    room = rooms.learn(need)
-    assert rooms.find(need) is room and rooms.learn(need) is room
-    assert len(rooms) == 1
-    for wrong in (
-        padded_shape([9, 2], [2], rows=[4, 1]),
-        padded_shape([3, 2], [2], rows=[99, 1]),
-        padded_shape([3, 2], [2], rows=[4] * 99),
-        padded_shape([3, 2], [2] * 99, rows=[4]),
-        padded_shape(*[[2]] * 9, rows=[4]),
-    ):
-        assert rooms.find((need[0], wrong)) is None
-    deep = (padded_shape([2], [2], [2], [2], [2], rows=[30]),) * 2
-    rooms.learn(deep)
-    assert len(rooms) == 2
-    # What is much smaller than all rooms gets one of its own.
-    wide = (padded_shape([2] * 500, rows=[30] * 500),) * 2
-    assert rooms.learn(wide) is not rooms.learn(need) is room
-    tiny = (padded_shape([2], rows=[1]),) * 2
-    assert rooms.learn(tiny) is room
-    alone = Capacities()
-    alone.learn(wide)
-    assert alone.learn(tiny) is alone.find(tiny) and len(alone) == 2
-    mixed = (need[0], deep[1])
-    assert rooms.find(mixed) is None
-    rooms.close()
-    assert rooms.find(mixed) is not None
 
 
 # Strings and refusals.
@@ -484,7 +367,7 @@ def test_bad_settings_are_refused(text, words):
         "policy(path=none.npz)",
     ],
 )
-def test_parts_are_refused_when_bots_are_made(text):
-    part = compile_partial("kuhn_poker", 40, "rollouts")
+def test_partial_trees_are_refused_when_bots_are_made(text):
+    partial = compile_partial("kuhn_poker", 40, "rollouts")
     with pytest.raises(ValueError, match="compiled in part"):
-        bot_strings.load_bot(text, part, 0)
+        bot_strings.load_bot(text, partial, 0)
