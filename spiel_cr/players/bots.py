@@ -1,4 +1,4 @@
-"""Fourth stage: players for matches, as OpenSpiel bots.
+"""Players of compiled games for matches, as OpenSpiel bots.
 
 Bots are handed the true state of the game. `ResolvingBot` and `OOSBot` look at their
 own information state string only; `PolicyBot` hands the state to its policy.
@@ -10,65 +10,78 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.cfr import config as algorithm_lib
+from spiel_cr.cfr.config import parse_sampled
+from spiel_cr.common.checks import check_choice
 from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.mccfr import mccfr, sample_tree
 from spiel_cr.policies.bot_base import PolicyPlayer
-from spiel_cr.resolving import clock, decomposition, resolver
+from spiel_cr.resolving.clock import Clock, Statistics
+from spiel_cr.resolving.config import ResolvingConfig
+from spiel_cr.resolving.decomposition import decompose
+from spiel_cr.resolving.resolver import Resolver
 
 
-def check_whole(game: Game) -> None:
-    """Raises ValueError for a game compiled in part: matches go on where it ends."""
+def compile_whole(game: Game) -> CompiledGame:
+    """Compiles a game for a bot, if it is not compiled yet.
+
+    Raises:
+      ValueError: it is a partial tree: matches go on where that ends.
+    """
     if isinstance(game, CompiledGame) and game.frontier is not None:
         raise ValueError(
             f"{game.game} was compiled in part, so a player made of it would not know "
             f"the rest; give the game itself, with resolving(max_histories=...) if it "
             f"is too large to be compiled whole"
         )
+    return as_compiled(game, observations=True)
 
 
-class _Mind:
-    """A compiled game as a player meets it: infosets by what it is told."""
+def plain_game(game: Game) -> str | pyspiel.Game:
+    """The game of which a compiled game was made; others are what they are."""
+    return game.game if isinstance(game, CompiledGame) else game
 
-    def __init__(self, tree: CompiledGame, player: int) -> None:
-        check_whole(tree)
-        self.tree = tree
-        self.player = player
-        keys = tree.infosets[player].keys
-        self._infosets = {key: number for number, key in enumerate(keys)}
 
-    def infoset(self, state: pyspiel.State) -> int:
-        """The player's infoset, by its information state string alone."""
-        key = state.information_state_string(self.player)
-        try:
-            return self._infosets[key]
-        except KeyError:
+class _CompiledPlayer(PolicyPlayer):
+    """A player that finds its infoset in the compiled game by its own string alone."""
+
+    def __init__(self, game: Game, player: int, *, seed: int) -> None:
+        super().__init__(player, seed=seed)
+        self._tree = compile_whole(game)
+        keys = self._tree.infosets[player].keys
+        self._numbers = {key: number for number, key in enumerate(keys)}
+
+    def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
+        key = state.information_state_string(self._player)
+        infoset = self._numbers.get(key)
+        if infoset is None:
             raise ValueError(
-                f"player {self.player} has no information state {key!r} in "
-                f"{self.tree.game}; the bot was made for another game"
-            ) from None
-
-    def actions(self, infoset: int) -> list[int]:
-        """OpenSpiel's legal actions there."""
-        infosets = self.tree.infosets[self.player]
+                f"player {self._player} has no information state {key!r} in "
+                f"{self._tree.game}; the bot was made for another game"
+            )
+        probabilities = self._strategy(infoset).tolist()
+        infosets = self._tree.infosets[self._player]
         first = int(infosets.decisions.first_sequence[infoset]) - 1
-        count = int(infosets.decisions.num_actions[infoset])
-        return [int(action) for action in infosets.actions[first : first + count]]
+        actions = infosets.actions[first : first + len(probabilities)].tolist()
+        return list(zip(actions, probabilities, strict=True))
+
+    def _strategy(self, infoset: int) -> np.ndarray:
+        """float64 [A], action probabilities at an infoset of the player."""
+        raise NotImplementedError
 
 
-class ResolvingBot(PolicyPlayer):
-    """Plays by general continual resolving, see `resolver.py`.
+class ResolvingBot(_CompiledPlayer):
+    """Plays by general continual resolving, see `Resolver`.
 
     Attributes:
-      resolver: its mind; `resolver.statistics` tells what it did.
+      resolver: what it resolves with.
     """
 
     def __init__(
         self,
         game: Game,
         player: int,
-        config: resolver.ResolvingConfig | None = None,
+        config: ResolvingConfig | None = None,
         *,
         seed: int = 0,
     ) -> None:
@@ -78,32 +91,31 @@ class ResolvingBot(PolicyPlayer):
           game: OpenSpiel game string, game, or compiled game (with
             `observations=True`).
           player: the seat, 0 or 1.
-          config: how it thinks; None: CFR+ for 100 ms a move.
+          config: how it resolves; None: CFR+ for 100 ms per move.
           seed: of the actions that it draws.
 
         Raises:
           pyspiel.SpielError, ValueError: as `resolve`.
         """
-        super().__init__(player, seed=seed)
-        tree = as_compiled(game, observations=True)
-        self._mind = _Mind(tree, player)
-        config = config or resolver.ResolvingConfig(move_ms=100)
-        self.resolver = resolver.Resolver(tree, player, config, seed=seed)
-        self._match = self.resolver.match()
+        super().__init__(game, player, seed=seed)
+        config = config or ResolvingConfig(move_ms=100)
+        self.resolver = Resolver(self._tree, player, config, seed=seed)
+        self.restart()
+
+    @property
+    def statistics(self) -> Statistics:
+        """What it did since it was made."""
+        return self.resolver.statistics
 
     def restart(self) -> None:
         """A new match."""
         self._match = self.resolver.match()
 
-    def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
-        infoset = self._mind.infoset(state)
-        probabilities = self.resolver.strategy(self._match, infoset)
-        return list(
-            zip(self._mind.actions(infoset), probabilities.tolist(), strict=True)
-        )
+    def _strategy(self, infoset: int) -> np.ndarray:
+        return self.resolver.strategy(self._match, infoset)
 
 
-class OOSBot(PolicyPlayer):
+class OOSBot(_CompiledPlayer):
     """Keeps solving the whole game by sampling, aimed at where the match is.
 
     Online outcome sampling (Lisý et al. 2015): what was learned stays, also from match
@@ -129,8 +141,8 @@ class OOSBot(PolicyPlayer):
           game: OpenSpiel game string, game, or compiled game.
           player: the seat, 0 or 1.
           solver: sampled algorithm; its `delta` is the share of aimed trajectories.
-          move_ms: milliseconds a move; None: no clock.
-          iterations: batches a move; at most, where there is a clock.
+          move_ms: milliseconds per move; None: no clock.
+          iterations: batches per move; at most, where there is a clock.
           init_ms: milliseconds before the first match; None: as long as a move.
           target: "infoset": what the player knows, or "subgame": whatever the opponent
             cannot tell from it, and so on.
@@ -141,29 +153,26 @@ class OOSBot(PolicyPlayer):
         Raises:
           ValueError: a full-width solver, no budget, or an unknown target.
         """
-        super().__init__(player, seed=seed)
-        config = algorithm_lib.parse_sampled(solver)
-        if target not in ("infoset", "subgame"):
-            raise ValueError(f"target={target!r} must be infoset or subgame")
+        config = parse_sampled(solver)
+        check_choice(target, "target", ("infoset", "subgame"))
         # The same checks as for a resolving player.
-        resolver.ResolvingConfig(
-            iterations=iterations, move_ms=move_ms, init_ms=init_ms
+        ResolvingConfig(iterations=iterations, move_ms=move_ms, init_ms=init_ms)
+        super().__init__(game, player, seed=seed)
+        everywhere = np.ones(len(self._tree.histories), bool)
+        layout = sample_tree.build(self._tree, target=everywhere)
+        self._solver = mccfr.make_solver(
+            self._tree, config=config, seed=seed, layout=layout
         )
-        tree = as_compiled(game, observations=True)
-        self._mind = _Mind(tree, player)
-        layout = sample_tree.build(tree, target=np.ones(len(tree.histories), bool))
-        self._solver = mccfr.make_solver(tree, config=config, seed=seed, layout=layout)
-        self._target = target
-        self._emphasis = iteration_weight
+        self._iteration_weight = iteration_weight
         self._subgames = None
         if target == "subgame":
-            self._subgames = decomposition.decompose(tree, player).own_subgame
-        self._clock = clock.Clock(move_ms, iterations)
+            self._subgames = decompose(self._tree, player).own_subgame
+        self._clock = Clock(move_ms, iterations)
         begin = move_ms if init_ms is None else init_ms
         deadline = None if begin is None else time.perf_counter() + begin / 1000
         # A bad iteration_weight is refused now.
-        mccfr.aim(self._solver, tree, None, iteration_weight)
-        mccfr.aim(self._solver, tree, None)
+        mccfr.aim(self._solver, self._tree, None, iteration_weight)
+        mccfr.aim(self._solver, self._tree, None)
         for until, most in ((None, 1), (deadline, None)):
             # The first time tells what an answer takes besides iterating.
             with self._clock.solve(self._solver, until, most):
@@ -171,34 +180,31 @@ class OOSBot(PolicyPlayer):
         self._clock.restart_statistics()
 
     @property
-    def statistics(self) -> clock.Statistics:
+    def statistics(self) -> Statistics:
         """What it did since it was made; `iterations` are batches of trajectories."""
         return self._clock.statistics
 
-    def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
-        infoset = self._mind.infoset(state)
+    def _strategy(self, infoset: int) -> np.ndarray:
         programs = mccfr.programs()
         with self._clock.move():
             region = self._region(infoset)
-            mccfr.aim(self._solver, self._mind.tree, region, self._emphasis)
+            mccfr.aim(self._solver, self._tree, region, self._iteration_weight)
             with self._clock.solve(self._solver, self._clock.deadline()):
-                behaviour = self._solver.average_behaviour(self._mind.player)
+                behaviour = self._solver.average_behaviour(self._player)
         self.statistics.programs_compiled += mccfr.programs() - programs
-        decisions = self._mind.tree.infosets[self._mind.player].decisions
+        decisions = self._tree.infosets[self._player].decisions
         first = int(decisions.first_sequence[infoset])
-        actions = self._mind.actions(infoset)
-        probabilities = behaviour[first : first + len(actions)]
-        return list(zip(actions, probabilities.tolist(), strict=True))
+        return behaviour[first : first + int(decisions.num_actions[infoset])]
 
     def _region(self, infoset: int) -> np.ndarray:
         """bool [N], where the trajectories shall go."""
-        histories = self._mind.tree.histories
-        mine = histories.player == self._mind.player
-        number = -1 if self._subgames is None else self._subgames[infoset]
-        if self._subgames is None or number < 0:
-            return mine & (histories.infoset == infoset)
-        region, at = np.zeros(len(mine), bool), np.flatnonzero(mine)
-        region[at] = self._subgames[histories.infoset[at]] == number
+        histories = self._tree.histories
+        wanted = np.zeros(len(self._tree.infosets[self._player]), bool)
+        wanted[infoset] = True
+        if self._subgames is not None and self._subgames[infoset] >= 0:
+            wanted = self._subgames == self._subgames[infoset]
+        region = histories.player == self._player
+        region[region] = wanted[histories.infoset[region]]
         return region
 
 
@@ -228,8 +234,8 @@ class PolicyBot(PolicyPlayer):
 
 
 def uniform_bot(game: Game, player: int, *, seed: int = 0) -> PolicyBot:
-    """Plays all legal actions alike."""
-    loaded = game.game if isinstance(game, CompiledGame) else game
-    if isinstance(loaded, str):
-        loaded = pyspiel.load_game(loaded)
-    return PolicyBot(player, openspiel_policy.UniformRandomPolicy(loaded), seed=seed)
+    """A bot that plays all legal actions alike."""
+    plain = plain_game(game)
+    if isinstance(plain, str):
+        plain = pyspiel.load_game(plain)
+    return PolicyBot(player, openspiel_policy.UniformRandomPolicy(plain), seed=seed)

@@ -1,19 +1,21 @@
-"""Fourth stage: opponents from strings."""
-
-from collections.abc import Callable
+"""Opponents from strings."""
 
 import pyspiel
-from open_spiel.python import policy as policy_lib
+from open_spiel.python.policy import Policy, UniformRandomPolicy
 
-from spiel_cr.cfr import config as algorithm_lib
+from spiel_cr.cfr.config import PRESETS, SAMPLED_PRESETS
 from spiel_cr.common.checks import check_iterations
+from spiel_cr.common.parameters import parse
 from spiel_cr.compilation import loading
 from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.players import bot_strings, bots
-from spiel_cr.policies import result
+from spiel_cr.players.bot_strings import BOTS, bot_name, load_bot, needs_whole
+from spiel_cr.players.bots import PolicyBot, ResolvingBot, plain_game
+from spiel_cr.policies.result import load_policy
 from spiel_cr.responses.opponents import CHUMPS, BotPolicy, chump
 from spiel_cr.solving.whole_game import solve
+
+_ALGORITHMS = (*PRESETS, *SAMPLED_PRESETS, "lp")
 
 
 def load_opponent(
@@ -22,7 +24,7 @@ def load_opponent(
     *,
     seed: int = 0,
     memory_limit: int | str | None = None,
-) -> policy_lib.Policy:
+) -> Policy:
     """An opponent from a string.
 
     Args:
@@ -43,67 +45,50 @@ def load_opponent(
       pyspiel.SpielError: OpenSpiel does not know the game.
     """
     text = text.strip()
-    loaded = game.game if isinstance(game, CompiledGame) else game
+    plain = plain_game(game)
     if text == "uniform":
-        return policy_lib.UniformRandomPolicy(loading.load_game(loaded))
+        return UniformRandomPolicy(loading.load_game(plain))
     if text in CHUMPS:
-        return chump(loaded, text)
+        return chump(plain, text)
 
     def compiled() -> CompiledGame:
         return as_compiled(game, observations=True, memory_limit=memory_limit)
 
     if text.endswith(".npz"):
-        return result.load_policy(text, compiled())
-    name = text.partition("(")[0].strip()
-    if name in bot_strings.BOTS:
-        # A player that grows a part of the game compiles it itself.
-        whole = "max_histories=" in text
-        return _from_bot(text, loaded if whole else compiled(), seed)
-    algorithms = (*algorithm_lib.PRESETS, *algorithm_lib.SAMPLED_PRESETS, "lp")
-    if name in algorithms:
+        return load_policy(text, compiled())
+    name = bot_name(text)
+    if name in BOTS:
+        return _from_bot(text, compiled() if needs_whole(text) else plain, seed)
+    if name in _ALGORITHMS:
         return _from_algorithm(text, compiled(), seed)
     raise ValueError(
         f"opponent={text!r}: there is no such opponent; choose uniform, one of "
         f"{', '.join(CHUMPS)}, an algorithm such as cfr+(iterations=10) (one of "
-        f"{', '.join(algorithms)}), the path of a policy file that ends in .npz, or a "
-        f"bot: {', '.join(bot_strings.BOTS)}"
+        f"{', '.join(_ALGORITHMS)}), the path of a policy file that ends in .npz, or a "
+        f"bot: {', '.join(BOTS)}"
     )
 
 
-def _from_algorithm(text: str, game: Game, seed: int) -> policy_lib.Policy:
+def _from_algorithm(text: str, game: Game, seed: int) -> Policy:
     if text == "lp":
         return solve(game, "lp", seed=seed).average_policy()
-    try:
-        given = dict(pyspiel.game_parameters_from_string(text))
-    except (pyspiel.SpielError, RuntimeError) as error:
-        raise ValueError(
-            f"opponent={text!r} cannot be read: {error}; write "
-            f"name(parameter=value,...)"
-        ) from error
-    iterations = given.pop("iterations", None)
-    if iterations is None:
+    found = parse(text, "opponent")
+    if "iterations" not in found.given:
         raise ValueError(
             f"opponent={text!r}: how many iterations? Write, for instance, "
             f"{text.rstrip(')') + (',' if '(' in text else '(')}iterations=10)"
         )
-    check_iterations(iterations)
-    algorithm = pyspiel.game_parameters_to_string(given)
-    solution = solve(
-        game, algorithm.removesuffix("()"), iterations=iterations, seed=seed
-    )
-    return solution.average_policy()
-
-
-def _maker(text: str, game: Game) -> Callable[[int, int], pyspiel.Bot]:
-    def make_bot(player: int, seed: int) -> pyspiel.Bot:
-        return bot_strings.load_bot(text, game, player, seed=seed)
-
-    return make_bot
+    types = {**dict.fromkeys(found.given, str), "iterations": int}
+    iterations = check_iterations(found.convert(types)["iterations"])
+    algorithm = found.without("iterations")
+    return solve(game, algorithm, iterations, seed=seed).average_policy()
 
 
 def _from_bot(text: str, game: Game, seed: int) -> BotPolicy:
-    loaded = game.game if isinstance(game, CompiledGame) else game
-    opponent = BotPolicy(loaded, _maker(text, game), seed=seed)
+    def make_bot(player: int, seed: int) -> pyspiel.Bot:
+        return load_bot(text, game, player, seed=seed)
+
+    opponent = BotPolicy(plain_game(game), make_bot, seed=seed)
     # A misspelt bot is refused now.
     opponent.bot(0)
     return opponent
@@ -126,12 +111,12 @@ def load_rival(
       fixed strategy, or one whose resolving depends on the number of iterations only.
     """
     text = text.strip()
-    if text.partition("(")[0].strip() not in bot_strings.BOTS or text == "uniform":
+    if bot_name(text) not in BOTS or text == "uniform":
         return None
-    bot = bot_strings.load_bot(text, game, player, seed=seed)
-    if isinstance(bot, bots.PolicyBot):
+    bot = load_bot(text, game, player, seed=seed)
+    if isinstance(bot, PolicyBot):
         return None
-    if isinstance(bot, bots.ResolvingBot):
+    if isinstance(bot, ResolvingBot):
         config = bot.resolver.config
         if config.move_ms is None and config.init_ms is None and not config.sampled:
             return None

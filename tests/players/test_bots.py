@@ -319,7 +319,7 @@ def test_without_aiming_trajectories_go_everywhere():
     compiled = games.compiled("leduc7")
     bot = make("oos", "leduc7", 0)
     before = [contributions(bot, p) for p in PLAYERS]
-    mccfr.aim(bot._solver, bot._mind.tree, None)
+    mccfr.aim(bot._solver, bot._tree, None)
     bot._solver.run(1)
     region = bot._region(len(compiled.infosets[0]) - 1)
     there = reaches(compiled, region) & (compiled.histories.player == 0)
@@ -467,8 +467,8 @@ def test_a_bad_player_is_refused(player):
         ({"iterations": 0}, "iterations=0"),
         ({"move_ms": -1}, "move_ms=-1"),
         ({"init_ms": 0}, "init_ms=0"),
-        ({"target": "hand"}, "target='hand' must be infoset or subgame"),
-        ({"iteration_weight": -1.0}, "iteration_weight=-1.0 must be positive"),
+        ({"target": "hand"}, "target='hand' must be one of infoset, subgame"),
+        ({"iteration_weight": -1.0}, "iteration_weight=-1.0 must be finite and above"),
     ],
     ids=str,
 )
