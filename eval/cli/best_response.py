@@ -18,8 +18,16 @@ from spiel_cr.responses import opponents
 from spiel_cr.responses.ismcts_config import POSTERIORS, SearchConfig
 from spiel_cr.responses.local_best_response import LEAVES
 
-from ..players import approximate_nash_conv
-from .command import Commands, add_command, option
+from ..players.approximate_nash_conv import (
+    METHODS,
+    ResponseConfig,
+    Seat,
+    on_states,
+    on_tree,
+    opponent_behaviour,
+    summary,
+)
+from .command import Commands, add_command, given, option
 
 _EPILOG = f"""policies:
   uniform; {", ".join(opponents.CHUMPS)} (poker);
@@ -56,7 +64,7 @@ def add(commands: Commands) -> None:
     option(parser, "--game")
     option(parser, "--policy", "the opponent, see below", metavar="PATH|NAME")
     text = "how the response is found"
-    option(parser, "--method", text, "ismcts", choices=approximate_nash_conv.METHODS)
+    option(parser, "--method", text, "ismcts", choices=METHODS)
     text = "seat of the response"
     option(parser, "--player", text, "both", choices=("0", "1", "both"))
     default = SearchConfig()
@@ -89,45 +97,31 @@ def add(commands: Commands) -> None:
 def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
     check_seed(arguments.seed)
     search = SearchConfig(
-        simulations=arguments.simulations,
-        learn=arguments.learn,
-        exploration=arguments.exploration,
-        posterior=arguments.posterior,
+        **given(arguments, "simulations", "learn", "exploration", "posterior")
     )
     if arguments.learn and arguments.method != "ismcts":
         raise ValueError(
             f"--learn {arguments.learn} is for --method ismcts, not {arguments.method}"
         )
-    config = approximate_nash_conv.ResponseConfig(
-        method=arguments.method,
+    config = ResponseConfig(
         search=search,
-        leaf=arguments.leaf,
-        rollouts=arguments.rollouts,
-        rounds=arguments.rounds,
-        matches=arguments.matches,
-        seed=arguments.seed,
+        **given(arguments, "method", "leaf", "rollouts", "rounds", "matches", "seed"),
     )
     players = [0, 1] if arguments.player == "both" else [int(arguments.player)]
     tree = _compile(arguments)
-    compiled = tree is not None and not arguments.states
     if tree is None or arguments.states:
         seats = _on_states(arguments, players, config, tree)
     else:
-        behaviour = approximate_nash_conv.opponent_behaviour(
-            tree, arguments.policy, seed=arguments.seed
-        )
+        behaviour = opponent_behaviour(tree, arguments.policy, seed=arguments.seed)
+        rivals = [_rival(arguments, tree, player) for player in players]
         seats = [
-            approximate_nash_conv.on_tree(
-                tree, player, behaviour, config, rival=_rival(arguments, tree, player)
-            )
-            for player in players
+            on_tree(tree, player, behaviour, config, rival=rival)
+            for player, rival in zip(players, rivals, strict=True)
         ]
-    report: dict[str, object] = {
-        "game": arguments.game,
-        "policy": arguments.policy,
-        "method": arguments.method,
-        "compiled": compiled,
-        **approximate_nash_conv.summary(seats),
+    report = {
+        **given(arguments, "game", "policy", "method"),
+        "compiled": tree is not None and not arguments.states,
+        **summary(seats),
     }
     _print(report, seats)
     return report
@@ -155,30 +149,24 @@ def _compile(arguments: argparse.Namespace) -> CompiledGame | None:
 def _on_states(
     arguments: argparse.Namespace,
     players: list[int],
-    config: approximate_nash_conv.ResponseConfig,
+    config: ResponseConfig,
     tree: CompiledGame | None,
-) -> list[approximate_nash_conv.Seat]:
+) -> list[Seat]:
     """Searches in matches; where the game fits, best responses are known."""
     game = load_game(arguments.game)
-    given = game if tree is None else tree
+    known = game if tree is None else tree
     opponent = opponent_strings.load_opponent(
-        arguments.policy,
-        given,
-        seed=arguments.seed,
-        memory_limit=arguments.memory_limit,
+        arguments.policy, known, **given(arguments, "seed", "memory_limit")
     )
-    rivals = {player: _rival(arguments, given, player) for player in players}
-    seats = [
-        approximate_nash_conv.on_states(game, p, opponent, config, rival=rivals[p])
-        for p in players
-    ]
+    rivals = {player: _rival(arguments, known, player) for player in players}
+    seats = [on_states(game, p, opponent, config, rival=rivals[p]) for p in players]
     if tree is None or any(rivals.values()):
         return seats
     behaviour = conversions.behaviour_from_policy(tree, opponent)
     return [seat.beside(tree, behaviour) for seat in seats]
 
 
-def _print(report: dict[str, Any], seats: list[approximate_nash_conv.Seat]) -> None:
+def _print(report: dict[str, Any], seats: list[Seat]) -> None:
     print(f"{report['game']}: {report['method']} against {report['policy']}")
     estimated = False
     for seat in seats:

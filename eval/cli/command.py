@@ -113,6 +113,11 @@ def split_bots(bots: str) -> list[str]:
     return names
 
 
+def given(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """Some options by name, to be passed on or reported as they are."""
+    return {name: getattr(arguments, name) for name in names}
+
+
 def write_csv(path: pathlib.Path, rows: Sequence[dict[str, object]]) -> None:
     """Writes a table with the first row's keys as its head."""
     with path.open("w", newline="", encoding="utf-8") as file:

@@ -13,7 +13,7 @@ from ..comparison import comparisons
 from ..contestants import registry
 from ..reporting.html_page import plain
 from ..reporting.summary import GameSummary, summarise
-from .command import Commands, add_command, option
+from .command import Commands, add_command, given, option
 
 _SECONDS = 10.0
 _OUT = "out/compare"
@@ -99,13 +99,9 @@ def _compare(arguments: argparse.Namespace) -> dict[str, object]:
             registry.expand(arguments.algorithms),
             Budget(seconds, arguments.iterations),
             out,
-            seeds=arguments.seeds,
-            workers=arguments.workers,
-            ray=arguments.ray,
-            patience=arguments.patience,
-            memory_limit=arguments.memory_limit,
-            retry=arguments.retry,
             progress=True,
+            **given(arguments, "seeds", "workers", "ray", "patience"),
+            **given(arguments, "memory_limit", "retry"),
         )
     except KeyboardInterrupt:
         print(

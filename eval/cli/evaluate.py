@@ -1,7 +1,9 @@
 """The command `evaluate`: NashConv of a player that thinks."""
 
 import argparse
+import functools
 import pathlib
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -92,14 +94,22 @@ def _evaluate(arguments: argparse.Namespace) -> dict[str, object]:
     evaluations = []
     with JsonLog(arguments.out, arguments.evaluator, settings, key=key) as log:
         for repeat in range(arguments.repeats):
-            makers = [_Maker(arguments, compiled, seat, repeat) for seat in range(2)]
-            first, second = (
-                _play(compiled, maker, log, matches)
-                if playing_only
-                else _traverse(compiled, maker, log)
-                for maker in makers
-            )
-            evaluations.append(traversing.evaluate(compiled, (first, second)))
+            seed = _mix(arguments.seed, repeat)
+            seats = []
+            for seat in range(2):
+                make = functools.partial(
+                    bot_strings.load_bot,
+                    arguments.bot,
+                    compiled,
+                    seat,
+                    seed=_mix(seed, seat),
+                )
+                if playing_only:
+                    own = [m for m in range(matches) if playing.seat_of(m) == seat]
+                    seats.append(_play(compiled, make, log, (repeat, seat), own, seed))
+                else:
+                    seats.append(_traverse(compiled, make, log, (repeat, seat)))
+            evaluations.append(traversing.evaluate(compiled, (seats[0], seats[1])))
     report: dict[str, object] = traversing.summarise(evaluations)._asdict()
     if arguments.repeats > 1:
         values = [one.nash_conv for one in evaluations]
@@ -130,33 +140,6 @@ def _print(arguments: argparse.Namespace, report: dict[str, Any]) -> None:
         print(f"  compiled    {report['programs_compiled']} programs during moves")
 
 
-class _Maker:
-    """Makes the bot of one seat in one repeat, when it is first needed.
-
-    Attributes:
-      seat: the bot's.
-      repeat: its number.
-      seed: of the repeat, for both seats.
-    """
-
-    def __init__(
-        self,
-        arguments: argparse.Namespace,
-        compiled: CompiledGame,
-        seat: int,
-        repeat: int,
-    ) -> None:
-        self.seat = seat
-        self.repeat = repeat
-        self.seed = _mix(arguments.seed, repeat)
-        self._text = arguments.bot
-        self._compiled = compiled
-
-    def make(self) -> pyspiel.Bot:
-        seed = _mix(self.seed, self.seat)
-        return bot_strings.load_bot(self._text, self._compiled, self.seat, seed=seed)
-
-
 def _mix(seed: int, number: int) -> int:
     """A seed of 31 bits, unlike others."""
     mixed = np.random.SeedSequence([seed, number]).generate_state(1)[0]
@@ -164,34 +147,39 @@ def _mix(seed: int, number: int) -> int:
 
 
 def _traverse(
-    compiled: CompiledGame, maker: _Maker, log: JsonLog
+    compiled: CompiledGame,
+    make: Callable[[], pyspiel.Bot],
+    log: JsonLog,
+    key: tuple[int, int],
 ) -> traversing.SeatStrategy:
-    """One repeat in one seat, from the log if it is there."""
-    key = maker.repeat, maker.seat
+    """A (repeat, seat), from the log if it is there."""
     if key not in log.records:
-        found = traversing.traverse(compiled, maker.make(), progress=True)
+        found = traversing.traverse(compiled, make(), progress=True)
         row = {"behaviour": found.behaviour.tolist(), "work": found.work._asdict()}
-        log.add({"repeat": maker.repeat, "seat": maker.seat, **row})
+        log.add({"repeat": key[0], "seat": key[1], **row})
     row = log.records[key]
-    met = np.ones(len(compiled.infosets[maker.seat]), np.int64)
+    met = np.ones(len(compiled.infosets[key[1]]), np.int64)
     work = traversing.Work(**row["work"])
     return traversing.SeatStrategy(np.array(row["behaviour"]), met, work)
 
 
 def _play(
-    compiled: CompiledGame, maker: _Maker, log: JsonLog, matches: int
+    compiled: CompiledGame,
+    make: Callable[[], pyspiel.Bot],
+    log: JsonLog,
+    key: tuple[int, int],
+    matches: Sequence[int],
+    seed: int,
 ) -> traversing.SeatStrategy:
-    """The matches of one repeat in one seat; those in the log are not played."""
-    mine = [m for m in range(matches) if playing.seat_of(m) == maker.seat]
+    """The matches of a (repeat, seat); those in the log are not played."""
     shown, bot = [], None
-    for match in tqdm(mine, desc=f"seat {maker.seat}"):
-        key = maker.repeat, maker.seat, match
-        if key not in log.records:
-            bot = bot or maker.make()
-            met = playing.play(compiled, bot, match, seed=maker.seed)
+    for match in tqdm(matches, desc=f"seat {key[1]}"):
+        if (*key, match) not in log.records:
+            bot = bot or make()
+            met = playing.play(compiled, bot, match, seed=seed)
             row = {**met._asdict(), "work": met.work._asdict()}
-            log.add({"repeat": maker.repeat, **row})
-        row = {name: log.records[key][name] for name in playing.Met._fields}
+            log.add({"repeat": key[0], **row})
+        row = {name: log.records[*key, match][name] for name in playing.Met._fields}
         row["work"] = traversing.Work(**row["work"])
         shown.append(playing.Met(**row))
-    return playing.aggregate(compiled, maker.seat, shown)
+    return playing.aggregate(compiled, key[1], shown)

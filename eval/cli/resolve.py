@@ -6,7 +6,7 @@ import spiel_cr
 
 from ..comparison.measure import Run, measure_run
 from ..contestants import registry
-from .command import Commands, add_command, option
+from .command import Commands, add_command, given, option
 from .solve import add_solver_options, report_result
 
 _DEMO_GAME = "python_ii_goofspiel(num_cards=4)"
@@ -40,9 +40,8 @@ def _resolve(arguments: argparse.Namespace) -> dict[str, object]:
         1000 if arguments.iterations is None else arguments.iterations,
         arguments.algorithm,
         dtype=arguments.dtype or "float64",
-        memory_limit=arguments.memory_limit,
-        cache=arguments.cache,
         progress=True,
+        **given(arguments, "memory_limit", "cache"),
     )
     report = report_result(game, result, arguments)
     if arguments.baselines or (arguments.baselines is None and not arguments.game):

@@ -7,7 +7,7 @@ from spiel_cr.common import memory
 
 from ..judging import python_judge
 from ..reporting import plots
-from .command import Commands, add_command, option
+from .command import Commands, add_command, given, option
 
 
 def add(commands: Commands) -> None:
@@ -86,17 +86,10 @@ def _solve(arguments: argparse.Namespace) -> dict[str, object]:
         arguments.game,
         arguments.algorithm,
         arguments.iterations,
-        seconds=arguments.seconds,
-        until=arguments.until,
-        eval_every=arguments.eval_every,
-        seed=arguments.seed,
-        dtype=arguments.dtype,
-        imperfect_recall=arguments.imperfect_recall,
-        memory_limit=arguments.memory_limit,
-        cache=arguments.cache,
         checkpoint_path=arguments.checkpoint,
-        checkpoint_every=arguments.checkpoint_every,
         progress=True,
+        **given(arguments, "seconds", "until", "eval_every", "seed", "dtype", "cache"),
+        **given(arguments, "imperfect_recall", "memory_limit", "checkpoint_every"),
     )
     report = report_result(arguments.game, result, arguments)
     if result.curve:

@@ -14,7 +14,7 @@ from spiel_cr.resolving.config import Gadget
 from ..judging import python_judge
 from ..players import one_step
 from ..reporting import plots
-from .command import Commands, add_command, option, write_csv
+from .command import Commands, add_command, given, option, write_csv
 
 _EPILOG = """examples:
   spiel-cr subgame --game kuhn_poker --actions 0,1,0,1 --iterations 1000
@@ -73,25 +73,17 @@ def _subgame(arguments: argparse.Namespace) -> dict[str, object]:
         trunk,
         arguments.iterations,
         arguments.algorithm,
-        values=arguments.values,
-        noise=arguments.noise,
-        seed=arguments.seed,
-        gadget=arguments.gadget,
         progress=True,
+        **given(arguments, "values", "noise", "seed", "gadget"),
     )
     table = conversions.tabular_policy(compiled, found.behaviours)
     facts: dict[str, Any] = {
-        "game": arguments.game,
-        "actions": arguments.actions,
+        **given(arguments, "game", "actions"),
         "player": found.player,
         "layer": found.layer,
         "infosets": found.infosets,
         "augmented_infosets": found.augmented_infosets,
-        "algorithm": arguments.algorithm,
-        "gadget": arguments.gadget,
-        "values": arguments.values,
-        "noise": arguments.noise,
-        "seed": arguments.seed,
+        **given(arguments, "algorithm", "gadget", "values", "noise", "seed"),
         "trunk_iterations": trunk.iterations,
         "trunk_nash_conv": found.trunk_nash_conv,
     }

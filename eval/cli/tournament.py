@@ -6,7 +6,7 @@ import sys
 from spiel_cr.players import bot_strings
 
 from ..players.tournament import Tournament, play_tournament
-from .command import Commands, add_command, bot_options, option, split_bots
+from .command import Commands, add_command, bot_options, given, option, split_bots
 from .play import HUMAN
 
 _EPILOG = f"""bots, with their parameters in brackets:
@@ -56,9 +56,8 @@ def _tournament(arguments: argparse.Namespace) -> dict[str, object]:
             bots,
             arguments.matches,
             arguments.out,
-            seed=arguments.seed,
             progress=True,
-            memory_limit=arguments.memory_limit,
+            **given(arguments, "seed", "memory_limit"),
         )
     except KeyboardInterrupt:
         print(

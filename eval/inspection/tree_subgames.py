@@ -94,7 +94,7 @@ def check_gadgets(bot: bots.ResolvingBot) -> None:
     if config.target:
         raise ValueError(
             "target=true: each infoset's solve of a subgame leaves other values at the "
-            "next gates; leave it out to show gadgets"
+            "roots of the next ones; leave it out to show gadgets"
         )
 
 

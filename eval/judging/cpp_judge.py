@@ -1,6 +1,6 @@
-"""Last stage of comparing: OpenSpiel's exact tools judge a strategy, in C++.
+"""OpenSpiel's exact tools judge a strategy, in C++.
 
-`judge.py` asks OpenSpiel's Python tools, which take a minute where these take a second.
+`python_judge` asks OpenSpiel's Python tools, which take a minute where these take a second.
 Both compute the same numbers, and a test holds them together.
 """
 

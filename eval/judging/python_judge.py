@@ -1,4 +1,4 @@
-"""Last stage: exact NashConv, by OpenSpiel's tools or, on large games, by our own."""
+"""Exact NashConv, by OpenSpiel's tools or, on large games, by our own."""
 
 from typing import NamedTuple
 
@@ -6,13 +6,14 @@ import pyspiel
 from open_spiel.python import policy as policy_lib
 from open_spiel.python.algorithms import expected_game_score, exploitability
 
-import spiel_cr
+from spiel_cr.common.checks import check_choice
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.best_responses import reach_of
+from spiel_cr.policies.result import SolveResult
 
 JUDGES = ("auto", "openspiel", "spiel_cr")
 
-# OpenSpiel's Python tools take about 70 microseconds and 700 bytes a history.
+# OpenSpiel's Python tools take about 70 microseconds and 700 bytes per history.
 _MOST_HISTORIES = 500_000
 
 
@@ -48,20 +49,19 @@ def judge(game: pyspiel.Game, policy: policy_lib.Policy) -> Verdict:
     )
 
 
-def judge_result(result: spiel_cr.SolveResult, by: str = "auto") -> Verdict:
+def judge_result(result: SolveResult, by: str = "auto") -> Verdict:
     """Judges the average strategy of a result.
 
     Args:
       result: of solving or resolving.
       by: "openspiel", or "spiel_cr" for our own best response on the compiled game,
-        which is exact, too, and holds no object a history; "auto" asks OpenSpiel on
+        which is exact, too, and holds no object per history; "auto" asks OpenSpiel on
         games of up to half a million histories.
 
     Raises:
       ValueError: there is no such judge.
     """
-    if by not in JUDGES:
-        raise ValueError(f"judge={by!r} must be one of {', '.join(JUDGES)}")
+    check_choice(by, "judge", JUDGES)
     if by == "auto":
         large = len(result.tree.histories) > _MOST_HISTORIES
         by = "spiel_cr" if large else "openspiel"
@@ -69,6 +69,5 @@ def judge_result(result: spiel_cr.SolveResult, by: str = "auto") -> Verdict:
         return judge(result.tree.game, result.average_policy())
     low, high = result.value_bounds()
     form = result.tree.form
-    reach = reach_of(form, result.average)
-    value = best_responses.expected_value(form, reach)
+    value = best_responses.expected_value(form, reach_of(form, result.average))
     return Verdict(high - low, value, by, (low, high))

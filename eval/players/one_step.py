@@ -9,7 +9,6 @@ means over the trunk's iterates, or exact ones: those of a best response to the 
 and they can be blurred, to see how much that matters.
 """
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Literal, NamedTuple, get_args
 
@@ -41,13 +40,11 @@ class Place(NamedTuple):
 
     Attributes:
       decomposition: layers and subgames of the player who acts there.
-      history: the history that leads there.
       layer: the subgame's layer, from 2.
       number: of the subgame, in the decomposition.
     """
 
     decomposition: Decomposition
-    history: int
     layer: int
     number: int
 
@@ -62,7 +59,6 @@ class Trunk(NamedTuple):
       opponent_values: float64 [G], the opponent's values at all augmented infosets.
       opponent_reach: float64 [G], its average reach of them.
       iterations: that were done.
-      seconds: spent on them.
     """
 
     behaviours: tuple[np.ndarray, np.ndarray]
@@ -71,11 +67,9 @@ class Trunk(NamedTuple):
     opponent_values: np.ndarray
     opponent_reach: np.ndarray
     iterations: int
-    seconds: float
 
 
-@dataclasses.dataclass(frozen=True)
-class OneStep:
+class OneStep(NamedTuple):
     """A subgame resolved on top of a trunk.
 
     Attributes:
@@ -136,7 +130,7 @@ def find(tree: CompiledGame, actions: Sequence[int | str]) -> Place:
             f"{text}: player {player} acts there but {reason}; go on to a later "
             f"decision, the next may be one of {_choices(state)}"
         )
-    return Place(d, history, layer, int(d.own_subgame[infoset]))
+    return Place(d, layer, int(d.own_subgame[infoset]))
 
 
 def _choices(state: pyspiel.State) -> str:
@@ -205,7 +199,6 @@ def solve_trunk(
             form.decisions[other].num_sequences - augmented :
         ],
         iterations=iterations,
-        seconds=solver.seconds,
     )
 
 
