@@ -98,18 +98,10 @@ def _measure(options: argparse.Namespace) -> Iterator[Row]:
                 yield {**shared, **part.measure(tree, plan)}
 
 
-def _evaluate(tree: CompiledGame, bot: str) -> traversing.Evaluation:
-    first, second = (
-        traversing.traverse(tree, spiel_cr.load_bot(bot, tree, seat))
-        for seat in range(2)
-    )
-    return traversing.evaluate(tree, (first, second))
-
-
 def _exploitability(tree: CompiledGame, plan: Plan) -> Row:
     """NashConv of a clocked resolving player, asked everywhere."""
     bot = f"resolving(solver=cfr+,{plan.budget})"
-    found = [_evaluate(tree, bot) for _ in range(plan.repeats)]
+    found = [traversing.evaluate_bot(tree, bot) for _ in range(plan.repeats)]
     values = [evaluation.nash_conv for evaluation in found]
     return {
         "bot": bot,
@@ -123,7 +115,9 @@ def _exploitability(tree: CompiledGame, plan: Plan) -> Row:
 def _gadgets(tree: CompiledGame, plan: Plan) -> Row:
     """NashConv with each gadget, 300 iterations per solve."""
     return {
-        gadget: _evaluate(tree, _FIXED.format(f",gadget={gadget}")).nash_conv
+        gadget: traversing.evaluate_bot(
+            tree, _FIXED.format(f",gadget={gadget}")
+        ).nash_conv
         for gadget in _GADGETS
     }
 
@@ -133,7 +127,7 @@ def _depths(tree: CompiledGame, plan: Plan) -> Row:
     found = {}
     for depth in _DEPTHS:
         bot = _FIXED.format("" if depth is None else f",depth={depth}")
-        found[str(depth)] = _evaluate(tree, bot).nash_conv
+        found[str(depth)] = traversing.evaluate_bot(tree, bot).nash_conv
     return {"nash_conv": found}
 
 

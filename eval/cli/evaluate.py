@@ -28,8 +28,8 @@ _MATCHES = 1000
 _EPILOG = f"""bots:
 {bot_strings.describe_bots()}
 
-  resolving and oos think under a budget: iterations a solve, or move_ms milliseconds
-  a move (with init_ms before the first one), or both.
+  resolving and oos think under a budget: iterations per solve, or move_ms
+  milliseconds per move (with init_ms before the first one), or both.
 
 examples:
   spiel-cr evaluate --game kuhn_poker --bot 'resolving(solver=cfr+,iterations=100)'

@@ -17,9 +17,9 @@ the same numbers. Confidence intervals are computed over these twos. The same se
 the same matches where bots have a budget of iterations (and no memory of earlier
 matches, as oos has).
 
---out is a folder: matches.jsonl, a line a match, written as soon as it is over;
-table.csv, a line a pair; summary.json; settings.json. The same command again plays only
-what is missing there, and a greater --matches adds to it.
+--out is a folder: matches.jsonl, one line per match, written as soon as it is over;
+table.csv, one line per pair; summary.json; settings.json. The same command again plays
+only what is missing there, and a greater --matches adds to it.
 
 example:
   spiel-cr tournament --game leduc_poker --matches 200 --out out/leduc \\

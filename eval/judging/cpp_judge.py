@@ -1,7 +1,7 @@
 """OpenSpiel's exact tools judge a strategy, in C++.
 
-`python_judge` asks OpenSpiel's Python tools, which take a minute where these take a second.
-Both compute the same numbers, and a test holds them together.
+`python_judge` asks OpenSpiel's Python tools, which take a minute where these take a
+second. Both compute the same numbers, and a test holds them together.
 """
 
 from typing import NamedTuple
@@ -20,7 +20,7 @@ OURS = "spiel_cr"
 # OpenSpiel's tools build objects for every history; beyond this many they take too much
 # memory and time for what they add.
 _MOST_HISTORIES = 2_000_000
-# Points on the way: so many histories take OpenSpiel's tools about three seconds.
+# Points of a curve: this many histories take OpenSpiel's tools about three seconds.
 _QUICK_HISTORIES = 50_000
 # Policies of solvers in float32 do not sum to 1 exactly.
 _SUM_TOLERANCE = 1e-3

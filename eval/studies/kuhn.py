@@ -3,7 +3,7 @@
 import itertools
 
 import spiel_cr
-from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.policies import conversions
 
 from .study import Line, Study
 
@@ -46,7 +46,7 @@ def _run(share: float) -> list[Line]:
                 inside and off[worst] < close,
             )
         )
-        value = float(policy_lib.history_values(tree, result.average)[0])
+        value = float(conversions.history_values(tree, result.average)[0])
         lines.append(
             Line(
                 f"{algorithm}: the value",

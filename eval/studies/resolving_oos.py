@@ -6,7 +6,8 @@ from typing import NamedTuple
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 
-from ..players import tournament, traversing
+from ..players import tournament
+from ..players.traversing import evaluate_bot
 from .study import Line, Study
 
 
@@ -15,8 +16,8 @@ class _Game(NamedTuple):
 
     Attributes:
       title: for people.
-      run_again: NashConv of the thesis's continual resolving at 50 ms a move, when its
-        program was run again by us; it is not printed there.
+      run_again: NashConv of the thesis's continual resolving at 50 ms per move, when
+        its program was run again by us; it is not printed there.
     """
 
     title: str
@@ -47,7 +48,7 @@ _CORRECT_CFR_PLUS = 1.05e-4
 
 
 def _run(share: float) -> list[Line]:
-    """Equal time a move, ten times that before the first match."""
+    """Equal time per move, ten times that before the first match."""
     lines = [_cfr_plus(max(10, int(share * _ITERATIONS)))]
     for game, about in _EVERYWHERE.items():
         lines += _asked_everywhere(game, about, share * _MOVE_MS)
@@ -90,13 +91,13 @@ def _asked_everywhere(game: str, about: _Game, move_ms: float) -> list[Line]:
         )
     return [
         Line(
-            f"{about.title}: continual resolving, {move_ms:g} ms a move, NashConv",
+            f"{about.title}: continual resolving, {move_ms:g} ms per move, NashConv",
             claim,
             f"{resolving:.2e}; online outcome sampling {oos:.2e}",
             None,
         ),
         Line(
-            f"{about.title}: online outcome sampling, NashConv by time a move",
+            f"{about.title}: online outcome sampling, NashConv by time per move",
             "falls (Lisy et al. 2015)",
             f"{less:.2e} with {_LESS * move_ms:g} ms, {oos:.2e} with {move_ms:g} ms",
             oos < less,
@@ -114,7 +115,7 @@ def _meeting(game: str, about: _Game, move_ms: float, matches: int) -> Line:
     around = "" if half is None else f" ± {half:.2f}"
     return Line(
         f"{about.title}: continual resolving against online outcome sampling, "
-        f"{move_ms:g} ms a move, mean return",
+        f"{move_ms:g} ms per move, mean return",
         "no figure of this game at hand; its value is 0",
         f"{result.mean[0][1]:+.2f}{around} in {result.matches[0][1]} matches",
         None,
@@ -123,11 +124,7 @@ def _meeting(game: str, about: _Game, move_ms: float, matches: int) -> Line:
 
 def _nash_conv(tree: spiel_cr.CompiledGame, bot: str) -> float:
     """Of a player that is asked at every infoset, by OpenSpiel."""
-    first, second = (
-        traversing.traverse(tree, spiel_cr.load_bot(bot, tree, seat, seed=seat))
-        for seat in range(2)
-    )
-    return traversing.evaluate(tree, (first, second)).nash_conv
+    return evaluate_bot(tree, bot, seeds=(0, 1)).nash_conv
 
 
 def _budget(move_ms: float) -> str:

@@ -11,7 +11,7 @@ _GAME = "leduc_poker"
 # Half of what the paper's run with a baseline had; a minute or two each.
 _ITERATIONS = 500_000
 _SECONDS = 10.0
-# As near to the paper as we come: uniform sampling and a trajectory an iteration and
+# As near to the paper as we come: uniform sampling and a trajectory per iteration and
 # player; MCCFR against MCCFR+ with linear averages and a baseline. The paper's is the
 # vectorised form: a sample updates all private hands of its public states. That is
 # another algorithm, so its factor of 250 is no figure for ours, only its claims are.

@@ -5,7 +5,7 @@ import statistics
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 
-from ..players import traversing
+from ..players.traversing import evaluate_bot
 from .study import Line, Study
 
 _GAME = "leduc_poker"
@@ -94,18 +94,12 @@ def _targeting(iterations: int) -> Line:
     for delta in _TARGETING:
         solver = f"os-mccfr(epsilon=0.4,exploration=0.01,batch=256,delta={delta})"
         bot = f"oos(solver={solver},iterations={iterations})"
-        runs = []
-        for seed in range(_SEEDS):
-            first, second = (
-                traversing.traverse(
-                    tree, spiel_cr.load_bot(bot, tree, seat, seed=2 * seed + seat)
-                )
-                for seat in range(2)
-            )
-            runs.append(traversing.evaluate(tree, (first, second)).nash_conv)
-        found[delta] = statistics.median(runs)
+        found[delta] = statistics.median(
+            evaluate_bot(tree, bot, seeds=(2 * seed, 2 * seed + 1)).nash_conv
+            for seed in range(_SEEDS)
+        )
     return Line(
-        f"online outcome sampling, targeted share, {iterations} batches an infoset, "
+        f"online outcome sampling, targeted share, {iterations} batches per infoset, "
         f"median of {_SEEDS} seeds",
         "used: 0.9 in matches, 0.5 for exploitability (Lisy et al. 2015)",
         _shown(found),

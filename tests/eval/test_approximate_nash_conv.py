@@ -135,7 +135,7 @@ def test_command_searches_on_states(monkeypatch, capsys):
 def test_command_knows_no_best_response_where_a_bot_is_estimated(monkeypatch, capsys):
     report = _run(
         monkeypatch, capsys, "best-response", "--game", "kuhn_poker", "--method",
-        "exact", "--policy", "oos(iterations=5)", "--matches", "50", "--player", "0",
+        "exact", "--policy", "resolving(move_ms=1)", "--matches", "10", "--player", "0",
     )  # fmt: skip
     assert report["value"] == report["matches_value"]
     assert report["exact_value"] is None and report["share"] is None

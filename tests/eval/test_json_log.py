@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import pytest
 from spiel_cr.eval.common.json_log import JsonLog, OtherRunError, read_lines
@@ -129,18 +127,6 @@ def test_only_one_process_at_a_time(tmp_path):
         opened(tmp_path)
     first.close()
     opened(tmp_path).close()
-
-
-def test_a_killed_process_leaves_what_it_added(tmp_path):
-    program = (
-        "import os; from spiel_cr.eval.common.json_log import JsonLog; "
-        "log = JsonLog('.', 'results', {}, key=('deal',)); "
-        "log.add({'deal': 1}); os._exit(9)"
-    )
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, timeout=120)
-    assert done.returncode == 9
-    with JsonLog(tmp_path, "results", {}, key=("deal",)) as log:
-        assert list(log.records) == [(1,)]
 
 
 def test_without_a_folder_results_are_kept_in_memory(tmp_path, monkeypatch):

@@ -162,7 +162,7 @@ def test_players_beside_each_other(monkeypatch):
     # OpenSpiel's NashConv of uniform play; a resolving player is far below.
     assert resolving.ours.endswith("online outcome sampling 9.17e-01")
     assert float(resolving.ours.partition(";")[0]) < 0.05
-    assert "10 ms a move" in resolving.what
+    assert "10 ms per move" in resolving.what
     assert oos.agrees is False
     assert met.agrees is None and met.ours.endswith("in 2 matches")
 
@@ -175,7 +175,7 @@ def test_searched_best_responses(monkeypatch):
     # NashConv of uniform play.
     assert "of 0.91667" in line.ours
     monkeypatch.setattr(best_responses, "_LEAST", 1.01)
-    (line,) = best_responses.STUDY.run(0.03)
+    (line,) = best_responses.STUDY.run(0.001)
     assert line.agrees is False
 
 

