@@ -58,79 +58,175 @@ def number(
       ImperfectRecallError: a player forgets something.
       ValueError: the histories of an infoset have different legal actions.
     """
+    return _Numbering(walked, game, key_at).run()
 
-    def replayed(history: int, player: int) -> str:
-        return string_at(game, walked.actions_to(history), player)
 
-    begin = _first_children(walked)
-    preorder = _preorder(walked, begin)
-    infoset = np.full(len(walked), -1, np.int32)
-    players, orders = [], []
-    for p in range(2):
-        members = np.flatnonzero(walked.player == p)
-        mine, order = _number_infosets(walked, begin, preorder, p)
-        infoset[members] = _ranks(order)[walked.infoset[members]]
-        same = np.diff(begin)[mine.history][infoset[members]] == np.diff(begin)[members]
+class _Numbering:
+    """The numbers of a game while they are made.
+
+    Attributes:
+      begin: int32 [N + 1], the children of history h are `begin[h]:begin[h + 1]`.
+      preorder: int32 [N], the place of each history if the tree is walked depth-first.
+      infoset: int32 [N], as in `Histories`.
+    """
+
+    def __init__(
+        self,
+        walked: Histories,
+        game: pyspiel.Game,
+        key_at: Callable[[int, int], str] | None,
+    ) -> None:
+        self.walked = walked
+        self.game = game
+        self.key_at = key_at or self._replay
+        self.begin = np.ones(len(walked) + 1, np.int32)
+        counts = np.bincount(walked.parent[1:], minlength=len(walked))
+        np.cumsum(counts, out=self.begin[1:], dtype=np.int32)
+        self.begin[1:] += 1
+        self.preorder = self._preorder()
+        self.infoset = np.full(len(walked), -1, np.int32)
+
+    def run(self) -> Numbered:
+        """Numbers everything; see `number`."""
+        walked = self.walked
+        (own0, labels0), (own1, labels1) = self._infosets(0), self._infosets(1)
+        infosets = own0, own1
+        sequence = self._sequences(infosets)
+        self._check_recall(infosets, sequence)
+        observations = None
+        if walked.observations is not None:
+            observations = np.full(len(walked), -1, np.int32)
+            for p in range(2):
+                members = np.flatnonzero(walked.player == p)
+                labels = walked.observations[members]
+                first = _earliest(labels, self.preorder[members])
+                observations[members] = _ranks(np.argsort(first))[labels]
+        chance = walked.chance
+        if (chance == 1.0).all():
+            chance = np.broadcast_to(1.0, len(walked))
+        actions = smallest_dtype(int(walked.action.max()))
+        histories = dataclasses.replace(
+            walked,
+            action=walked.action.astype(actions, copy=False),
+            infoset=self.infoset,
+            observations=observations,
+            sequence=sequence,
+            chance=chance,
+        )
+        return Numbered(histories, infosets, (labels0, labels1))
+
+    def _preorder(self) -> np.ndarray:
+        begin, level_start = self.begin, self.walked.level_start
+        size = np.ones(len(self.walked), np.int32)
+        levels = range(len(level_start) - 2)
+
+        def before(level: int) -> tuple[slice, slice, np.ndarray, np.ndarray]:
+            """Sizes of the subtrees to the left in a level; where families begin."""
+            low, high, end = level_start[level : level + 3].tolist()
+            left = np.zeros(end - high + 1, np.int32)
+            np.cumsum(size[high:end], out=left[1:], dtype=np.int32)
+            families = begin[low : high + 1] - high
+            return slice(low, high), slice(high, end), left, families
+
+        for level in reversed(levels):
+            above, _, left, families = before(level)
+            size[above] += np.diff(left[families])
+        place = np.zeros(len(size), np.int32)
+        for level in levels:
+            above, below, left, families = before(level)
+            base = place[above] + 1 - left[families[:-1]]
+            place[below] = np.repeat(base, np.diff(families)) + left[:-1]
+        return place
+
+    def _infosets(self, player: int) -> tuple[Infosets, np.ndarray]:
+        """One player's infosets but for parents, and the label of each."""
+        walked, begin = self.walked, self.begin
+        members = np.flatnonzero(walked.player == player)
+        labels = walked.infoset[members]
+        places = _earliest(labels, self.preorder[members])
+        history = np.empty(len(places), np.int32)
+        history[labels[::-1]] = members[::-1]  # the first member comes last and stays
+        level = np.zeros(len(places), np.int32)
+        above = walked.parent[history]
+        while (inside := above >= 0).any():
+            level += inside & (walked.player[above] == player)
+            above = np.where(inside, walked.parent[above], -1)
+        order = np.lexsort((places, level))
+        history = history[order]
+        counts = begin[history + 1] - begin[history]
+        children = ranges(begin[history], counts)
+        infosets = Infosets(
+            keys=(),
+            decisions=Decisions(np.zeros(len(order), np.int32), counts),
+            actions=walked.action[children].astype(np.int32),
+            history=history,
+        )
+        self.infoset[members] = _ranks(order)[labels]
+        same = counts[self.infoset[members]] == np.diff(begin)[members]
         if not same.all():
-            raise _different_actions(walked, mine, infoset, members[~same][0], game)
-        players.append(mine)
-        orders.append(order)
-    infosets = players[0], players[1]
-    sequence = _sequences(walked, begin, infosets, infoset, game)
-    _check_recall(walked, infosets, infoset, sequence, game, key_at or replayed)
-    observations = None
-    if walked.observations is not None:
-        observations = np.full(len(infoset), -1, np.int32)
-        for p in range(2):
-            members = np.flatnonzero(walked.player == p)
-            labels = walked.observations[members]
-            first = _earliest(labels, preorder[members])
-            observations[members] = _ranks(np.argsort(first))[labels]
-    chance = walked.chance
-    if (chance == 1.0).all():
-        chance = np.broadcast_to(1.0, len(walked))
-    actions = smallest_dtype(int(walked.action.max()))
-    histories = dataclasses.replace(
-        walked,
-        action=walked.action.astype(actions, copy=False),
-        infoset=infoset,
-        observations=observations,
-        sequence=sequence,
-        chance=chance,
-    )
-    return Numbered(histories, infosets, (orders[0], orders[1]))
+            raise self._different_actions(infosets, members[~same][0])
+        return infosets, order
 
+    def _sequences(self, infosets: tuple[Infosets, Infosets]) -> np.ndarray:
+        """int32 [2, N], each player's last own sequence at every history."""
+        walked, begin = self.walked, self.begin
+        sequence = np.zeros((2, len(walked)), np.int32)
+        first = [own.decisions.first_sequence for own in infosets]
+        for level in range(len(walked.level_start) - 2):
+            low, high, end = walked.level_start[level : level + 3].tolist()
+            player, counts = walked.player[low:high], np.diff(begin[low : high + 1])
+            for p in range(2):
+                last = sequence[p, low:high].copy()
+                decides = np.flatnonzero(player == p)
+                # To this comes the number of the child.
+                last[decides] = first[p][self.infoset[low + decides]]
+                last[decides] -= begin[low + decides]
+                sequence[p, high:end] = np.repeat(last, counts)
+                if not len(decides):
+                    continue
+                children = high + np.flatnonzero(np.repeat(player == p, counts))
+                own = sequence[p, children] + children
+                same = infosets[p].actions[own - 1] == walked.action[children]
+                if not same.all():
+                    odd = walked.parent[children[~same][0]]
+                    raise self._different_actions(infosets[p], odd)
+                sequence[p, children] = own
+        return sequence
 
-def _first_children(walked: Histories) -> np.ndarray:
-    """int32 [N + 1], the children of history h are begin[h]:begin[h + 1]."""
-    begin = np.ones(len(walked) + 1, np.int32)
-    counts = np.bincount(walked.parent[1:], minlength=len(walked))
-    np.cumsum(counts, out=begin[1:], dtype=np.int32)
-    begin[1:] += 1
-    return begin
+    def _check_recall(
+        self, infosets: tuple[Infosets, Infosets], sequence: np.ndarray
+    ) -> None:
+        """Fills in the parents of infosets; every history of one must have the same."""
+        for p, mine in enumerate(infosets):
+            mine.decisions.parent[:] = sequence[p, mine.history]
+            members = np.flatnonzero(self.walked.player == p)
+            parents = mine.decisions.parent[self.infoset[members]]
+            same = parents == sequence[p, members]
+            if not same.all():
+                key = self.key_at(int(members[~same][0]), p)
+                raise ImperfectRecallError(
+                    f"{self.game}: player {p} has imperfect recall: the information "
+                    f"state {key!r} is reached after different own infosets or "
+                    f"actions; spiel_cr needs information-state strings that remember "
+                    f"them"
+                )
 
+    def _different_actions(self, mine: Infosets, odd: int) -> ValueError:
+        """What to say of a history whose actions are not those of its infoset."""
+        walked, player = self.walked, int(self.walked.player[odd])
+        legal, other = (
+            walked.action[walked.parent == history].tolist()
+            for history in (odd, mine.history[self.infoset[odd]])
+        )
+        key = self.key_at(int(odd), player)
+        return ValueError(
+            f"{self.game}: player {player} has legal actions {legal} at one history "
+            f"of information state {key!r} and {other} at another; a player must be "
+            f"able to tell such histories apart"
+        )
 
-def _preorder(walked: Histories, begin: np.ndarray) -> np.ndarray:
-    """int32 [N], the place of each history if the tree is walked depth-first."""
-    size = np.ones(len(walked), np.int32)
-    levels = range(len(walked.level_start) - 2)
-
-    def before(level: int) -> tuple[slice, slice, np.ndarray, np.ndarray]:
-        """Sizes of the subtrees to the left, in one level, and where families begin."""
-        low, high, end = walked.level_start[level : level + 3].tolist()
-        left = np.zeros(end - high + 1, np.int32)
-        np.cumsum(size[high:end], out=left[1:], dtype=np.int32)
-        return slice(low, high), slice(high, end), left, begin[low : high + 1] - high
-
-    for level in reversed(levels):
-        above, _, left, families = before(level)
-        size[above] += np.diff(left[families])
-    place = np.zeros(len(size), np.int32)
-    for level in levels:
-        above, below, left, families = before(level)
-        base = place[above] + 1 - left[families[:-1]]
-        place[below] = np.repeat(base, np.diff(families)) + left[:-1]
-    return place
+    def _replay(self, history: int, player: int) -> str:
+        return string_at(self.game, self.walked.actions_to(history), player)
 
 
 def _earliest(labels: np.ndarray, places: np.ndarray) -> np.ndarray:
@@ -145,104 +241,3 @@ def _ranks(order: np.ndarray) -> np.ndarray:
     ranks = np.empty(len(order), np.int32)
     ranks[order] = np.arange(len(order), dtype=np.int32)
     return ranks
-
-
-def _number_infosets(
-    walked: Histories, begin: np.ndarray, preorder: np.ndarray, player: int
-) -> tuple[Infosets, np.ndarray]:
-    """One player's infosets but for parents, and the label of each."""
-    members = np.flatnonzero(walked.player == player)
-    labels = walked.infoset[members]
-    places = _earliest(labels, preorder[members])
-    history = np.empty(len(places), np.int32)
-    history[labels[::-1]] = members[::-1]  # the first member comes last and stays
-    level = np.zeros(len(places), np.int32)
-    above = walked.parent[history]
-    while (inside := above >= 0).any():
-        level += inside & (walked.player[above] == player)
-        above = np.where(inside, walked.parent[above], -1)
-    order = np.lexsort((places, level))
-    history = history[order]
-    counts = begin[history + 1] - begin[history]
-    children = ranges(begin[history], counts)
-    infosets = Infosets(
-        keys=(),
-        decisions=Decisions(np.zeros(len(order), np.int32), counts),
-        actions=walked.action[children].astype(np.int32),
-        history=history,
-    )
-    return infosets, order
-
-
-def _sequences(
-    walked: Histories,
-    begin: np.ndarray,
-    players: tuple[Infosets, Infosets],
-    infoset: np.ndarray,
-    game: pyspiel.Game,
-) -> np.ndarray:
-    """int32 [2, N], each player's last own sequence at every history."""
-    sequence = np.zeros((2, len(infoset)), np.int32)
-    first = [mine.decisions.first_sequence for mine in players]
-    for level in range(len(walked.level_start) - 2):
-        low, high, end = walked.level_start[level : level + 3].tolist()
-        player, counts = walked.player[low:high], np.diff(begin[low : high + 1])
-        for p in range(2):
-            last = sequence[p, low:high].copy()
-            decides = np.flatnonzero(player == p)
-            # To this comes the number of the child.
-            last[decides] = first[p][infoset[low + decides]] - begin[low + decides]
-            sequence[p, high:end] = np.repeat(last, counts)
-            if not len(decides):
-                continue
-            children = high + np.flatnonzero(np.repeat(player == p, counts))
-            own = sequence[p, children] + children
-            same = players[p].actions[own - 1] == walked.action[children]
-            if not same.all():
-                odd = walked.parent[children[~same][0]]
-                raise _different_actions(walked, players[p], infoset, odd, game)
-            sequence[p, children] = own
-    return sequence
-
-
-def _check_recall(
-    walked: Histories,
-    players: tuple[Infosets, Infosets],
-    infoset: np.ndarray,
-    sequence: np.ndarray,
-    game: pyspiel.Game,
-    key_at: Callable[[int, int], str],
-) -> None:
-    """Fills in the parents of infosets; every history of one must have the same."""
-    for p, mine in enumerate(players):
-        mine.decisions.parent[:] = sequence[p, mine.history]
-        members = np.flatnonzero(walked.player == p)
-        same = mine.decisions.parent[infoset[members]] == sequence[p, members]
-        if not same.all():
-            key = key_at(int(members[~same][0]), p)
-            raise ImperfectRecallError(
-                f"{game}: player {p} has imperfect recall: the information state "
-                f"{key!r} is reached after different own infosets or actions; spiel_cr "
-                f"needs information-state strings that remember them"
-            )
-
-
-def _different_actions(
-    walked: Histories,
-    mine: Infosets,
-    infoset: np.ndarray,
-    odd: int,
-    game: pyspiel.Game,
-) -> ValueError:
-    """What to say of a history whose actions are not those of its infoset."""
-    player = int(walked.player[odd])
-    usual = int(mine.history[infoset[odd]])
-    legal, other = (
-        walked.action[walked.parent == history].tolist() for history in (odd, usual)
-    )
-    key = string_at(game, walked.actions_to(int(odd)), player)
-    return ValueError(
-        f"{game}: player {player} has legal actions {legal} at one history of "
-        f"information state {key!r} and {other} at another; a player must be able to "
-        f"tell such histories apart"
-    )

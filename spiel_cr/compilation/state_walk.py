@@ -36,114 +36,91 @@ def walk(
         nothing to do.
       TooManyHistoriesError: there are more than `max_histories` histories.
     """
-    walking = _Walk(game, observations, max_histories)
-    walking.run()
-    return walking.finish()
-
-
-class _Walk:
-    """Depth-first walk: whole levels of states would need too much memory."""
-
-    def __init__(
-        self, game: pyspiel.Game, observations: bool, max_histories: int
-    ) -> None:
-        self._game = game
-        self._limit = max_histories
-        self._observations = observations
-        self._labels: tuple[dict[str, int], dict[str, int]] = ({}, {})
-        self._other_labels: tuple[dict[str, int], dict[str, int]] = ({}, {})
-        self._parent = array("i")
-        self._action = array("i")
-        self._player = array("b")
-        self._label = array("i")
-        self._other_label = array("i")
-        self._chance = array("d")
-        self._utility = array("d")
-        self._depth = array("i")
-
-    def run(self) -> None:
-        """Visits everything, in preorder."""
-        stack = [(self._game.new_initial_state(), -1, -1, 1.0, 0)]
-        pop, push = stack.pop, stack.append
-        while stack:
-            state, parent, action, chance, depth = pop()
-            node = len(self._parent)
-            if node == self._limit:
-                raise too_many(self._game, self._limit)
-            player = state.current_player()
-            self._parent.append(parent)
-            self._action.append(action)
-            self._player.append(player)
-            self._chance.append(chance)
-            self._depth.append(depth)
-            if player >= 0:
-                self._label.append(self._inform(state, player))
-                self._other_label.append(self._observe(state, 1 - player))
-                self._utility.append(0.0)
-                for act in reversed(self._legal_actions(state, player)):
-                    push((state.child(act), node, act, chance, depth + 1))
-                continue
-            self._label.append(-1)
-            self._other_label.append(-1)
-            if player == TERMINAL:
-                self._utility.append(state.player_return(0))
-            elif player == CHANCE:
-                self._utility.append(0.0)
-                for act, p in reversed(state.chance_outcomes()):
-                    push((state.child(act), node, act, chance * p, depth + 1))
-            else:
-                raise ValueError(
-                    f"{self._game}: a state has current player {player}; only "
-                    f"players 0 and 1, chance and terminal states are supported"
-                )
-
-    def _legal_actions(self, state: pyspiel.State, player: int) -> list[int]:
-        legal: list[int] = state.legal_actions()
-        if not legal:
+    parents, actions, depths = array("i"), array("i"), array("i")
+    players, chances, utilities = array("b"), array("d"), array("d")
+    labels, other_labels = array("i"), array("i")
+    known, observed = _Labels(), _Labels()
+    # Depth-first: whole levels of states would need too much memory.
+    stack = [(game.new_initial_state(), -1, -1, 1.0, 0)]
+    while stack:
+        state, parent, action, chance, depth = stack.pop()
+        node = len(parents)
+        if node == max_histories:
+            raise too_many(game, max_histories)
+        player = state.current_player()
+        label = other_label = -1
+        utility = 0.0
+        if player >= 0:
+            label = known.label(state, player)
+            if observations:
+                try:
+                    other_label = observed.label(state, 1 - player)
+                except pyspiel.SpielError:  # the game does not provide that
+                    observations = False
+            for act in reversed(_legal_actions(game, state, player)):
+                stack.append((state.child(act), node, act, chance, depth + 1))
+        elif player == CHANCE:
+            for act, p in reversed(state.chance_outcomes()):
+                stack.append((state.child(act), node, act, chance * p, depth + 1))
+        elif player == TERMINAL:
+            utility = state.player_return(0)
+        else:
             raise ValueError(
-                f"{self._game}: player {player} has no legal action at information "
-                f"state {state.information_state_string(player)!r}; a game without "
-                f"moves must be terminal there"
+                f"{game}: a state has current player {player}; only players 0 and 1, "
+                f"chance and terminal states are supported"
             )
-        return legal
+        parents.append(parent)
+        actions.append(action)
+        depths.append(depth)
+        players.append(player)
+        chances.append(chance)
+        utilities.append(utility)
+        labels.append(label)
+        other_labels.append(other_label)
+    order = np.argsort(np.frombuffer(depths, np.int32), kind="stable")
+    rank = np.empty(len(order), np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
 
-    def _inform(self, state: pyspiel.State, player: int) -> int:
-        """A number for the information of the player who acts."""
-        labels = self._labels[player]
-        return labels.setdefault(state.information_state_string(player), len(labels))
+    def breadth_first(column: array) -> np.ndarray:
+        return np.frombuffer(column, column.typecode)[order]
 
-    def _observe(self, state: pyspiel.State, other: int) -> int:
-        """A number for what the player who does not act has observed."""
-        if not self._observations:
-            return -1
-        try:
-            string = state.information_state_string(other)
-        except pyspiel.SpielError:
-            self._observations = False
-            return -1
-        labels = self._other_labels[other]
-        return labels.setdefault(string, len(labels))
+    above, depth_of = breadth_first(parents), breadth_first(depths)
+    histories = Histories(
+        parent=np.where(above >= 0, rank[above], np.int32(-1)),
+        action=breadth_first(actions),
+        player=breadth_first(players),
+        infoset=breadth_first(labels),
+        observations=breadth_first(other_labels) if observations else None,
+        sequence=np.zeros((2, 0), np.int32),
+        chance=breadth_first(chances),
+        utility=breadth_first(utilities),
+        level_start=np.searchsorted(depth_of, np.arange(int(depth_of[-1]) + 2)),
+    )
+    return histories, known.strings()
 
-    def finish(self) -> tuple[Histories, tuple[list[str], list[str]]]:
-        """Sorts the histories breadth-first."""
-        depth = np.frombuffer(self._depth, np.int32)
-        order = np.argsort(depth, kind="stable")
-        rank = np.empty(len(order), np.int32)
-        rank[order] = np.arange(len(order), dtype=np.int32)
 
-        def sort(column: array) -> np.ndarray:
-            return np.frombuffer(column, column.typecode)[order]
+class _Labels:
+    """Numbers for each player's information-state strings, in the order of visits."""
 
-        parent = sort(self._parent)
-        histories = Histories(
-            parent=np.where(parent >= 0, rank[parent], np.int32(-1)),
-            action=sort(self._action),
-            player=sort(self._player),
-            infoset=sort(self._label),
-            observations=sort(self._other_label) if self._observations else None,
-            sequence=np.zeros((2, 0), np.int32),
-            chance=sort(self._chance),
-            utility=sort(self._utility),
-            level_start=np.searchsorted(depth[order], np.arange(int(depth.max()) + 2)),
+    def __init__(self) -> None:
+        self._of: tuple[dict[str, int], dict[str, int]] = ({}, {})
+
+    def label(self, state: pyspiel.State, player: int) -> int:
+        """The number of a player's string at a state."""
+        of = self._of[player]
+        return of.setdefault(state.information_state_string(player), len(of))
+
+    def strings(self) -> tuple[list[str], list[str]]:
+        """Each player's strings, by number."""
+        return list(self._of[0]), list(self._of[1])
+
+
+def _legal_actions(game: pyspiel.Game, state: pyspiel.State, player: int) -> list[int]:
+    legal: list[int] = state.legal_actions()
+    if not legal:
+        raise ValueError(
+            f"{game}: player {player} has no legal action at information state "
+            f"{state.information_state_string(player)!r}; a game without moves must be "
+            f"terminal there"
         )
-        return histories, (list(self._labels[0]), list(self._labels[1]))
+    return legal
