@@ -5,10 +5,8 @@ a whole strategy that has one. The Q-learner is no solver either: it learns an
 approximate best response, see `_q_learning`.
 """
 
-import functools
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
 import pyspiel
@@ -106,17 +104,16 @@ def _cpp_search(instance: GameInstance, seed: int) -> ComputingAdapter:
             -1,
             pyspiel.ISMCTSFinalPolicyType.NORMALIZED_VISIT_COUNT,
         )
-        return functools.partial(_answer_anew, bot, evaluator)
+
+        def answer_anew(state: pyspiel.State) -> Iterable[tuple[int, float]]:
+            # The bot refers to its evaluator but does not keep it alive.
+            assert evaluator is not None
+            bot.restart()
+            return bot.get_policy(state)
+
+        return answer_anew
 
     return _search(instance, seed, make_bot)
-
-
-def _answer_anew(
-    bot: pyspiel.Bot, evaluator: pyspiel.Evaluator, state: pyspiel.State
-) -> Any:
-    """The bot refers to its evaluator but does not keep it alive: this call does."""
-    bot.restart()
-    return bot.get_policy(state)
 
 
 def _python_search(instance: GameInstance, seed: int) -> ComputingAdapter:

@@ -23,6 +23,7 @@ from spiel_cr.eval.judging import python_judge
 from spiel_cr import solve
 from spiel_cr.policies import conversions as policy_lib
 from tests.support import games
+from tests.support.strategies import random_behaviours
 
 KUHN = "kuhn_poker"
 # Deep networks take half a minute; they are run by hand and where the extra is there.
@@ -62,24 +63,11 @@ def measure_run(algorithm, iterations, seed=0, game=KUHN):
     return record
 
 
-def random_strategy(tree, seed):
-    random = np.random.default_rng(seed)
-    found = []
-    for infosets in tree.infosets:
-        behaviour = np.ones(infosets.decisions.num_sequences)
-        row = 1
-        for count in infosets.decisions.num_actions:
-            behaviour[row : row + count] = random.dirichlet(np.ones(count))
-            row += count
-        found.append(behaviour)
-    return found[0], found[1]
-
-
 @pytest.mark.parametrize("name", ["kuhn", "goofspiel3_simultaneous", "rps5"])
 def test_the_judge_agrees_with_openspiels_python_tools(name):
     instance = GameInstance(games.BY_NAME[name].string)
     referee = measure.ExactJudge(instance)
-    strategy = random_strategy(instance.tree, 3)
+    strategy = random_behaviours(instance.tree, 3)
     table = policy_lib.tabular_policy(instance.tree, strategy)
     slow = python_judge.judge(instance.game, table)
     quick = referee.final(strategy)
@@ -90,7 +78,7 @@ def test_the_judge_agrees_with_openspiels_python_tools(name):
 
 
 def test_no_strategy_is_refused(kuhn):
-    first, second = random_strategy(kuhn.tree, 0)
+    first, second = random_behaviours(kuhn.tree, 0)
     first[1] += 0.1
     with pytest.raises(ValueError, match="sum to 1.1"):
         measure.ExactJudge(kuhn).final((first, second))
@@ -99,7 +87,7 @@ def test_no_strategy_is_refused(kuhn):
 def test_judges_that_disagree_are_an_error(kuhn, monkeypatch):
     monkeypatch.setattr(measure.ExactJudge, "_own", lambda self, s: (1.0, 0.0))
     with pytest.raises(ValueError, match="one of the two judges is wrong"):
-        measure.ExactJudge(kuhn).final(random_strategy(kuhn.tree, 0))
+        measure.ExactJudge(kuhn).final(random_behaviours(kuhn.tree, 0))
 
 
 @pytest.mark.parametrize("name", QUICK)
