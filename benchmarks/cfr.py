@@ -29,14 +29,14 @@ class Plan(NamedTuple):
     """How much is measured, the same for every solver.
 
     Attributes:
-      seconds: budget of the solve that NashConv is taken after.
+      budget_seconds: of the solve that NashConv is taken after.
       repeats: windows in which iterations/s are counted.
-      window: seconds of one window.
+      window_seconds: of one window.
     """
 
-    seconds: float
+    budget_seconds: float
     repeats: int
-    window: float
+    window_seconds: float
 
 
 def _add_options(parser: Parser) -> None:
@@ -58,16 +58,12 @@ def _add_options(parser: Parser) -> None:
 
 
 def _measure(options: argparse.Namespace) -> Iterator[Row]:
-    plan = Plan(options.seconds, options.repeats, options.window or options.seconds / 5)
-    budget = {
-        "budget_seconds": plan.seconds,
-        "window_seconds": plan.window,
-        "repeats": plan.repeats,
-    }
+    window = options.window or options.seconds / 5
+    plan = Plan(options.seconds, options.repeats, window)
     for name in options.games:
         game = GAMES.get(name, name)
         for row in measure_game(name, game, options.solvers, plan, in_a_process):
-            yield {**budget, **row}
+            yield {**plan._asdict(), **row}
 
 
 def _failures(rows: Sequence[Row]) -> Iterator[str]:
@@ -114,10 +110,10 @@ def measure_game(
             say(f"{name}: round {turn + 1} of {plan.repeats}")
             for row, ask in runs:
                 if row["iterative"]:
-                    _attempt(row, ask, "rate", plan.window)
+                    _attempt(row, ask, "rate", plan.window_seconds)
         for row, ask in runs:
             say(f"{name}: {row['solver']}: solve")
-            _attempt(row, ask, "solve", plan.seconds)
+            _attempt(row, ask, "solve", plan.budget_seconds)
     return [_with_rates(row) for row in rows]
 
 

@@ -8,15 +8,13 @@ made from these rows and from nothing else.
 import argparse
 import concurrent.futures
 import dataclasses
-import datetime
-import importlib.metadata
 import json
 import multiprocessing
 import os
 import pathlib
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from spiel_cr.eval.common import conditions
 
@@ -24,7 +22,6 @@ import game_defs  # noqa: F401  registers the project's games
 from benchmarks import document
 
 Row: TypeAlias = dict[str, Any]
-_Result = TypeVar("_Result")
 
 # Packages that some benchmarks use, besides those that every result depends on.
 _OPTIONAL = ("jaxlib", "flax", "LiteEFG")
@@ -208,16 +205,9 @@ def goofspiel(num_cards: int, settings: str = "points_order=descending") -> str:
 
 def facts() -> Row:
     """The conditions of a run: date, versions, machine and its load."""
-    now = datetime.datetime.now(datetime.UTC)
-    versions = conditions.versions()
-    for package in _OPTIONAL:
-        try:
-            versions[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
     return {
-        "date": now.isoformat(timespec="seconds"),
-        "versions": versions,
+        "date": conditions.now(),
+        "versions": {**conditions.versions(), **conditions.versions_of(_OPTIONAL)},
         "cpu": conditions.cpu_model(),
         "cpu_count": os.cpu_count(),
         "load": os.getloadavg()[0],
@@ -257,7 +247,7 @@ def latest(rows: Iterable[Row], group: Callable[[Row], Hashable]) -> list[Row]:
     return [row for row in rows if row.get("date", "") == newest[group(row)]]
 
 
-def in_a_process(function: Callable[..., _Result], *arguments: object) -> _Result:
+def in_a_process(function: Callable[..., Row], *arguments: object) -> Row:
     """Calls a function of a module in a new process, so that its memory is its own."""
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:

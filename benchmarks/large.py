@@ -36,6 +36,11 @@ PATHS = {
     "cache, written": "compiled, written to the cache",
     "cache, read": "read from the cache",
 }
+# Of what a solve took, as `SolveResult` names it.
+_MEASURED = (
+    *("build_seconds", "compile_seconds", "seconds"),
+    *("iterations", "iterations_per_second"),
+)
 DTYPES = ("float32", "float64")
 
 
@@ -146,11 +151,7 @@ def measure_solve(
         "dtype": dtype,
         "device": jax.default_backend(),
         "histories": len(result.tree.histories),
-        "build_seconds": result.build_seconds,
-        "compile_seconds": result.compile_seconds,
-        "iterations": result.iterations,
-        "seconds": result.seconds,
-        "iterations_per_second": result.iterations_per_second,
+        **{name: getattr(result, name) for name in _MEASURED},
         "nash_conv": nash_conv,
         "nash_conv_seconds": time.perf_counter() - began,
         "peak_bytes": peak,

@@ -20,7 +20,7 @@ import jax
 import spiel_cr
 from benchmarks.document import table
 from benchmarks.frame import Benchmark, Parser, Row, group_by, say
-from benchmarks.pictures import picture
+from benchmarks.pictures import draw_band, picture
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.players.opponent_strings import load_opponent
 from spiel_cr.policies.conversions import behaviour_from_policy
@@ -69,14 +69,11 @@ def markdown(rows: Sequence[Row]) -> str:
     Args:
       rows: of complete runs: both seats of each opponent and seed.
     """
-    shares = [
-        {**row, **row["points"][-1]}
-        | {
-            name: row["points"][-1][name] / row["points"][-1]["exact_value"]
-            for name in _RESPONSES
-        }
-        for row in rows
-    ]
+    lines = []
+    for row in rows:
+        last = row["points"][-1]
+        shares = {name: last[name] / last["exact_value"] for name in _RESPONSES}
+        lines.append({**row, **last, **shares})
     columns = {
         "opponent": "{opponent}",
         "seat": "{player}",
@@ -88,7 +85,7 @@ def markdown(rows: Sequence[Row]) -> str:
         "simulations": "{simulations}",
         "seconds": "{seconds:.0f}",
     }
-    return table(shares, columns)
+    return table(lines, columns)
 
 
 def draw(rows: Sequence[Row], options: argparse.Namespace) -> None:
@@ -107,12 +104,7 @@ def draw(rows: Sequence[Row], options: argparse.Namespace) -> None:
             episodes = [point["episodes"] for point in mine[0]["points"]]
             for field, title in _RESPONSES.items():
                 found = list(zip(*_exploitabilities(mine, field), strict=True))
-                middle = [statistics.fmean(seeds) for seeds in found]
-                (line,) = axis.plot(episodes, middle, marker=".", label=title)
-                least, most = list(map(min, found)), list(map(max, found))
-                axis.fill_between(
-                    episodes, least, most, alpha=0.2, color=line.get_color()
-                )
+                draw_band(axis, episodes, found, statistics.fmean, title)
             exact = _exploitabilities(mine, "exact_value")[0][-1]
             axis.axhline(exact, ls="--", color="black", label="exact best response")
             axis.set_title(f"{mine[0]['game']}, {opponent}: exact {exact:.3f}")
@@ -130,21 +122,12 @@ def _learn(
 ) -> Row:
     policy = load_opponent(opponent, tree)
     behaviour = behaviour_from_policy(tree, policy)[1 - player]
-    config = LearningConfig(
-        search=SearchConfig(
-            simulations=options.simulations, exploration=options.exploration
-        ),
-        episodes=options.episodes,
-        steps=options.steps,
-    )
+    search = SearchConfig(options.simulations, exploration=options.exploration)
+    config = LearningConfig(search, episodes=options.episodes, steps=options.steps)
+    stages = [Stage(opponent, behaviour, options.rounds)]
     start = time.perf_counter()
     learned = learn_compiled.learn_response(
-        tree,
-        player,
-        [Stage(opponent, behaviour, options.rounds)],
-        config,
-        seed=seed,
-        progress=True,
+        tree, player, stages, config, seed=seed, progress=True
     )
     return {
         "game": str(tree.game),

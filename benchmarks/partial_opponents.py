@@ -1,17 +1,17 @@
 """Opponents of players on partial trees: OpenSpiel's search, and its samples."""
 
 import time
+from typing import Any
 
 import numpy as np
 import pyspiel
-from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import ismcts
 
 from spiel_cr.partial.particle_belief import Belief, ParticleFilter, uniform_strategy
 from spiel_cr.partial.state_simulator import StateSimulator
-from spiel_cr.players import bots
+from spiel_cr.players.bots import uniform_bot
 from spiel_cr.policies.leaf_values import RolloutValue
-from spiel_cr.policies.observations import Stage, continues, observations
+from spiel_cr.policies.observations import Stage, observations
 
 # Histories that the ISMCTSBot's samples are drawn from.
 _WORLDS = 2000
@@ -31,11 +31,19 @@ class Worlds:
           game: a sequential game.
           seed: of the draws.
         """
-        self._simulator = StateSimulator(game, observations=False)
         self._random = np.random.default_rng(seed)
-        self._seen: list[Stage] = []
-        self._belief: Belief | None = None
-        self._player = -1
+        self._filters = [
+            ParticleFilter(
+                StateSimulator(game, observations=False),
+                player,
+                (uniform_strategy, uniform_strategy),
+                _WORLDS,
+                self._random,
+            )
+            for player in range(2)
+        ]
+        # Of this match, by player and what it has seen and done.
+        self._beliefs: dict[tuple[Any, ...], Belief] = {}
 
     def __call__(self, state: pyspiel.State, player: int) -> pyspiel.State:
         """A history that the player thinks possible at a state where it acts.
@@ -43,32 +51,27 @@ class Worlds:
         Raises:
           RuntimeError: none of the histories that were kept is possible.
         """
-        seen = observations(state, player, between=False)
-        if (player, seen) != (self._player, self._seen):
-            self._follow(seen, player)
-        assert self._belief is not None
-        nodes, weights = self._belief
+        seen = tuple(observations(state, player, between=False))
+        if len(seen) == 1 and (player, (), seen[0].seen) not in self._beliefs:
+            self._beliefs.clear()
+        nodes, weights = self._belief(player, seen)
         number = self._random.choice(len(weights), p=weights)
         return nodes.states[number].clone()
 
-    def _follow(self, seen: list[Stage], player: int) -> None:
-        done, belief = len(self._seen), self._belief
-        same_match = player == self._player and continues(self._seen, seen)
-        if not same_match or belief is None:
-            done, belief = 0, Belief(self._simulator.root(), np.ones(1))
-        particles = ParticleFilter(
-            *(self._simulator, player),
-            strategies=(uniform_strategy, uniform_strategy),
-            most=_WORLDS,
-            random=self._random,
-        )
-        for number in range(done, len(seen)):
-            action = seen[number - 1].action if number else None
-            step = particles.step(belief, action, seen[number].seen[-1])
+    def _belief(self, player: int, seen: tuple[Stage, ...]) -> Belief:
+        """Of the last decision, where it is not known yet what the player does."""
+        if not seen:
+            return Belief(self._filters[player].simulator.root(), np.ones(1))
+        *before, last = seen
+        key = player, tuple(before), last.seen
+        if key not in self._beliefs:
+            belief = self._belief(player, tuple(before))
+            action = before[-1].action if before else None
+            step = self._filters[player].step(belief, action, last.seen[-1])
             if step is None:
-                raise RuntimeError(f"no history kept gives {seen[number].seen[-1]!r}")
-            belief = step.belief
-        self._seen, self._belief, self._player = seen, belief, player
+                raise RuntimeError(f"no history kept gives {last.seen[-1]!r}")
+            self._beliefs[key] = step.belief
+        return self._beliefs[key]
 
 
 class _Rollout:
@@ -100,9 +103,7 @@ def make(
       seed: of all that it draws.
     """
     if kind == "uniform":
-        uniform = openspiel_policy.UniformRandomPolicy(game)
-        first, second = (bots.PolicyBot(p, uniform, seed=seed) for p in range(2))
-        return (first, second), None
+        return (uniform_bot(game, 0, seed=seed), uniform_bot(game, 1, seed=seed)), None
     state = game.new_initial_state()
     while state.is_chance_node():
         state.apply_action(state.chance_outcomes()[0][0])

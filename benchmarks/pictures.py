@@ -3,7 +3,7 @@
 import argparse
 import contextlib
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 
@@ -37,3 +37,16 @@ def picture(
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
     pyplot.close(figure)
+
+
+def draw_band(
+    axis: Any,
+    across: Sequence[float],
+    found: Sequence[Sequence[float]],
+    middle: Callable[[Sequence[float]], float],
+    label: str,
+) -> None:
+    """A line through the middle of what was found at each place, and its range."""
+    (line,) = axis.plot(across, list(map(middle, found)), marker=".", label=label)
+    least, most = list(map(min, found)), list(map(max, found))
+    axis.fill_between(across, least, most, alpha=0.2, color=line.get_color())

@@ -93,8 +93,6 @@ class _Game:
       name: for tables.
       string: OpenSpiel game string.
       tree: the compiled game.
-      compile_seconds: by algorithm; JAX keeps programs, so a second solver of the same
-        algorithm would seem to compile in no time.
     """
 
     def __init__(self, name: str) -> None:
@@ -103,13 +101,35 @@ class _Game:
         self._instance = GameInstance(self.string, observations=False)
         self.tree = self._instance.tree
         self._judge = ExactJudge(self._instance)
-        self.compile_seconds: dict[str, float] = {}
+        # By algorithm. JAX keeps programs: a second solver of the same algorithm would
+        # seem to compile in no time.
+        self._compile_seconds: dict[str, float] = {}
 
-    def adapter(self, name: str, seed: int) -> SolverAdapter:
-        """Builds and compiles a solver."""
-        adapter = registry.find(name).make(self._instance, seed)
-        self.compile_seconds.setdefault(name, adapter.compile_seconds)
-        return adapter
+    def row(self, part: str, name: str, seed: int = 0) -> Row:
+        """What a row says of its algorithm."""
+        say(f"{self.name}: {part}: {name}, seed {seed}")
+        ours = not name.startswith("openspiel")
+        return {
+            "part": part,
+            "name": self.name,
+            "game": self.string,
+            "algorithm": name,
+            "title": f"spiel_cr {name}" if ours else registry.find(name).title,
+            "ours": ours,
+            "seed": seed,
+        }
+
+    def begin(
+        self, part: str, name: str, seed: int = 0
+    ) -> tuple[Row, SolverAdapter | None]:
+        """A row for an algorithm, and its adapter; `missing` says why there is none."""
+        row = self.row(part, name, seed)
+        try:
+            adapter = registry.find(name).make(self._instance, seed)
+        except Exception as error:  # One solver must not stop the others.
+            return {**row, "missing": f"{type(error).__name__}: {error}"}, None
+        seconds = self._compile_seconds.setdefault(name, adapter.compile_seconds)
+        return {**row, "compile_seconds": seconds}, adapter
 
     def nash_conv(self, adapter: SolverAdapter) -> float:
         """NashConv of what a solver plays now, by OpenSpiel."""
@@ -120,8 +140,7 @@ def _rates(game: _Game, plan: Plan) -> Iterator[Row]:
     """Trajectories/s, counted in turns: the machine's noise hits all alike."""
     runs = []
     for name in _RATED:
-        row = _row(game, "rates", name, seed=0)
-        adapter = _attempt(game, row)
+        row, adapter = game.begin("rates", name)
         if adapter is None:
             yield row
             continue
@@ -149,14 +168,11 @@ def _batch(game: _Game, plan: Plan) -> Iterator[Row]:
     """The same for batches of all sizes."""
     for preset in ("os-mccfr", "vr-mccfr"):
         for batch in _BATCHES:
-            rows = _solves(
-                game,
-                "batch",
-                f"{preset}(batch={batch})",
-                plan.batch_seconds,
-                plan.batch_seeds,
-            )
-            yield from ({**row, "preset": preset, "batch": batch} for row in rows)
+            name = f"{preset}(batch={batch})"
+            for row in _solves(
+                game, "batch", name, plan.batch_seconds, plan.batch_seeds
+            ):
+                yield {**row, "preset": preset, "batch": batch}
 
 
 def _solves(
@@ -164,8 +180,7 @@ def _solves(
 ) -> Iterator[Row]:
     """Solves from the start with each seed; yields a row for each."""
     for seed in range(seeds):
-        row = _row(game, part, name, seed=seed)
-        adapter = _attempt(game, row)
+        row, adapter = game.begin(part, name, seed)
         if adapter is None:
             yield row
             return
@@ -182,8 +197,7 @@ def _solves(
 def _curves(game: _Game, plan: Plan) -> Iterator[Row]:
     """NashConv along one solve; judging stands outside the clock."""
     for name in _CURVES:
-        row = _row(game, "curves", name, seed=0)
-        adapter = _attempt(game, row)
+        row, adapter = game.begin("curves", name)
         if adapter is None:
             yield row
             continue
@@ -204,7 +218,7 @@ def _variance(game: _Game, plan: Plan) -> Iterator[Row]:
     late = spiel_cr.solve(game.tree, "cfr+", 1000)
     for kind in _BASELINES:
         name = f"os-mccfr(baseline={kind})"
-        row = _row(game, "variance", name, seed=0)
+        row = game.row("variance", name)
         found = spiel_cr.estimate_variance(
             game.tree, name, late.average, samples=_VARIANCE_SAMPLES, learning=200_000
         )
@@ -218,33 +232,13 @@ def _variance(game: _Game, plan: Plan) -> Iterator[Row]:
         }
 
 
-_MEASURES: dict[str, Callable[[_Game, Plan], Iterable[Row]]] = {
+_PARTS: dict[str, Callable[[_Game, Plan], Iterable[Row]]] = {
     "rates": _rates,
     "quality": _quality,
     "batch": _batch,
     "curves": _curves,
     "variance": _variance,
 }
-PARTS = tuple(_MEASURES)
-
-
-def _row(game: _Game, part: str, name: str, *, seed: int) -> Row:
-    say(f"{game.name}: {part}: {name}, seed {seed}")
-    row = {"part": part, "name": game.name, "game": game.string, "algorithm": name}
-    ours = not name.startswith("openspiel")
-    title = f"spiel_cr {name}" if ours else registry.find(name).title
-    return {**row, "title": title, "ours": ours, "seed": seed}
-
-
-def _attempt(game: _Game, row: Row) -> SolverAdapter | None:
-    """Makes a row's adapter, or writes into the row why that failed."""
-    try:
-        adapter = game.adapter(row["algorithm"], row["seed"])
-    except Exception as error:  # One solver must not stop the others.
-        row["missing"] = f"{type(error).__name__}: {error}"
-        return None
-    row["compile_seconds"] = game.compile_seconds[row["algorithm"]]
-    return adapter
 
 
 def _trajectories(name: str) -> int:
@@ -256,7 +250,7 @@ def _trajectories(name: str) -> int:
 
 
 def _add_options(parser: Parser) -> None:
-    parser.several("--parts", PARTS, "what to measure")
+    parser.several("--parts", _PARTS, "what to measure")
     parser.games(
         _GAMES,
         f"; also {', '.join(cfr.GAMES)}; parts batch and curves take the first only",
@@ -295,7 +289,7 @@ def _measure(options: argparse.Namespace) -> Iterator[Row]:
         game = _Game(name)
         for part in options.parts:
             if part not in _OF_ONE_GAME or name == options.games[0]:
-                for row in _MEASURES[part](game, plan):
+                for row in _PARTS[part](game, plan):
                     yield {**shared, **row}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.document import Column, ratio, spaced, table
 from benchmarks.frame import Row, group_by, sentence
-from benchmarks.pictures import image_path, picture
+from benchmarks.pictures import draw_band, image_path, picture
 
 OUTCOME = "openspiel-os-mccfr"
 EXTERNAL = "openspiel-es-mccfr"
@@ -181,13 +181,12 @@ def _draw_batch(rows: Sequence[Row], path: pathlib.Path) -> None:
         for preset, mine in group_by(rows, "preset").items():
             sizes = group_by(mine, "batch")
             found = [[row["nash_conv"] for row in seeds] for seeds in sizes.values()]
-            axis.loglog(list(sizes), list(map(median, found)), marker="o", label=preset)
-            least, most = list(map(min, found)), list(map(max, found))
-            axis.fill_between(list(sizes), least, most, alpha=0.2)
+            draw_band(axis, list(sizes), found, median, preset)
         title = (
             "{name}, {plan[batch_seconds]:g} s of solving, {plan[batch_seeds]} seeds"
         )
         axis.set(title=title.format_map(rows[0]), xlabel="batch", ylabel=_NASH_CONV)
+        axis.loglog()
         axis.legend()
 
 

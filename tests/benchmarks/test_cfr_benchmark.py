@@ -132,7 +132,7 @@ def test_smoke_in_process() -> None:
     solvers = ["cfr+", "openspiel-cpp", "cfr+/float32", "no-such"]
     if c_reference.compiler() is not None:
         solvers.append("c")
-    plan = cfr.Plan(seconds=0.05, repeats=3, window=0.02)
+    plan = cfr.Plan(budget_seconds=0.05, repeats=3, window_seconds=0.02)
     rows = cfr.measure_game("kuhn", "kuhn_poker", solvers, plan, solver_run.here)
     by_solver = {row["solver"]: row for row in rows}
     assert list(by_solver) == solvers

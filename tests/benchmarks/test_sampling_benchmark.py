@@ -45,7 +45,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> sampling._Game:
 def measured(game: sampling._Game) -> list[dict[str, Any]]:
     facts = {**FACTS, "plan": PLAN._asdict()}
     rows = [
-        row for part in sampling.PARTS for row in sampling._MEASURES[part](game, PLAN)
+        row for part in sampling._PARTS for row in sampling._PARTS[part](game, PLAN)
     ]
     return [{**facts, **row} for row in rows]
 
@@ -55,7 +55,7 @@ def test_all_parts_on_a_small_game(few: sampling._Game, tmp_path: pathlib.Path) 
     rows = measured(few)
     assert json.loads(json.dumps(rows)) == rows
     by_part = {
-        part: [row for row in rows if row["part"] == part] for part in sampling.PARTS
+        part: [row for row in rows if row["part"] == part] for part in sampling._PARTS
     }
     assert [row["algorithm"] for row in by_part["rates"]] == list(FEW)
     for row in by_part["rates"]:
