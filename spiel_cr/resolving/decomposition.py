@@ -1,11 +1,10 @@
-"""Which histories form a subgame: layers, gates and subgames of a game.
+"""Which histories form a subgame: layers, augmented infosets and subgames of a game.
 
 Resolving player i against opponent o, the game is cut at i's decisions. A *layer* holds
 what lies between two consecutive cuts on the way down; histories at the top of layer l
-are its roots. At a root the opponent has information (a *gate*): its last own sequence,
-refined by what it is told there where the game says so; at least the augmented
-information sets of Burch, Johanson & Bowling (2014, "Solving imperfect information
-games using decomposition").
+are its roots. At its roots the opponent has *augmented infosets* (Burch, Johanson &
+Bowling 2014, "Solving imperfect information games using decomposition"): its last own
+sequence, refined by what it observes there where the game says so.
 """
 
 import dataclasses
@@ -20,10 +19,10 @@ from spiel_cr.compilation.tree import CHANCE, TERMINAL, CompiledGame, Histories
 
 @dataclasses.dataclass(frozen=True)
 class Decomposition:
-    """Layers and gates of a game for one resolving player.
+    """Layers and augmented infosets of a game for one resolving player.
 
-    Extended sequences of the opponent are its S own ones, then S + g for gate g: having
-    passed g without having acted since.
+    Extended sequences of the opponent are its S own ones, then S + g for augmented
+    infoset g: having passed g without having acted since.
 
     Attributes:
       tree: the game.
@@ -33,16 +32,16 @@ class Decomposition:
       other_layer: int32 [I of o], layer of each of o's infosets; 0 above i's first
         decision.
       other_parent: int32 [I of o], extended parent sequence.
-      augmented_layer: int32 [G], layer whose roots the gate belongs to.
-      augmented_parent: int32 [G], extended parent sequence of each gate.
-      augmented_subgame: int32 [G], subgame of the layer's roots that the gate leads to.
+      augmented_layer: int32 [G], layer whose roots the augmented infoset belongs to.
+      augmented_parent: int32 [G], extended parent sequence of each.
+      augmented_subgame: int32 [G], subgame of the layer's roots that it leads to.
       own_subgame: int32 [I of i], subgame of each opening infoset, -1 elsewhere.
         Subgames are numbered through all layers.
       terminals: int64 [T], the terminal histories.
       layer: int32 [N], layer of each history, 0 above i's first decision.
       extended: int32 [N], o's extended sequence at each history.
       roots: int64 [R], the histories at the top of layers.
-      root_augmented: int32 [R], the gate that each belongs to.
+      root_augmented: int32 [R], the augmented infoset that each belongs to.
     """
 
     tree: CompiledGame
@@ -136,139 +135,102 @@ def _decompose(
     layer: np.ndarray,
     anchor: np.ndarray,
 ) -> Decomposition:
-    histories = tree.histories
-    own, other = tree.infosets[player], tree.infosets[1 - player]
+    histories, other = tree.histories, 1 - player
+    own = tree.infosets[player]
     roots = np.flatnonzero(opening)
-    gate_of_root = _merge_gates(tree, player, roots, layer, anchor)
-    gates = int(gate_of_root.max(initial=-1)) + 1
-    gate_at = np.full(len(histories), -1, np.int32)
-    gate_at[roots] = gate_of_root
-    extended = _extended_sequence(tree, 1 - player, anchor, gate_at)
     above = np.where(histories.parent[roots] >= 0, anchor[histories.parent[roots]], -1)
-    before = _extended(tree, 1 - player, roots, above, gate_at)
-    augmented_layer = np.zeros(gates, np.int32)
-    augmented_parent = np.zeros(gates, np.int32)
-    augmented_layer[gate_of_root] = layer[roots]
-    augmented_parent[gate_of_root] = before
-    augmented_subgame, own_subgame = _subgames(
-        gate_of_root, gates, histories.infoset[roots], len(own)
-    )
-    terminals = np.flatnonzero(histories.player == TERMINAL)
+    root_augmented = _augmented_infosets(tree, player, roots, above, layer, anchor)
+    count = int(root_augmented.max(initial=-1)) + 1
+    augmented_at = np.full(len(histories), -1, np.int32)
+    augmented_at[roots] = root_augmented
+    sequence = histories.sequence[other]
+    own_sequences = tree.infosets[other].decisions.num_sequences
+
+    def extend(at: np.ndarray, anchor: np.ndarray) -> np.ndarray:
+        """o's extended sequences at histories `at` whose last roots are `anchor`."""
+        unmoved = (anchor >= 0) & (sequence[at] == sequence[anchor])
+        passed = own_sequences + augmented_at[anchor]
+        return np.where(unmoved, passed, sequence[at]).astype(np.int32)
+
+    extended = extend(np.arange(len(histories)), anchor)
+    augmented_layer, augmented_parent = np.zeros((2, count), np.int32)
+    augmented_layer[root_augmented] = layer[roots]
+    augmented_parent[root_augmented] = extend(roots, above)
+    # Subgames: roots that share i's or o's information belong together.
+    infoset = histories.infoset[roots]
+    subgame = _components(root_augmented, infoset, count)
+    own_subgame = np.full(len(own), -1, np.int32)
+    own_subgame[infoset] = subgame[root_augmented]
     return Decomposition(
         tree=tree,
         player=player,
         own_layer=layer[own.history],
         opens=opening[own.history],
-        other_layer=layer[other.history],
-        other_parent=extended[other.history],
+        other_layer=layer[tree.infosets[other].history],
+        other_parent=extended[tree.infosets[other].history],
         augmented_layer=augmented_layer,
         augmented_parent=augmented_parent,
-        augmented_subgame=augmented_subgame,
+        augmented_subgame=subgame,
         own_subgame=own_subgame,
-        terminals=terminals,
+        terminals=np.flatnonzero(histories.player == TERMINAL),
         layer=layer,
         extended=extended,
         roots=roots,
-        root_augmented=gate_of_root,
+        root_augmented=root_augmented,
     )
 
 
-def _extended(
-    tree: CompiledGame,
-    other: int,
-    at: np.ndarray,
-    anchor: np.ndarray,
-    gate_at: np.ndarray,
-) -> np.ndarray:
-    """o's extended sequences at histories `at` whose last roots are `anchor`."""
-    sequence = tree.histories.sequence[other]
-    count = tree.infosets[other].decisions.num_sequences
-    unmoved = (anchor >= 0) & (sequence[at] == sequence[anchor])
-    return np.where(unmoved, count + gate_at[anchor], sequence[at]).astype(np.int32)
-
-
-def _extended_sequence(
-    tree: CompiledGame, other: int, anchor: np.ndarray, gate_at: np.ndarray
-) -> np.ndarray:
-    return _extended(tree, other, np.arange(len(tree.histories)), anchor, gate_at)
-
-
-def _merge_gates(
+def _augmented_infosets(
     tree: CompiledGame,
     player: int,
     roots: np.ndarray,
+    above: np.ndarray,
     layer: np.ndarray,
     anchor: np.ndarray,
 ) -> np.ndarray:
-    """int32 [roots], the gate of every root.
+    """int32 [roots], the augmented infoset of every root.
 
-    Starts from (layer, o's sequence, what o is told), and joins what o cannot tell
-    apart at its next own decision or at the next gate: some games tell a player who
-    does not act more than it remembers later.
+    Starts from (layer, o's sequence, o's observation), and joins what o cannot tell
+    apart at its next own decision or at the next augmented infoset: some games tell a
+    player who does not act more than it remembers later.
     """
     histories = tree.histories
-    observed = histories.observations
-    keys = [layer[roots], histories.sequence[1 - player][roots]]
-    if observed is not None:
-        keys.append(observed[roots])
-    _, gate = np.unique(np.stack(keys, axis=1), axis=0, return_inverse=True)
-    gate = gate.reshape(-1).astype(np.int64)
+    sequence = histories.sequence[1 - player]
+    keys = [layer[roots], sequence[roots]]
+    if histories.observations is not None:
+        keys.append(histories.observations[roots])
+    _, augmented = np.unique(np.stack(keys, axis=1), axis=0, return_inverse=True)
+    augmented = augmented.reshape(-1).astype(np.int32)
     root_index = np.full(len(histories), -1, np.int64)
     root_index[roots] = np.arange(len(roots))
-    sequence = histories.sequence[1 - player]
     decisions = np.flatnonzero(histories.player == 1 - player)
-    above = np.where(histories.parent[roots] >= 0, anchor[histories.parent[roots]], -1)
-    for at in range(int(layer.max(initial=0)), 0, -1):
-        # What o meets next after a gate of this layer: own infosets, further gates.
-        meets = decisions[(layer[decisions] == at)]
+    for number in range(int(layer.max(initial=0)), 0, -1):
+        # What o meets next below a root of this layer: own infosets, further roots.
+        meets = decisions[layer[decisions] == number]
         meets = meets[sequence[meets] == sequence[anchor[meets]]]
-        further = np.flatnonzero((layer[roots] == at + 1) & (above >= 0))
+        further = np.flatnonzero((layer[roots] == number + 1) & (above >= 0))
         further = further[sequence[roots[further]] == sequence[above[further]]]
-        source = np.concatenate([anchor[meets], above[further]])
+        source = root_index[np.concatenate([anchor[meets], above[further]])]
         target = np.concatenate(
-            [histories.infoset[meets], len(decisions) + gate[further]]
+            [histories.infoset[meets], len(decisions) + augmented[further]]
         )
-        gate = _join(gate, gate[root_index[source]], target)
-    _, gate = np.unique(gate, return_inverse=True)
-    return gate.reshape(-1).astype(np.int32)
+        count = int(augmented.max(initial=-1)) + 1
+        augmented = _components(augmented[source], target, count)[augmented]
+    return augmented
 
 
-def _join(labels: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Relabels so that labels `left` with a common `right` become one."""
-    if not len(left):
-        return labels
-    _, right = np.unique(right, return_inverse=True)
-    offset = int(labels.max()) + 1
-    size = offset + int(right.max()) + 1
-    graph = sparse.coo_matrix(
-        (np.ones(len(left), bool), (left, offset + right)), shape=(size, size)
-    )
-    _, component = csgraph.connected_components(graph, directed=False)
-    return component[labels].astype(np.int64)
-
-
-def _subgames(
-    gate: np.ndarray, gates: int, infoset: np.ndarray, infosets: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Connected components of roots that share i's or o's information.
+def _components(left: np.ndarray, right: np.ndarray, count: int) -> np.ndarray:
+    """int32 [count], numbers 0 .. count - 1, those with a common `right` made one.
 
     Args:
-      gate: int32 [roots], o's gate of each root.
-      gates: how many gates there are.
-      infoset: int32 [roots], i's infoset of each root.
-      infosets: how many infosets i has.
-
-    Returns:
-      Subgame of each gate, int32 [G], and of each infoset, int32 [I], -1 where its
-      histories are no roots.
+      left, right: int [n], pairs; left from 0 to count - 1.
+      count: how many there are on the left.
     """
-    size = gates + infosets
+    _, right = np.unique(right, return_inverse=True)
+    size = count + int(right.max(initial=-1)) + 1
     graph = sparse.coo_matrix(
-        (np.ones(len(gate), bool), (gate, gates + infoset)), shape=(size, size)
+        (np.ones(len(left), bool), (left, count + right)), shape=(size, size)
     )
     _, component = csgraph.connected_components(graph, directed=False)
-    _, label = np.unique(component[:gates], return_inverse=True)
-    augmented_subgame = label.reshape(-1).astype(np.int32)
-    own_subgame = np.full(infosets, -1, np.int32)
-    own_subgame[infoset] = augmented_subgame[gate]
-    return augmented_subgame, own_subgame
+    _, numbers = np.unique(component[:count], return_inverse=True)
+    return numbers.reshape(-1).astype(np.int32)

@@ -129,7 +129,7 @@ def test_help_lists_every_bot_with_its_parameters():
         ("resolving(iterations=true)", "iterations=true must be a number"),
         ("oos(move_ms=fast)", "move_ms=fast must be a number"),
         ("resolving(iterations=0)", "iterations=0 must be a whole number from 1"),
-        ("resolving(move_ms=-4)", "move_ms=-4.0 milliseconds must be positive"),
+        ("resolving(move_ms=-4)", "move_ms=-4.0 must be finite and above 0"),
         ("resolving(gadget=safe)", "gadget='safe' must be one of cfrd, maxmargin"),
         ("resolving(solver=cfr++)", r"there is no algorithm 'cfr\+\+'"),
         ("oos(solver=cfr+)", r"solver='cfr\+' does not sample; choose one of os-mccfr"),
