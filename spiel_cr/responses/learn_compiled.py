@@ -104,9 +104,9 @@ class _CompiledLearner(learning.Learner):
         config: LearningConfig | None,
         seed: int,
     ) -> None:
-        super().__init__(tree.game, player, stages, config, seed)
         for stage in stages:
             posterior.check_opponent(tree, player, stage.opponent)
+        super().__init__(tree.game, player, stages, config, seed)
         self.tree = tree
         self.seen = network.inputs(tree, player)
         self.scale = network.scale(tree, player)

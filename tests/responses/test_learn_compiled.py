@@ -32,6 +32,7 @@ QUICK = LearningConfig(
     steps=20,
     minibatch=32,
     replay=150,
+    learning_rate=0.01,
 )
 
 
@@ -227,7 +228,7 @@ def test_noise_goes_to_the_roots_only(kuhn):
     [("always_fold", 1.0), ("always_call", 1 / 3)],
 )
 def test_it_learns_a_best_response(kuhn, opponent, exact):
-    config = dataclasses.replace(QUICK, noise=0.5, learning_rate=0.01)
+    config = dataclasses.replace(QUICK, noise=0.5)
     stages = [Stage(opponent, behaviour(kuhn, opponent, 0), 8)]
     learned = learn_compiled.learn_response(kuhn, 1, stages, config, seed=3)
     first, last = learned.curve[0], learned.curve[-1]
