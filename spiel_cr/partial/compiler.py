@@ -3,7 +3,7 @@
 import pyspiel
 
 from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.partial.tree import PartialTree
+from spiel_cr.partial.tree import PartialTree, no_room
 from spiel_cr.policies.leaf_values import LeafValue
 
 
@@ -45,8 +45,5 @@ def compile_partial(
     tree = partial.compile().tree
     for player, infosets in enumerate(tree.infosets):
         if not (partial.is_whole or len(infosets)):
-            raise ValueError(
-                f"max_histories={max_histories} has no room for a decision of player "
-                f"{player} in {partial.game}; raise it"
-            )
+            raise no_room(partial, player)
     return tree

@@ -27,7 +27,7 @@ from spiel_cr.partial.capacity import Capacities
 from spiel_cr.partial.config import PartialConfig
 from spiel_cr.partial.match import PartialAgent
 from spiel_cr.partial.solved_tree import SolvedTree
-from spiel_cr.partial.tree import PartialTree
+from spiel_cr.partial.tree import PartialTree, no_room
 from spiel_cr.policies.observations import Stage, observations
 from spiel_cr.resolving.clock import Clock, Cost
 from spiel_cr.resolving.config import ResolvingConfig
@@ -88,10 +88,7 @@ class PartialResolver(PartialAgent):
         start = SolvedTree.of(tree, player)
         self._laying.add(len(tree), time.perf_counter() - begun)
         if not len(start.snapshot.tree.infosets[player]):
-            raise ValueError(
-                f"max_histories={settings.max_histories} has no room for a decision of "
-                f"player {player} in {tree.game}; raise it"
-            )
+            raise no_room(tree, player)
         forest = start.forest()
         first = self._solver_for(forest)
         assert first is not None

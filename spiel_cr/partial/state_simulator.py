@@ -46,10 +46,10 @@ class StateSimulator(Simulator):
         count = len(states)
         array = np.empty(count, object)
         array[:] = states
-        player = np.array([state.current_player() for state in states], np.int8)
-        label, observation = np.full((2, count), -1, np.int32)
-        num_actions, utility = np.zeros(count, np.int32), np.zeros(count)
-        for k, (state, actor) in enumerate(zip(states, player.tolist(), strict=True)):
+        player = [state.current_player() for state in states]
+        label, observation, num_actions = [-1] * count, [-1] * count, [0] * count
+        utility = np.zeros(count)
+        for k, (state, actor) in enumerate(zip(states, player, strict=True)):
             if actor in (0, 1):
                 key = state.information_state_string(actor)
                 label[k] = self.acting_labels[actor][key]
@@ -71,8 +71,9 @@ class StateSimulator(Simulator):
                     f"and 1, chance and terminal states are supported"
                 )
         return Nodes(
-            *(array, np.array(actions, np.int32), player, label, observation),
-            *(np.array(factors, np.float64), utility, num_actions),
+            *(array, np.array(actions, np.int32), np.array(player, np.int8)),
+            *(np.array(label, np.int32), np.array(observation, np.int32)),
+            *(np.array(factors), utility, np.array(num_actions, np.int32)),
         )
 
     def _observe(self, state: pyspiel.State, player: int) -> int:

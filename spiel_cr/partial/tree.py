@@ -329,3 +329,11 @@ class PartialTree:
             lambda number: strings(states[number : number + 1], player)[0],
             lambda: strings(states, player),
         )
+
+
+def no_room(partial: PartialTree, player: int) -> ValueError:
+    """What to raise for a tree that has no decision of a player."""
+    return ValueError(
+        f"max_histories={partial.table.capacity} has no room for a decision of player "
+        f"{player} in {partial.game}; raise it"
+    )
