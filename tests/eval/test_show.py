@@ -67,7 +67,7 @@ def walk(state, policy, own, others, found):
     return total
 
 
-@pytest.mark.parametrize("name", ["kuhn", "leduc7", "goofspiel3_simultaneous"])
+@pytest.mark.parametrize("name", ["leduc7", "goofspiel3_simultaneous"])
 def test_numbers_agree_with_a_slow_walk(name):
     tree = games.compiled(name)
     strategy = random_strategy(tree, 1)
@@ -149,16 +149,10 @@ def test_filters(saved, capsys):
             + ("--html", "PAGE", "--gadgets", "uniform"),
             "only a resolving player has gadgets",
         ),
-        *(
-            (
-                ("--policy", "SAVED", "--game", "kuhn_poker")
-                + ("--html", "PAGE", "--gadgets", f"resolving(iterations=2,{given})"),
-                message,
-            )
-            for given, message in (
-                ("gadget=unsafe", "gadget='unsafe': what terminating is worth"),
-                ("gadget=maxmargin", "in this gadget nobody terminates; use gadget=cf"),
-            )
+        (
+            ("--policy", "SAVED", "--game", "kuhn_poker", "--html", "PAGE")
+            + ("--gadgets", "resolving(iterations=2,gadget=maxmargin)"),
+            "gadget='maxmargin': what terminating is worth is shown, and in this",
         ),
     ],
 )
