@@ -143,13 +143,10 @@ def _print_player(
     print(f"player {player}: {len(views):,} of {total:,} information states")
     print(f"{'own':>10}{'others':>10}{'value':>11}{'gain':>10}  information state")
     for view in views[:limit]:
-        numbers = (view.own_reach, view.others_reach, view.value)
-        line = "".join(
-            f"{_number(value):>{width}}"
-            for value, width in zip(numbers, (10, 10, 11), strict=True)
-        )
+        own, others = _number(view.own_reach), _number(view.others_reach)
+        value, gain = _number(view.value), _number(max(view.gain, 0.0))
         key = " / ".join(part for part in view.key.splitlines() if part.strip())
-        print(f"{line}{_number(max(view.gain, 0.0)):>10}  {key}")
+        print(f"{own:>10}{others:>10}{value:>11}{gain:>10}  {key}")
         actions = "   ".join(
             f"{action.name} {action.probability:.4f} ({_number(action.value)})"
             for action in view.actions

@@ -120,7 +120,7 @@ def _measure(entry: Entry, run: Run) -> Record:
         "curve": [
             [p.time.seconds, p.iterations, p.nash_conv] for p in (*points[:-1], last)
         ],
-        "curve_judge": judge.way_by,
+        "curve_judge": judge.curve_by,
         "setup_seconds": setup + (instance.walk_seconds if entry.ours else 0.0),
         "compile_seconds": adapter.compile_seconds,
         "cpu_seconds": last.time.cpu_seconds,
@@ -149,7 +149,7 @@ def _follow(
     steps = {"iterates": _iterate, "restarts": _restart, "once": _once}[entry.way]
     points: list[_Point] = []
     for spent, iterations, last in steps(entry, adapter, budget):
-        nash_conv = float("nan") if last else judge.on_the_way(adapter.strategy())
+        nash_conv = float("nan") if last else judge.curve_point(adapter.strategy())
         points.append(_Point(spent, iterations, nash_conv))
     return points
 

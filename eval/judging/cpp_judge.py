@@ -48,7 +48,7 @@ class ExactJudge:
     """Judges strategies of one game.
 
     Attributes:
-      way_by: who computes points on the way, `OPENSPIEL` or `OURS`.
+      curve_by: who computes points of a curve, `OPENSPIEL` or `OURS`.
     """
 
     def __init__(self, instance: GameInstance) -> None:
@@ -65,13 +65,13 @@ class ExactJudge:
                 "OpenSpiel's table cannot hold twice"
             )
         quick = count <= _QUICK_HISTORIES and not self._refusal
-        self.way_by = OPENSPIEL if quick else OURS
+        self.curve_by = OPENSPIEL if quick else OURS
         self._scale = max(1.0, float(np.abs(instance.tree.histories.utility).max()))
 
-    def on_the_way(self, strategy: Strategy) -> float:
-        """NashConv for a curve."""
+    def curve_point(self, strategy: Strategy) -> float:
+        """NashConv at a point of a curve."""
         strategy = self._checked(strategy)
-        if self.way_by == OPENSPIEL:
+        if self.curve_by == OPENSPIEL:
             return float(pyspiel.nash_conv(self._fast, self._table(strategy)))
         return self._own(strategy)[0]
 

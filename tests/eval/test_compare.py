@@ -74,7 +74,7 @@ def test_the_judge_agrees_with_openspiels_python_tools(name):
     assert quick.by == "OpenSpiel"
     assert quick.nash_conv == pytest.approx(slow.nash_conv, abs=1e-9)
     assert quick.game_value == pytest.approx(slow.game_value, abs=1e-9)
-    assert referee.on_the_way(strategy) == pytest.approx(slow.nash_conv, abs=1e-9)
+    assert referee.curve_point(strategy) == pytest.approx(slow.nash_conv, abs=1e-9)
 
 
 def test_no_strategy_is_refused(kuhn):

@@ -36,7 +36,7 @@ class Metronome:
 
 
 class Looks:
-    def on_the_way(self, strategy):
+    def curve_point(self, strategy):
         return 1.0
 
 
@@ -60,7 +60,7 @@ class Busy:
 
 
 class SlowLooks:
-    def on_the_way(self, strategy):
+    def curve_point(self, strategy):
         return Busy().run(10)
 
 

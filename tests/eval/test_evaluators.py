@@ -416,9 +416,9 @@ def test_exact_values_are_those_of_a_best_response():
     d = place.decomposition
     table = conversions.tabular_policy(tree, above.behaviours)
     totals = np.zeros(len(d.augmented_layer))
-    for root, gate in zip(d.roots, d.root_augmented, strict=True):
+    for root, number in zip(d.roots, d.root_augmented, strict=True):
         state = tree.state_at(root)
-        if d.augmented_layer[gate] != 2:
+        if d.augmented_layer[number] != 2:
             continue
         deal = state.history()
         first = pyspiel.load_game("kuhn_poker").new_initial_state()
@@ -426,12 +426,12 @@ def test_exact_values_are_those_of_a_best_response():
             first.apply_action(action)
         reach = table.action_probabilities(first)[deal[2]] / 6
         for action, p in table.action_probabilities(state).items():
-            totals[gate] += reach * p * state.child(action).returns()[1]
-    gates = d.augmented_layer == 2
+            totals[number] += reach * p * state.child(action).returns()[1]
+    here = d.augmented_layer == 2
     found = one_step._values(d, above, "best_response")
-    np.testing.assert_allclose(found[gates], totals[gates], atol=1e-12)
+    np.testing.assert_allclose(found[here], totals[here], atol=1e-12)
     means = one_step._values(d, above, "iterates")
-    assert np.abs(means[gates] - totals[gates]).max() > 1e-3
+    assert np.abs(means[here] - totals[here]).max() > 1e-3
 
 
 @pytest.mark.parametrize("seat", SEATS)

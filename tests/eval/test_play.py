@@ -23,13 +23,13 @@ class Scripted(pyspiel.Bot):
         pyspiel.Bot.__init__(self)
         self.choose = choose
         self.restarts = 0
-        self.told = []
+        self.heard = []
 
     def restart(self):
         self.restarts += 1
 
     def inform_action(self, state, player, action):
-        self.told.append((player, action))
+        self.heard.append((player, action))
 
     def step(self, state):
         return self.choose(state)
@@ -92,7 +92,7 @@ def test_everybody_is_told_what_others_do_and_nothing_twice():
     assert match.returns == (1.0, -1.0)
     for seat, bot in enumerate(bots):
         assert bot.restarts == 1
-        assert bot.told == [move for move in seen if move[0] != seat]
+        assert bot.heard == [move for move in seen if move[0] != seat]
 
 
 def test_same_numbers_same_match():
