@@ -1,8 +1,8 @@
-"""Third stage: which infosets play alike, for abstraction and forgetting.
+"""Buckets: which infosets play alike, for abstraction and forgetting.
 
 A map infoset → bucket makes all infosets of a bucket play one strategy. The game itself
 stays as it is: reach, values and NashConv are those of the game with perfect recall;
-only regrets are added up within a bucket (see `sharing.py`).
+only regrets are added up within a bucket (see `shared_regrets.py`).
 """
 
 import hashlib
@@ -40,7 +40,7 @@ def labels_of(
         information-state strings to anything hashable.
       imperfect_recall: let the game say what players forget, by a method
         `bucket_key(player)` of its states, or `bucket_key(states, player)` of its
-        expansion, with integers [n] or [n, k].
+        vectorised game, with integers [n] or [n, k].
 
     Raises:
       ValueError: both were given, the game has no `bucket_key`, a map does not fit the
@@ -116,7 +116,7 @@ def _of_game(tree: CompiledGame, player: int) -> np.ndarray:
         return np.zeros(0, np.int32)
     if tree.rooted:
         raise ValueError(
-            f"{game}: this part begins with a move that is not the game's own, so the "
+            f"{game}: this tree begins with a move that is not the game's own, so the "
             f"game cannot say what its players forget; give buckets instead"
         )
     paths = tree.histories.paths_to(infosets.history)

@@ -69,6 +69,7 @@ class Solver:
         another one of equal shapes between iterations.
       config: the algorithm: a frozen dataclass with a `name`.
       dtype: float64 or float32.
+      buckets: for each player the bucket of each infoset, or None.
       compile_seconds: time spent tracing and compiling so far.
       seconds: time spent iterating so far.
     """
@@ -102,7 +103,7 @@ class Solver:
           buckets: for each player the bucket of each infoset, or None.
         """
         self._weighs_reach = weighs_reach
-        self._buckets = buckets
+        self.buckets = buckets
         self.form = form
         self.config = config
         self.dtype = dtype
@@ -194,7 +195,7 @@ class Solver:
 
     def average(self, player: int) -> np.ndarray:
         """float64 [S], the average strategy in sequence form, by logical sequence."""
-        if self._weighs_reach and self._buckets[player] is None:
+        if self._weighs_reach and self.buckets[player] is None:
             return self._sequences(player)
         decisions = self.form.decisions[player]
         return reach_from_behaviour(decisions, self.average_behaviour(player))
@@ -202,7 +203,7 @@ class Solver:
     def average_behaviour(self, player: int) -> np.ndarray:
         """float64 [S], the average strategy's action probabilities."""
         decisions = self.form.decisions[player]
-        reach, labels = self._sequences(player), self._buckets[player]
+        reach, labels = self._sequences(player), self.buckets[player]
         if labels is not None:
             reach = pool(decisions, labels, reach)
         return behaviour_from_reach(decisions, reach)

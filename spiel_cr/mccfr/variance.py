@@ -1,4 +1,4 @@
-"""Third stage: how much sampled values vary, and how much of it baselines can help.
+"""How much sampled values vary, and how much of it baselines can remove.
 
 A trajectory's estimate of a counterfactual value varies for two reasons: it visits an
 infoset or not, and where it does, what comes after is sampled. Baselines act on the
@@ -8,19 +8,23 @@ exact baselines the first alone is left.
 
 import dataclasses
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spiel_cr.cfr import config as algorithm_lib
-from spiel_cr.common.checks import check_iterations, check_seed
+from spiel_cr.cfr.config import SAMPLED_PRESETS, MCCFRConfig, parse_any
+from spiel_cr.common.checks import check_iterations, check_seed, check_whole
 from spiel_cr.common.jax_utils import cast, precision
 from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.mccfr import baselines, descent, sample_tree, trajectories
-from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.policies.conversions import (
+    history_values,
+    reach_from_behaviour,
+    uniform_behaviour,
+)
 
 # Trajectories that are kept apart at a time.
 _CHUNK = 128
@@ -76,10 +80,10 @@ def action_values(
       sequence); and player 0's expected utility.
     """
     histories = tree.histories
-    value = policy_lib.history_values(tree, behaviours)
+    value = history_values(tree, behaviours)
     mover = histories.player[histories.parent[1:]]
     reach = [
-        policy_lib.reach_from_behaviour(infosets.decisions, behaviour)
+        reach_from_behaviour(infosets.decisions, behaviour)
         for infosets, behaviour in zip(tree.infosets, behaviours, strict=True)
     ]
     result = []
@@ -99,7 +103,7 @@ def action_values(
 
 def estimate_variance(
     game: Game,
-    algorithm: str | algorithm_lib.MCCFRConfig,
+    algorithm: str | MCCFRConfig,
     behaviours: tuple[np.ndarray, np.ndarray] | None = None,
     *,
     samples: int = 10_000,
@@ -124,31 +128,31 @@ def estimate_variance(
     Raises:
       ValueError: a full-width algorithm, or as `solve`.
     """
-    config = algorithm_lib.parse_any(algorithm)
-    if not isinstance(config, algorithm_lib.MCCFRConfig):
+    config = parse_any(algorithm)
+    if not isinstance(config, MCCFRConfig):
         raise ValueError(
             f"algorithm={algorithm!r} samples nothing; choose one of "
-            f"{', '.join(algorithm_lib.SAMPLED_PRESETS)}"
+            f"{', '.join(SAMPLED_PRESETS)}"
         )
     samples = check_iterations(samples, name="samples")
     seed = check_seed(seed)
+    learning = check_whole(learning, "learning", 0)
     if config.baseline in ("none", "oracle"):
         learning = 0
-    elif learning < 0:
-        raise ValueError(f"learning={learning!r} must be 0 or more")
     tree = as_compiled(game)
     if behaviours is None:
-        uniform = [policy_lib.uniform_behaviour(i.decisions) for i in tree.infosets]
+        uniform = [uniform_behaviour(i.decisions) for i in tree.infosets]
         behaviours = uniform[0], uniform[1]
     host, plan = sample_tree.build(tree)
     width = sample_tree.max_width(plan)
     table = np.concatenate([*behaviours, host.chance, np.zeros(width)])
     exact, value = action_values(tree, behaviours)
-    total, visiting, parts, root = [], [], [], []
-    with precision(np.dtype(np.float64)):
-        arrays = jax.device_put(cast(host, np.dtype(np.float64)))
+    double = np.dtype(np.float64)
+    found = []
+    with precision(double):
+        arrays = jax.device_put(cast(host, double))
         oracle = baselines.refresh(arrays, plan, jnp.asarray(table))
-        start = baselines.init(config.baseline, host, plan, np.dtype(np.float64))
+        start = baselines.init(config.baseline, host, plan, double)
         guess = oracle if config.baseline == "oracle" else jax.device_put(start)
         tables = descent.Tables(jnp.asarray(table), None, guess, None)
         if config.scheme == "average":
@@ -160,11 +164,11 @@ def estimate_variance(
             tables = tables._replace(
                 baseline=_learn(arrays, tables, own, plan=plan, config=config)
             )
-        for p in range(2):
+        for p, infosets in enumerate(tree.infosets):
             begin = p * len(behaviours[0])
             mine = slice(begin, begin + len(behaviours[p]))
             sums = np.zeros((3, len(behaviours[p])))
-            roots, done = 0.0, 0
+            root, done = 0.0, 0
             while done < samples:
                 measuring, own = jax.random.split(measuring)
                 ours, perfect, at_root = _measure(
@@ -174,22 +178,14 @@ def estimate_variance(
                 offs = (sampled[0] - exact[p], sampled[1] - exact[p])
                 for k, off in enumerate((*offs, sampled[0] - sampled[1])):
                     sums[k] += (off**2).sum(axis=0)
-                roots += float(((np.asarray(at_root) - value) ** 2).sum())
+                root += float(((np.asarray(at_root) - value) ** 2).sum())
                 done += _CHUNK
-            owner = tree.infosets[p].decisions.owner[1:]
+            owner = infosets.decisions.owner[1:]
             actions = np.bincount(owner)
             means = [np.bincount(owner, row[1:]) / actions / done for row in sums]
-            total.append(means[0])
-            visiting.append(means[1])
-            parts.append(means[2])
-            root.append(roots / done)
-    return Variance(
-        (total[0], total[1]),
-        (visiting[0], visiting[1]),
-        (parts[0], parts[1]),
-        (root[0], root[1]),
-        done,
-    )
+            found.append((*means, root / done))
+    by_player: list[Any] = list(zip(*found, strict=True))
+    return Variance(*by_player, done)
 
 
 @functools.partial(jax.jit, static_argnames=("plan", "config"))
@@ -199,7 +195,7 @@ def _learn(
     key: jax.Array,
     *,
     plan: sample_tree.Plan,
-    config: algorithm_lib.MCCFRConfig,
+    config: MCCFRConfig,
 ) -> baselines.Table:
     """Baselines after a batch for each player."""
     shares = jnp.full(config.batch, 1 / config.batch)
@@ -221,7 +217,7 @@ def _measure(
     *,
     plan: sample_tree.Plan,
     player: int,
-    config: algorithm_lib.MCCFRConfig,
+    config: MCCFRConfig,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Samples trajectories apart, with the algorithm's baselines and with exact ones.
 
@@ -229,25 +225,20 @@ def _measure(
       Two float64 [B, T + A] of values, and float64 [B] estimates at the root.
     """
     exact = dataclasses.replace(config, baseline="oracle")
-    one = jnp.ones(1)
 
     def run(draws: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        def sample(
-            tables: descent.Tables, config: algorithm_lib.MCCFRConfig
-        ) -> trajectories.Sample:
-            return trajectories.sample(
-                tree,
-                tables,
-                draws[:, None],
-                None,
-                one,
+        ours, perfect = (
+            trajectories.sample(
+                *(tree, given, draws[:, None], None, jnp.ones(1)),
                 plan=plan,
                 player=player,
-                config=config,
+                config=settings,
             )
-
-        ours = sample(tables, config)
-        perfect = sample(tables._replace(baseline=oracle), exact)
+            for given, settings in (
+                (tables, config),
+                (tables._replace(baseline=oracle), exact),
+            )
+        )
         return ours.values, perfect.values, ours.roots[0]
 
     return jax.vmap(run)(jax.random.uniform(key, (_CHUNK, len(plan))))

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.sequence_form import layout, treeplex
 
 
@@ -157,7 +157,7 @@ def reach_of(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Both players' sequence forms from their action probabilities, float64 [S]."""
     first, second = (
-        policy_lib.reach_from_behaviour(d, b)
+        reach_from_behaviour(d, b)
         for d, b in zip(form.decisions, behaviour, strict=True)
     )
     return first, second

@@ -1,4 +1,4 @@
-"""Fourth stage: what OpenSpiel asks of every bot, for those that play by a policy."""
+"""What OpenSpiel asks of every bot, for those that play by a policy."""
 
 import numpy as np
 import pyspiel

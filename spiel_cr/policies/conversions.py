@@ -1,16 +1,18 @@
-"""Arrays ⇄ OpenSpiel policies.
+"""Arrays of strategies ⇄ OpenSpiel policies, and values of fixed strategies.
 
 A behaviour strategy of one player is a float64 [S] array by logical sequence: the
 probability of the action that ends the sequence, 1 at the empty one. Its sequence form
 (own reach) is the product of these on the way from the root.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-from open_spiel.python import policy as policy_lib
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.compilation.replay import states_along
+from spiel_cr.compilation.tree import CompiledGame, Infosets
 from spiel_cr.sequence_form.decisions import Decisions
 
 
@@ -42,7 +44,7 @@ def behaviour_from_reach(decisions: Decisions, reach: np.ndarray) -> np.ndarray:
 
 def tabular_policy(
     tree: CompiledGame, behaviour: Sequence[np.ndarray]
-) -> policy_lib.TabularPolicy:
+) -> openspiel_policy.TabularPolicy:
     """An OpenSpiel `TabularPolicy` over every infoset of the game.
 
     Args:
@@ -59,23 +61,22 @@ def tabular_policy(
             f"{tree.game}: both players have the information state {min(clash)!r}; a "
             f"TabularPolicy cannot hold two strategies for one string"
         )
-    states = {}
+    states: dict[str, pyspiel.State] = {}
     for infosets in tree.infosets:
-        for key, history in zip(infosets.keys, infosets.history, strict=True):
-            states[key] = tree.state_at(history)
-    policy = policy_lib.TabularPolicy(tree.game, states=states)
+        found = dict(_infoset_states(tree, infosets))
+        states |= {key: found[i] for i, key in enumerate(infosets.keys)}
+    policy = openspiel_policy.TabularPolicy(tree.game, states=states)
     policy.action_probability_array[:] = 0.0
     for infosets, probabilities in zip(tree.infosets, behaviour, strict=True):
         rows = np.array([policy.state_lookup[key] for key in infosets.keys], np.int64)
         owner = infosets.decisions.owner[1:]
-        policy.action_probability_array[rows[owner], infosets.actions] = probabilities[
-            1:
-        ]
+        played = probabilities[1:]
+        policy.action_probability_array[rows[owner], infosets.actions] = played
     return policy
 
 
 def behaviour_from_policy(
-    tree: CompiledGame, policy: policy_lib.Policy
+    tree: CompiledGame, policy: openspiel_policy.Policy
 ) -> tuple[np.ndarray, np.ndarray]:
     """Asks an OpenSpiel policy at the first history of every infoset.
 
@@ -88,15 +89,23 @@ def behaviour_from_policy(
     """
     result = []
     for infosets in tree.infosets:
-        behaviour = np.ones(infosets.decisions.num_sequences)
-        first = infosets.decisions.first_sequence
-        for i, history in enumerate(infosets.history):
-            probabilities = policy.action_probabilities(tree.state_at(history))
-            for a in range(int(infosets.decisions.num_actions[i])):
-                action = int(infosets.actions[first[i] + a - 1])
-                behaviour[first[i] + a] = probabilities.get(action, 0.0)
+        decisions = infosets.decisions
+        behaviour = np.ones(decisions.num_sequences)
+        for i, state in _infoset_states(tree, infosets):
+            probabilities = policy.action_probabilities(state)
+            first, count = decisions.first_sequence[i], decisions.num_actions[i]
+            actions = infosets.actions[first - 1 :][:count].tolist()
+            played = [probabilities.get(action, 0.0) for action in actions]
+            behaviour[first : first + count] = played
         result.append(behaviour)
     return result[0], result[1]
+
+
+def _infoset_states(
+    tree: CompiledGame, infosets: Infosets
+) -> Iterator[tuple[int, pyspiel.State]]:
+    """Each infoset's number and the state at its first history, in any order."""
+    return states_along(tree.game, tree.histories.paths_to(infosets.history))
 
 
 def move_probabilities(

@@ -7,12 +7,11 @@ import numpy as np
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import storage
-from spiel_cr.compilation import compiler as tree_lib
-from spiel_cr.compilation import loading
+from spiel_cr.compilation.compiler import as_compiled
 from spiel_cr.compilation.fingerprints import fingerprint
 from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.policies.best_responses import best_response_value, reach_of
+from spiel_cr.policies.conversions import tabular_policy
 
 
 class CurvePoint(NamedTuple):
@@ -63,37 +62,36 @@ class SolveResult:
 
     @property
     def iterations_per_second(self) -> float:
-        """Iterations a second, compile time apart; 0 if nothing was done."""
+        """Iterations per second, compile time apart; 0 if nothing was done."""
         return self.iterations * self.solves / self.seconds if self.seconds else 0.0
 
     def average_policy(self) -> openspiel_policy.TabularPolicy:
         """The average strategy over every infoset of the game.
 
         Raises:
-          ValueError: the game was compiled in part.
+          ValueError: the tree is partial.
         """
         self._check_whole()
-        return policy_lib.tabular_policy(self.tree, self.average)
+        return tabular_policy(self.tree, self.average)
 
     def current_policy(self) -> openspiel_policy.TabularPolicy:
         """The last iterate over every infoset of the game.
 
         Raises:
-          ValueError: the result has no last iterate, or the game was compiled in
-            part.
+          ValueError: the result has no last iterate, or its tree is partial.
         """
         self._check_whole()
         if self.current is None:
             raise ValueError(
                 "this result has an average policy only; use average_policy()"
             )
-        return policy_lib.tabular_policy(self.tree, self.current)
+        return tabular_policy(self.tree, self.current)
 
     def nash_conv(self) -> float:
         """NashConv of the average strategy by our own exact best response.
 
-        Where the game was compiled in part, this is NashConv in the game that ends at
-        the part's edge; it says nothing of the game itself.
+        Of a partial tree this is NashConv in the game that ends at its leaves; it says
+        nothing of the whole game.
 
         Results that people see should come from OpenSpiel's tools; this is for loops
         and for games that are too large for those.
@@ -113,7 +111,7 @@ class SolveResult:
         return low, best_response_value(form, 0, reach[1])
 
     def _check_whole(self) -> None:
-        """Raises ValueError for a part: no judge of the game can take its strategy."""
+        """Raises ValueError where the strategy does not cover the whole game."""
         if self.tree.frontier is not None:
             raise ValueError(
                 f"{self.tree.game} was compiled in part, so there is no "
@@ -128,7 +126,7 @@ class SolveResult:
         NashConv; `load_policy` reads it.
 
         Raises:
-          ValueError: the game was compiled in part.
+          ValueError: the tree is partial.
         """
         self._check_whole()
         metadata = {
@@ -169,8 +167,7 @@ def load_policy(
         named, print_of_file = metadata["game"], metadata["fingerprint"]
     except KeyError as error:
         raise ValueError(f"{path} is a damaged policy file: {error} missing") from error
-    if not isinstance(game, CompiledGame):
-        game = tree_lib.compile_game(loading.load_game(game or named))
+    game = as_compiled(game or named)
     if fingerprint(game) != print_of_file:
         raise ValueError(
             f"{path} holds a policy for {named}, not for {game.game}, or "
@@ -179,4 +176,4 @@ def load_policy(
     counts = [infosets.decisions.num_sequences for infosets in game.infosets]
     if [behaviour.shape for behaviour in behaviours] != [(n,) for n in counts]:
         raise ValueError(f"{path} is a damaged policy file: arrays of another length")
-    return policy_lib.tabular_policy(game, behaviours)
+    return tabular_policy(game, behaviours)

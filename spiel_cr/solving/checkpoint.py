@@ -8,9 +8,10 @@ import time
 import jax
 import numpy as np
 
-from spiel_cr.cfr import abstraction as buckets_lib
-from spiel_cr.cfr import solver as driver
+from spiel_cr.cfr.abstraction import digest
+from spiel_cr.cfr.solver import Solver
 from spiel_cr.common import storage
+from spiel_cr.common.checks import check_number
 from spiel_cr.compilation.fingerprints import fingerprint
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.policies.result import CurvePoint
@@ -30,11 +31,10 @@ class Keeper:
         self,
         path: storage.Path,
         tree: CompiledGame,
-        solver: driver.Solver,
+        solver: Solver,
         every: float,
         *,
         seed: int | None = None,
-        buckets: buckets_lib.Labels = (None, None),
     ) -> None:
         """Prepares; nothing is read or written yet.
 
@@ -44,13 +44,11 @@ class Keeper:
           solver: whose state to keep.
           every: seconds between writes.
           seed: of the run, where it samples.
-          buckets: that its infosets share.
 
         Raises:
           ValueError: `every` is not positive.
         """
-        if not every > 0:
-            raise ValueError(f"checkpoint_every={every!r} seconds must be positive")
+        check_number(every, "checkpoint_every", "(0, inf)")
         self._path = pathlib.Path(path)
         self._solver = solver
         self._every = every
@@ -65,7 +63,7 @@ class Keeper:
             "config": repr(config),
             "dtype": solver.dtype.name,
             "seed": seed,
-            "buckets": buckets_lib.digest(buckets),
+            "buckets": digest(solver.buckets),
         }
         self.curve: list[CurvePoint] = []
 

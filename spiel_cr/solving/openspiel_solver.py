@@ -5,15 +5,13 @@
 """
 
 import numpy as np
-import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.cfr import cfr
-from spiel_cr.cfr import config as algorithm_lib
+from spiel_cr.cfr.config import CFRConfig, parse_algorithm
 from spiel_cr.common.checks import check_iterations
-from spiel_cr.compilation.compiler import as_compiled
-from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.compilation.compiler import Game, as_compiled
+from spiel_cr.policies.conversions import tabular_policy
 
 
 class CFRSolver:
@@ -25,8 +23,8 @@ class CFRSolver:
 
     def __init__(
         self,
-        game: str | pyspiel.Game | CompiledGame,
-        algorithm: str | algorithm_lib.CFRConfig = "cfr+",
+        game: Game,
+        algorithm: str | CFRConfig = "cfr+",
         *,
         dtype: np.typing.DTypeLike = np.float64,
     ) -> None:
@@ -34,13 +32,13 @@ class CFRSolver:
 
         Args:
           game: OpenSpiel game string, game, or compiled game.
-          algorithm: preset and parameters, see `algorithm.parse_algorithm`.
+          algorithm: preset and parameters, see `parse_algorithm`.
           dtype: float64 or float32.
 
         Raises:
           pyspiel.SpielError, ValueError: as `solve`.
         """
-        config = algorithm_lib.parse_algorithm(algorithm)
+        config = parse_algorithm(algorithm)
         self._tree = as_compiled(game)
         self._solver = cfr.make_solver(self._tree.form, config=config, dtype=dtype)
         self.game = self._tree.game
@@ -57,9 +55,9 @@ class CFRSolver:
     def average_policy(self) -> openspiel_policy.TabularPolicy:
         """The average strategy so far; uniform before the first iteration."""
         behaviours = [self._solver.average_behaviour(p) for p in range(2)]
-        return policy_lib.tabular_policy(self._tree, behaviours)
+        return tabular_policy(self._tree, behaviours)
 
     def current_policy(self) -> openspiel_policy.TabularPolicy:
         """The last iterate."""
         behaviours = [self._solver.current_behaviour(p) for p in range(2)]
-        return policy_lib.tabular_policy(self._tree, behaviours)
+        return tabular_policy(self._tree, behaviours)

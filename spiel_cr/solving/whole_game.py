@@ -6,19 +6,25 @@ from typing import NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from spiel_cr.cfr import abstraction as buckets_lib
 from spiel_cr.cfr import cfr
-from spiel_cr.cfr import config as algorithm_lib
-from spiel_cr.cfr import solver as driver
+from spiel_cr.cfr.abstraction import Buckets, Labels, labels_of
+from spiel_cr.cfr.config import CFRConfig, MCCFRConfig, parse_any
+from spiel_cr.cfr.solver import Solver
 from spiel_cr.common import storage
-from spiel_cr.common.checks import check_dtype, check_iterations, check_seed
+from spiel_cr.common.checks import (
+    check_dtype,
+    check_iterations,
+    check_number,
+    check_seed,
+)
 from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.mccfr import mccfr
-from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.policies.best_responses import nash_conv, reach_of
+from spiel_cr.policies.conversions import behaviour_from_reach
 from spiel_cr.policies.result import CurvePoint, SolveResult
-from spiel_cr.solving import checkpoint, lp
+from spiel_cr.solving import lp
+from spiel_cr.solving.checkpoint import Keeper
 
 _NO_LIMIT = 2**31 - 1
 
@@ -28,7 +34,7 @@ _EVALUATION_GROWTH = 1.2
 
 
 class _Goal(NamedTuple):
-    """When to stop and when to look; see `solve`."""
+    """When to stop and when to evaluate; see `solve`."""
 
     iterations: int
     seconds: float | None
@@ -37,32 +43,33 @@ class _Goal(NamedTuple):
 
     def check(self) -> None:
         """Raises ValueError where a value makes no sense."""
-        for name in ("seconds", "until", "eval_every"):
+        check_iterations(self.iterations)
+        for name in ("seconds", "until"):
             value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ValueError(f"{name}={value!r} must be positive")
+            if value is not None:
+                check_number(value, name, "(0, inf)")
         if self.eval_every is not None:
             check_iterations(self.eval_every, name="eval_every")
 
-    def next_look(self, done: int) -> int:
+    def next_evaluation(self, done: int) -> int:
         """The number of iterations at which to evaluate next."""
-        # Looks depend on the count alone, so a resumed run stops where any other does.
-        look = self.iterations
+        # Depends on the count alone, so a resumed run stops where any other does.
+        count = self.iterations
         if self.eval_every is not None:
-            look = (done // self.eval_every + 1) * self.eval_every
+            count = (done // self.eval_every + 1) * self.eval_every
         elif self.until is not None:
-            look = 10
-            while look <= done:
-                look = max(look + 10, int(look * _EVALUATION_GROWTH))
-        return min(self.iterations, look)
+            count = 10
+            while count <= done:
+                count = max(count + 10, int(count * _EVALUATION_GROWTH))
+        return min(self.iterations, count)
 
-    def reached(self, nash_conv: float) -> bool:
-        return self.until is not None and nash_conv <= self.until
+    def out_of_time(self, solver: Solver) -> bool:
+        return self.seconds is not None and solver.seconds >= self.seconds
 
 
 def solve(
     game: Game,
-    algorithm: str | algorithm_lib.CFRConfig | algorithm_lib.MCCFRConfig = "cfr+",
+    algorithm: str | CFRConfig | MCCFRConfig = "cfr+",
     iterations: int | None = None,
     *,
     seconds: float | None = None,
@@ -70,7 +77,7 @@ def solve(
     eval_every: int | None = None,
     seed: int = 0,
     dtype: np.typing.DTypeLike | None = None,
-    buckets: buckets_lib.Buckets | None = None,
+    buckets: Buckets | None = None,
     imperfect_recall: bool = False,
     memory_limit: int | str | None = None,
     cache: storage.Path | None = None,
@@ -86,7 +93,7 @@ def solve(
     Args:
       game: OpenSpiel game string, game, or compiled game.
       algorithm: preset and parameters, such as "cfr+", "dcfr(alpha=1.5)" or
-        "vr-mccfr(batch=1024)", see `algorithm.parse_any`; or "lp": the exact
+        "vr-mccfr(batch=1024)", see `parse_any`; or "lp": the exact
         equilibrium by linear programming, always in float64 and whatever `iterations`
         says.
       iterations: how many at most; in one iteration both players are updated once, a
@@ -95,7 +102,7 @@ def solve(
       seconds: stop after this time of iterating (what a checkpoint took included).
       until: stop when NashConv of the average strategy, in the game's units, is at
         most this.
-      eval_every: compute NashConv every so many iterations, for `result.curve`.
+      eval_every: compute NashConv after every N iterations, for `result.curve`.
       seed: of what is sampled; full-width algorithms sample nothing.
       dtype: arithmetic, float64 or float32. float32 takes half the memory and stalls
         earlier. By default float32 for sampled algorithms, whose noise is larger than
@@ -127,48 +134,30 @@ def solve(
     seed = check_seed(seed)
     if iterations is None:
         iterations = 1000 if seconds is None and until is None else _NO_LIMIT
-    goal = _Goal(check_iterations(iterations), seconds, until, eval_every)
+    goal = _Goal(iterations, seconds, until, eval_every)
     goal.check()
     exact = algorithm == "lp"
     if exact:
-        _refuse_with_lp(seconds, until, eval_every, checkpoint_path)
+        _refuse_with_lp(goal, checkpoint_path, imperfect_recall or buckets is not None)
     else:
-        config = algorithm_lib.parse_any(algorithm)
+        config = parse_any(algorithm)
         check_dtype(np.float64 if dtype is None else dtype)
-    if exact and (imperfect_recall or buckets is not None):
-        raise ValueError(
-            "algorithm='lp' has no regrets that infosets could share; choose another "
-            "one such as 'cfr+', or leave out buckets and imperfect_recall"
-        )
     started = time.perf_counter()
     tree = as_compiled(game, memory_limit=memory_limit, cache=cache)
     build_seconds = time.perf_counter() - started
     if exact:
         return _solve_exactly(tree, build_seconds)
-    labels = buckets_lib.labels_of(tree, buckets, imperfect_recall=imperfect_recall)
-    batch = 0
-    if isinstance(config, algorithm_lib.MCCFRConfig):
-        batch = config.batch
-        solver = mccfr.make_solver(
-            tree,
-            config=config,
-            dtype=dtype or np.float32,
-            seed=seed,
-            buckets=labels,
-        )
-    else:
-        solver = cfr.make_solver(
-            tree.form, config=config, dtype=dtype or np.float64, buckets=labels
-        )
+    labels = labels_of(tree, buckets, imperfect_recall=imperfect_recall)
+    solver = _make_solver(tree, config, dtype, seed, labels)
+    batch = config.batch if isinstance(config, MCCFRConfig) else 0
     keeper = None
     if checkpoint_path is not None:
-        keeper = checkpoint.Keeper(
+        keeper = Keeper(
             checkpoint_path,
             tree,
             solver,
             checkpoint_every,
             seed=seed if batch else None,
-            buckets=labels,
         )
         keeper.resume()
         if solver.iterations > goal.iterations:
@@ -198,8 +187,24 @@ def solve(
     )
 
 
+def _make_solver(
+    tree: CompiledGame,
+    config: CFRConfig | MCCFRConfig,
+    dtype: np.typing.DTypeLike | None,
+    seed: int,
+    buckets: Labels,
+) -> Solver:
+    if isinstance(config, CFRConfig):
+        dtype = dtype or np.float64
+        return cfr.make_solver(tree.form, config=config, dtype=dtype, buckets=buckets)
+    dtype = dtype or np.float32
+    return mccfr.make_solver(
+        tree, config=config, dtype=dtype, seed=seed, buckets=buckets
+    )
+
+
 def _run(
-    solver: driver.Solver, goal: _Goal, keeper: checkpoint.Keeper | None, bar: tqdm
+    solver: Solver, goal: _Goal, keeper: Keeper | None, bar: tqdm
 ) -> tuple[CurvePoint, ...]:
     """Iterates to the goal; checkpoints on the way and at the end, however it comes."""
     curve = [] if keeper is None else keeper.curve
@@ -208,9 +213,10 @@ def _run(
         bar.update(count)
         if keeper is not None:
             keeper.tick()
-        return goal.seconds is not None and solver.seconds >= goal.seconds
+        return goal.out_of_time(solver)
 
-    def look() -> bool:
+    def evaluate() -> bool:
+        """Adds a point to the curve where one is asked for; whether it is the goal."""
         if goal.until is None and goal.eval_every is None:
             return False
         if not curve or curve[-1].iterations < solver.iterations:
@@ -218,25 +224,25 @@ def _run(
             curve.append(CurvePoint(solver.iterations, solver.seconds, found))
         found = curve[-1].nash_conv
         bar.set_postfix(nash_conv=f"{found:.2e}")
-        return goal.reached(found)
+        return goal.until is not None and found <= goal.until
 
     try:
-        stopped = goal.seconds is not None and solver.seconds >= goal.seconds
-        # A resumed run may stand where an uninterrupted one looked, and stopped.
+        stopped = goal.out_of_time(solver)
+        # A resumed run may stand where an uninterrupted one evaluated, and stopped.
         done = solver.iterations
-        if done and goal.next_look(done - 1) == done:
-            stopped = look() or stopped
+        if done and goal.next_evaluation(done - 1) == done:
+            stopped = evaluate() or stopped
         while solver.iterations < goal.iterations and not stopped:
-            target = goal.next_look(solver.iterations)
-            stopped = solver.run(target - solver.iterations, after_chunk=after_chunk)
-            stopped = look() or stopped
+            more = goal.next_evaluation(solver.iterations) - solver.iterations
+            stopped = solver.run(more, after_chunk=after_chunk)
+            stopped = evaluate() or stopped
     finally:
         if keeper is not None:
             keeper.write()
     return tuple(curve)
 
 
-def _averages(solver: driver.Solver) -> tuple[np.ndarray, np.ndarray]:
+def _averages(solver: Solver) -> tuple[np.ndarray, np.ndarray]:
     """Both players' average strategies in sequence form, float64 [S]."""
     if solver.dtype == np.float64:
         return solver.average(0), solver.average(1)
@@ -246,28 +252,34 @@ def _averages(solver: driver.Solver) -> tuple[np.ndarray, np.ndarray]:
     return reach_of(solver.form, behaviour)
 
 
-def _refuse_with_lp(*given: object) -> None:
-    """A linear program is not iterated: nothing to stop, look at or continue."""
-    if any(value is not None for value in given):
+def _refuse_with_lp(
+    goal: _Goal, checkpoint_path: storage.Path | None, buckets: bool
+) -> None:
+    """A linear program is not iterated, and has no regrets."""
+    if any(value is not None for value in (*goal[1:], checkpoint_path)):
         raise ValueError(
             "algorithm='lp' is exact and does not iterate: leave out seconds, until, "
             "eval_every and checkpoints"
+        )
+    if buckets:
+        raise ValueError(
+            "algorithm='lp' has no regrets that infosets could share; choose another "
+            "one such as 'cfr+', or leave out buckets and imperfect_recall"
         )
 
 
 def _solve_exactly(tree: CompiledGame, build_seconds: float) -> SolveResult:
     started = time.perf_counter()
-    behaviours, iterations = [], 0
-    for player in range(2):
-        reach, _, simplex = lp.realisation_plan(tree.form, player)
-        decisions = tree.infosets[player].decisions
-        behaviours.append(policy_lib.behaviour_from_reach(decisions, reach))
-        iterations += simplex
+    plans = [lp.realisation_plan(tree.form, player) for player in range(2)]
+    first, second = (
+        behaviour_from_reach(infosets.decisions, reach)
+        for infosets, (reach, _, _) in zip(tree.infosets, plans, strict=True)
+    )
     return SolveResult(
         tree=tree,
         algorithm="lp",
-        iterations=iterations,
-        average=(behaviours[0], behaviours[1]),
+        iterations=sum(simplex for _, _, simplex in plans),
+        average=(first, second),
         current=None,
         seconds=time.perf_counter() - started,
         compile_seconds=0.0,

@@ -137,7 +137,7 @@ def test_help_lists_every_bot_with_its_parameters():
             "oos(iterations=2,target=hand)",
             "target='hand' must be one of infoset, subgame",
         ),
-        ("solved(seconds=-1)", "seconds=-1.0 must be positive"),
+        ("solved(seconds=-1)", "seconds=-1.0 must be finite and above"),
         ("policy", "path"),
     ],
 )
