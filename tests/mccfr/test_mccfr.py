@@ -192,7 +192,9 @@ def test_seconds_stop_without_a_number_of_iterations():
 
 @pytest.mark.parametrize("seconds", [0, -1.0, float("nan")])
 def test_bad_seconds_are_refused(seconds):
-    with pytest.raises(ValueError, match=f"seconds={seconds!r} must be finite and above"):
+    with pytest.raises(
+        ValueError, match=f"seconds={seconds!r} must be finite and above"
+    ):
         spiel_cr.solve(games.compiled("kuhn"), "os-mccfr", seconds=seconds)
 
 
