@@ -139,18 +139,18 @@ def _lay_out(
     for i, parent in enumerate(decisions.parent):
         block = slice(first[i], first[i] + decisions.num_actions[i])
         reach[block] = reach[parent] * strategy[block]
+    integers = {
+        "parent": decisions.parent,
+        "first": first,
+        "actions": decisions.num_actions,
+        "row": row,
+        "column": other[order],
+    }
+    numbers = {"payoff": values[order], "strategy": strategy, "reach": reach}
     return {
-        "parent": np.ascontiguousarray(decisions.parent, np.intc),
-        "first": np.ascontiguousarray(first, np.intc),
-        "actions": np.ascontiguousarray(decisions.num_actions, np.intc),
-        "row": row.astype(np.intc),
-        "column": other[order].astype(np.intc),
-        "payoff": values[order].astype(np.float64),
-        "strategy": strategy,
-        "regret": np.zeros(count),
-        "reach": reach,
-        "sum": np.zeros(count),
-        "value": np.zeros(count),
+        **{name: np.ascontiguousarray(x, np.intc) for name, x in integers.items()},
+        **{name: np.ascontiguousarray(x, np.float64) for name, x in numbers.items()},
+        **{name: np.zeros(count) for name in ("regret", "sum", "value")},
     }
 
 

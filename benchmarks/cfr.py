@@ -41,20 +41,11 @@ class Plan(NamedTuple):
 
 def _add_options(parser: Parser) -> None:
     parser.games(GAMES)
-    solvers = peers.default_solvers()
-    parser.add_argument(
-        "--solvers",
-        nargs="+",
-        default=solvers,
-        metavar="SOLVER",
-        help=f"of {', '.join(solvers)} (default: all), or any algorithm string of "
-        f"spiel_cr, with /float32 behind it for single precision",
-    )
+    words = "or any algorithm of spiel_cr, with /float32 behind it for single precision"
+    parser.strings("--solvers", peers.default_solvers(), words, metavar="SOLVER")
     parser.number("--seconds", 10.0, "solving budget before NashConv is taken")
     parser.number("--repeats", 3, "interleaved windows for iterations/s")
-    parser.number(
-        "--window", None, "seconds of one window; default: a fifth of --seconds"
-    )
+    parser.number("--window", None, "seconds of one; default: a fifth of --seconds")
 
 
 def _measure(options: argparse.Namespace) -> Iterator[Row]:

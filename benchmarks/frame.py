@@ -165,29 +165,30 @@ class Parser(argparse.ArgumentParser):
         name: str,
         choices: Iterable[str],
         words: str,
-        default: Sequence[str] | None = None,
+        default: Iterable[str] | None = None,
     ) -> None:
         """One or more of some names; by default all of them."""
         known = list(choices)
-        shown = "all" if default is None else " ".join(default)
-        self.add_argument(
-            name,
-            nargs="+",
-            choices=known,
-            default=known if default is None else list(default),
-            help=f"{words} (default: {shown})",
-        )
+        self.strings(name, known if default is None else default, words, choices=known)
 
-    def games(self, names: Iterable[str], words: str = "") -> None:
+    def strings(
+        self, name: str, default: Iterable[str], words: str, **settings: Any
+    ) -> None:
+        """One or more strings."""
+        values = list(default)
+        words = f"{words} (default: {'; '.join(values)})"
+        self.add_argument(name, nargs="+", default=values, help=words, **settings)
+
+    def choice(
+        self, name: str, choices: Iterable[str], default: str, words: str
+    ) -> None:
+        """One of some names."""
+        words = f"{words} (default {default})"
+        self.add_argument(name, choices=list(choices), default=default, help=words)
+
+    def games(self, names: Iterable[str], words: str = "short names") -> None:
         """`--games`, OpenSpiel strings or short names."""
-        known = list(names)
-        self.add_argument(
-            "--games",
-            nargs="+",
-            default=known,
-            metavar="GAME",
-            help=f"OpenSpiel strings, or of {'; '.join(known)} (default: these){words}",
-        )
+        self.strings("--games", names, f"OpenSpiel strings, or {words}", metavar="GAME")
 
 
 def goofspiel(num_cards: int, settings: str = "points_order=descending") -> str:

@@ -13,6 +13,7 @@ import functools
 import itertools
 import sys
 from collections.abc import Sequence
+from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
@@ -22,8 +23,8 @@ from spiel_cr.eval.common.statistics import mean_and_half_width
 from spiel_cr.eval.players import match as matches
 from tqdm import tqdm
 
-from benchmarks.document import grid, interval, table
-from benchmarks.frame import Parser, Row, facts
+from benchmarks.document import interval, table
+from benchmarks.frame import Parser, Row, facts, group_by
 from benchmarks.holdem_judge import Judge
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.players.bots import PolicyBot
@@ -68,22 +69,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             range(options.deals), options.opponents, RESPONDERS, (0, 1)
         )
     ]
+    key = _Key._fields
     try:
-        log = JsonLog(
-            options.out,
-            "matches",
-            settings,
-            key=_Key._fields,
-            facts=facts(),
-            what="match",
-        )
+        log = JsonLog(options.out, "matches", settings, key=key, facts=facts())
     except ValueError as error:
         raise SystemExit(f"--out: {error}") from None
     with log:
         left = [key for key in plan if key not in log.records]
-        done, table = len(plan) - len(left), _Table(options)
-        for key in tqdm(left, total=len(plan), initial=done, unit="match"):
-            log.add(table.play(key))
+        done, host = len(plan) - len(left), _Host(options)
+        for match in tqdm(left, total=len(plan), initial=done, unit="match"):
+            log.add(host.play(match))
         print(_tables([log.records[key] for key in plan]))
     return 0
 
@@ -96,32 +91,16 @@ def _parser() -> Parser:
     )
     parser.number("--deals", 100, "of each responder and opponent; two matches each")
     parser.number("--simulations", 1000, "of ISMCTS-BR, per decision")
-    parser.number(
-        "--rollouts",
-        1000,
-        "of LBR, per decision; each plays out every action, of which there are at most "
-        "three",
-    )
-    parser.add_argument(
-        "--rollout",
-        choices=["random", *opponents.CHUMPS],
-        default="always_raise",
-        help="how ISMCTS-BR itself plays in rollouts (default always_raise)",
-    )
-    parser.add_argument(
-        "--backup",
-        choices=BACKUPS,
-        default="chosen",
-        help="what ISMCTS-BR takes an action to be worth (default chosen)",
-    )
+    words = "of LBR, per decision; each plays out every action, at most three"
+    parser.number("--rollouts", 1000, words)
+    kinds = ["random", *opponents.CHUMPS]
+    words = "how ISMCTS-BR itself plays in rollouts"
+    parser.choice("--rollout", kinds, "always_raise", words)
+    words = "what ISMCTS-BR takes an action to be worth"
+    parser.choice("--backup", BACKUPS, "chosen", words)
     parser.number("--exploration", 1.0, "of PUCT")
-    parser.add_argument(
-        "--opponents",
-        nargs="+",
-        default=["uniform", *opponents.CHUMPS],
-        metavar="OPPONENT",
-        help="uniform and chumps (default all)",
-    )
+    kinds = ["uniform", *opponents.CHUMPS]
+    parser.strings("--opponents", kinds, "uniform and chumps", metavar="OPPONENT")
     parser.number("--seed", 0, "of everything", least=0)
     parser.add_argument(
         "--out",
@@ -131,7 +110,7 @@ def _parser() -> Parser:
     return parser
 
 
-class _Table:
+class _Host:
     """Plays matches; each bot and judge is made once."""
 
     def __init__(self, options: argparse.Namespace) -> None:
@@ -210,22 +189,18 @@ class _Table:
 def _tables(rows: Sequence[Row]) -> str:
     """Mean rewards, and what they took."""
     deals = 1 + max(row["deal"] for row in rows)
-    body = []
-    for name in dict.fromkeys(row["opponent"] for row in rows):
-        means = {
-            (responder, kind): _by_deal(rows, name, responder, kind)
-            for responder in RESPONDERS
-            for kind in ("expected", "return")
-        }
-        first, second = (means[responder, "expected"] for responder in RESPONDERS)
-        got = [means[responder, "return"] for responder in RESPONDERS]
-        columns = (first, second, first - second, got[0] - got[1])
-        body.append(
-            [f"`{name}`", *(interval(*mean_and_half_width(c)) for c in columns)]
-        )
-    rewards = grid(["opponent", "ISMCTS-BR", "LBR", "difference", "of returns"], body)
+    rewards = table(
+        [_rewards(mine) for mine in group_by(rows, "opponent").values()],
+        {
+            "opponent": "`{opponent}`",
+            "ISMCTS-BR": "{ismcts}",
+            "LBR": "{lbr}",
+            "difference": "{difference}",
+            "of returns": "{of_returns}",
+        },
+    )
     took = table(
-        [_effort(rows, responder) for responder in RESPONDERS],
+        [_effort(mine) for mine in group_by(rows, "responder").values()],
         {
             "responder": "{responder}",
             "moves": "{moves}",
@@ -243,29 +218,38 @@ def _tables(rows: Sequence[Row]) -> str:
     )
 
 
-def _by_deal(
-    rows: Sequence[Row], opponent: str, responder: str, kind: str
-) -> np.ndarray:
-    """float64 [deals], the mean of both seats."""
+def _rewards(rows: Sequence[Row]) -> Row:
+    """Both responders against one opponent, and their differences, as intervals."""
+    by_responder = group_by(sorted(rows, key=lambda row: row["responder"]), "responder")
+    expected, returns = (
+        [_by_deal(mine, kind) for mine in by_responder.values()]
+        for kind in ("expected", "return")
+    )
     values = {
-        (row["deal"], row["seat"]): row[kind]
-        for row in rows
-        if (row["opponent"], row["responder"]) == (opponent, responder)
+        "ismcts": expected[0],
+        "lbr": expected[1],
+        "difference": expected[0] - expected[1],
+        "of_returns": returns[0] - returns[1],
     }
-    ordered = [value for _, value in sorted(values.items())]
-    return np.array(ordered).reshape(-1, 2).mean(axis=1)
+    cells = {name: interval(*mean_and_half_width(v)) for name, v in values.items()}
+    return {"opponent": rows[0]["opponent"], **cells}
 
 
-def _effort(rows: Sequence[Row], responder: str) -> Row:
+def _by_deal(rows: Sequence[Row], kind: str) -> np.ndarray:
+    """float64 [deals], the mean of both seats."""
+    deals = group_by(sorted(rows, key=lambda row: row["deal"]), "deal").values()
+    return np.array([fmean(row[kind] for row in seats) for seats in deals])
+
+
+def _effort(rows: Sequence[Row]) -> Row:
     """What all matches of a responder took."""
-    mine = [row for row in rows if row["responder"] == responder]
-    total = {k: sum(row[k] for row in mine) for k in ("thinking", "moves", "rollouts")}
+    total = {k: sum(row[k] for row in rows) for k in ("thinking", "moves", "rollouts")}
     return {
-        "responder": responder,
+        "responder": rows[0]["responder"],
         "moves": total["moves"],
         "ms": 1000 * total["thinking"] / max(total["moves"], 1),
         "rate": total["rollouts"] / max(total["thinking"], 1e-9),
-        **{most: max(row[most] for row in mine) for most in ("nodes", "peak_mib")},
+        **{most: max(row[most] for row in rows) for most in ("nodes", "peak_mib")},
     }
 
 

@@ -46,9 +46,7 @@ DTYPES = ("float32", "float64")
 
 def _add_options(parser: frame.Parser) -> None:
     parser.games(GAMES)
-    parser.several(
-        "--ways", PATHS, "paths of compiling; walking Python games takes minutes"
-    )
+    parser.several("--ways", PATHS, "of compiling; walking Python games takes minutes")
     parser.several("--dtypes", DTYPES, "of solving")
     parser.add_argument("--algorithm", default="cfr+", help="default %(default)s")
     parser.number("--seconds", 60.0, "of iterating before NashConv is taken")

@@ -37,9 +37,7 @@ _RESPONSES = {
 
 def _add_options(parser: Parser) -> None:
     parser.add_argument("--game", default="leduc_poker")
-    parser.add_argument(
-        "--opponents", nargs="+", default=list(OPPONENTS), metavar="OPPONENT"
-    )
+    parser.strings("--opponents", OPPONENTS, "who is responded to", metavar="OPPONENT")
     parser.number("--seeds", 3, "runs of each")
     parser.number("--rounds", 40, "of episodes and learning")
     parser.number("--episodes", 128, "of a round")

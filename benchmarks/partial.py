@@ -41,9 +41,7 @@ def _add_options(parser: frame.Parser) -> None:
     parser.games(GAMES)
     parser.several("--opponents", OPPONENTS, "against whom")
     parser.several("--players", PLAYERS, "who is measured", ["resolving"])
-    parser.number(
-        "--iterations", 20, "batches per move of outcome sampling, which has no clock"
-    )
+    parser.number("--iterations", 20, "per move of oos, which has no clock; of batches")
     parser.number("--matches", 200, "against each opponent, seats in turn", least=2)
     parser.number("--move-ms", 1000.0, "milliseconds of a move")
     parser.number("--max-histories", 100_000, "of the partial tree")

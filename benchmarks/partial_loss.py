@@ -128,9 +128,7 @@ def _answer(
 
 
 def _add_options(parser: Parser) -> None:
-    parser.add_argument(
-        "--game", default=_GAME, help=f"small enough to be solved whole ({_GAME})"
-    )
+    parser.add_argument("--game", default=_GAME, help=f"to be solved whole ({_GAME})")
     parser.add_argument("--bots", nargs="+", help="bot strings; default: by rollouts")
     parser.number("--matches", 24, "of each bot", least=2)
     parser.number("--max-histories", 20_000, "of the partial tree")

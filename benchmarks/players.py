@@ -68,15 +68,10 @@ _OOS = "oos(solver=os-mccfr(epsilon=0.4,exploration=0.01,batch={},delta={}),{})"
 
 def _add_options(parser: Parser) -> None:
     parser.games(PLANS)
-    parser.add_argument(
-        "--move-ms", type=float, help="of a move (default 50, and 500 on large games)"
-    )
+    parser.number("--move-ms", None, "of a move; default: 50, and 500 on large games")
     parser.number("--moves", 1000, "in matches over all games, for late answers")
-    parser.add_argument(
-        "--matches",
-        type=int,
-        help="of each pair of bots (default: a number for each game, 16 to 120)",
-    )
+    words = "of each pair of bots; default: a number for each game, 16 to 120"
+    parser.number("--matches", None, words, kind=int)
     parser.number("--repeats", 3, "of clocked evaluations")
     parser.several("--parts", _PARTS, "what to measure")
 

@@ -37,7 +37,7 @@ def _add_options(parser: Parser) -> None:
     known = list(GAMES)
     default = [name for name in known if "tic-tac-toe" not in name]
     parser.several("--games", known, "what to resolve", default)
-    parser.add_argument("--algorithms", nargs="+", default=["cfr+", "pdcfr+"])
+    parser.strings("--algorithms", ["cfr+", "pdcfr+"], "of every solve")
     parser.add_argument("--iterations", nargs="+", type=int, default=[100, 500, 2000])
 
 

@@ -251,21 +251,13 @@ def _trajectories(name: str) -> int:
 
 def _add_options(parser: Parser) -> None:
     parser.several("--parts", _PARTS, "what to measure")
-    parser.games(
-        _GAMES,
-        f"; also {', '.join(cfr.GAMES)}; parts batch and curves take the first only",
-    )
+    words = f"of {', '.join(cfr.GAMES)}; parts batch and curves take the first only"
+    parser.games(_GAMES, words)
     parser.number("--seconds", 10.0, "budget of a solve; a fifth of it in part batch")
-    parser.number(
-        "--seeds",
-        5,
-        "solves of each solver in part quality; at most 3 in part batch, 1 in part "
-        "curves",
-    )
+    words = "solves in part quality; at most 3 in part batch, 1 in part curves"
+    parser.number("--seeds", 5, words)
     parser.number("--repeats", 3, "windows in part rates")
-    parser.number(
-        "--window", None, "seconds of one window; default: a twentieth of --seconds"
-    )
+    parser.number("--window", None, "seconds of one; default: a twentieth of --seconds")
 
 
 def _check(options: argparse.Namespace) -> None:

@@ -60,12 +60,18 @@ def test_rows_have_the_conditions_and_the_page_has_the_tables(tmp_path):
     assert [row["number"] for row in rows] == [0, 1, 2] and "[0, 1, 2]" in text
     for row in rows:
         assert {"date", "versions", "cpu", "cpu_count", "load"} <= set(row)
-    # A run replaces the file, or is added to it; tables are made again from the newest.
+
+
+def test_a_run_replaces_the_file_or_is_added_to_it(tmp_path, monkeypatch):
+    dates = iter("abc")
+    monkeypatch.setattr(frame, "facts", lambda: {**FACTS, "date": next(dates)})
+    run_on_page(counting(), tmp_path, ["--count", "1"])
     assert len(run_on_page(counting(), tmp_path, [])[0]) == 2
-    grouped = counting(group=lambda row: row["number"])
-    assert len(run_on_page(grouped, tmp_path, [])[0]) == 4
+    grouped = counting(group=lambda row: row["name"])
+    assert len(run_on_page(grouped, tmp_path, ["--count", "3"])[0]) == 5
+    # Tables are made again from the newest run.
     rows, text = run_on_page(grouped, tmp_path, ["--no-measuring"])
-    assert len(rows) == 4 and f"[{', '.join(str(r['number']) for r in rows)}]" in text
+    assert len(rows) == 5 and "[0, 1, 2]" in text
 
 
 def test_lines_are_on_the_disk_before_the_next_is_measured(tmp_path):
