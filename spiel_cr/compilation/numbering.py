@@ -78,7 +78,7 @@ class _Numbering:
     ) -> None:
         self.walked = walked
         self.game = game
-        self.key_at = key_at or self._replay
+        self.key_at = key_at
         self.begin = np.ones(len(walked) + 1, np.int32)
         counts = np.bincount(walked.parent[1:], minlength=len(walked))
         np.cumsum(counts, out=self.begin[1:], dtype=np.int32)
@@ -203,7 +203,7 @@ class _Numbering:
             parents = mine.decisions.parent[self.infoset[members]]
             same = parents == sequence[p, members]
             if not same.all():
-                key = self.key_at(int(members[~same][0]), p)
+                key = self._key(int(members[~same][0]), p)
                 raise ImperfectRecallError(
                     f"{self.game}: player {p} has imperfect recall: the information "
                     f"state {key!r} is reached after different own infosets or "
@@ -218,14 +218,17 @@ class _Numbering:
             walked.action[walked.parent == history].tolist()
             for history in (odd, mine.history[self.infoset[odd]])
         )
-        key = self.key_at(int(odd), player)
+        key = self._key(int(odd), player)
         return ValueError(
             f"{self.game}: player {player} has legal actions {legal} at one history "
             f"of information state {key!r} and {other} at another; a player must be "
             f"able to tell such histories apart"
         )
 
-    def _replay(self, history: int, player: int) -> str:
+    def _key(self, history: int, player: int) -> str:
+        """A player's information-state string."""
+        if self.key_at is not None:
+            return self.key_at(history, player)
         return string_at(self.game, self.walked.actions_to(history), player)
 
 
