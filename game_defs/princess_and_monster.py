@@ -213,15 +213,11 @@ class PrincessAndMonsterObserver(base.Observer):
         pieces["caught"][0] = state.is_caught()
 
     def _private_text(self, state: PrincessAndMonsterState, owner: int) -> str:
-        return _own_text(owner, self._shown(state, owner))
+        path = state.squares[owner::2]
+        return _own_text(owner, path if self._recall else path[-1:])
 
     def _public_text(self, state: PrincessAndMonsterState) -> str:
         return _moves_text(state.num_moves()) + " caught" * state.is_caught()
-
-    def _shown(self, state: PrincessAndMonsterState, owner: int) -> bytes:
-        """The squares of a player that are shown, in order."""
-        path = state.squares[owner::2]
-        return path if self._recall else path[-1:]
 
 
 class VectorisedPrincessAndMonster:

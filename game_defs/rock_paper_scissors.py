@@ -45,8 +45,7 @@ class RockPaperScissorsGame(base.Game):
     """Rock, paper, scissors; the module's docstring has its rules and parameters."""
 
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
-        allowed = {"num_actions": range(3, 100)}
-        merged = parameters.merge(_GAME_TYPE, params, allowed)
+        merged = parameters.merge(_GAME_TYPE, params, {"num_actions": range(3, 100)})
         num_actions = merged["num_actions"]
         if num_actions % 2 == 0:
             raise ValueError(
