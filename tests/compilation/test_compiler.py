@@ -141,19 +141,19 @@ def test_payoff_coupling(case):
 
 @every_game
 def test_observed_by_the_player_who_does_not_act(case):
-    """Numbers equal exactly where the strings are equal, per player told."""
+    """Numbers equal exactly where the strings are equal, per player observed."""
     compiled, tree, nodes = pairs(case)
     observations = compiled.histories.observations
     assert observations is not None
     for other in range(2):
         at = [i for i, node in enumerate(nodes) if node.player == 1 - other]
-        told = [nodes[i].told[other] for i in at]
-        number_of = dict(zip(told, observations[at].tolist(), strict=True))
-        assert [number_of[words] for words in told] == observations[at].tolist()
+        observed = [nodes[i].observations[other] for i in at]
+        number_of = dict(zip(observed, observations[at].tolist(), strict=True))
+        assert [number_of[words] for words in observed] == observations[at].tolist()
         assert len(set(number_of.values())) == len(number_of)
         # Numbered in preorder, which is that of the reference's nodes.
         first = dict.fromkeys(
-            node.told[other] for node in tree.nodes if node.player == 1 - other
+            node.observations[other] for node in tree.nodes if node.player == 1 - other
         )
         assert [number_of[words] for words in first] == list(range(len(first)))
     nobody = compiled.histories.player < 0

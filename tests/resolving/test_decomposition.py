@@ -80,7 +80,7 @@ class Brute:
 
         merge(
             grouped(
-                ((self.layer[r], self.other(r), nodes[r].told[o]), r)
+                ((self.layer[r], self.other(r), nodes[r].observations[o]), r)
                 for r in self.roots
             )
         )

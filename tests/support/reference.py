@@ -27,7 +27,7 @@ class Node(NamedTuple):
       path: the actions from the root, chance included.
       player: who acts.
       key: the acting player and its information state, None where nobody decides.
-      told: what each player is told at a decision, None where the game gives nothing.
+      observations: what each player has observed at a decision, None where the game gives nothing.
       children: by action; values are indices into `Tree.nodes`.
       probabilities: of the actions of a chance node.
       chance: product of the chance probabilities on the path.
@@ -38,7 +38,7 @@ class Node(NamedTuple):
     path: tuple[int, ...]
     player: int
     key: Key | None
-    told: tuple[str | None, str | None]
+    observations: tuple[str | None, str | None]
     children: dict[int, int]
     probabilities: dict[int, float]
     chance: float
@@ -59,13 +59,13 @@ class Tree:
         index = len(self.nodes)
         player = int(state.current_player())
         key = (player, state.information_state_string(player)) if player >= 0 else None
-        told = tuple(_told(state, p) if player >= 0 else None for p in range(2))
+        observed = tuple(_observed(state, p) if player >= 0 else None for p in range(2))
         probabilities = dict(state.chance_outcomes()) if player == CHANCE else {}
         utility = state.returns()[0] if player == TERMINAL else 0.0
         children: dict[int, int] = {}
         self.nodes.append(
             Node(
-                *(path, player, key, told, children, probabilities, chance, sequences),
+                *(path, player, key, observed, children, probabilities, chance, sequences),
                 utility,
             )
         )
@@ -100,7 +100,7 @@ class Tree:
         )
 
 
-def _told(state: pyspiel.State, player: int) -> str | None:
+def _observed(state: pyspiel.State, player: int) -> str | None:
     try:
         return state.information_state_string(player)
     except pyspiel.SpielError:

@@ -19,8 +19,8 @@ class Tabled:
         self.nodes = tree.nodes
         actions = [a for node in self.nodes for a in node.children]
         self.width = 1 + max(actions, default=0)
-        told = {text for node in self.nodes for text in node.told if text is not None}
-        self.number = {text: i for i, text in enumerate(sorted(told))}
+        observed = {text for node in self.nodes for text in node.observations if text is not None}
+        self.number = {text: i for i, text in enumerate(sorted(observed))}
 
     def new_initial_states(self) -> np.ndarray:
         return np.zeros(1, np.int64)
@@ -50,10 +50,10 @@ class Tabled:
         return np.array([self.nodes[i].utility for i in states])
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
-        told = [self.nodes[i].told[player] for i in states]
-        if None in told:
+        observed = [self.nodes[i].observations[player] for i in states]
+        if None in observed:
             raise pyspiel.SpielError("only the player who acts")
-        return np.array([self.number[text] for text in told if text is not None])
+        return np.array([self.number[text] for text in observed if text is not None])
 
 
 class TabledGame(MadeGame):
