@@ -21,7 +21,7 @@ from ..common.json_log import JsonLog, Record
 from ..contestants import registry
 from ..reporting import report
 from . import workers as pool
-from .measure import Run, RunKey
+from .measure import KEY, Run
 from .run_folder import distinct_games, open_folder
 
 
@@ -183,7 +183,7 @@ def _finished(record: Record | None, retry: bool) -> bool:
 
 
 def _keep(log: JsonLog, record: Record) -> None:
-    known = log.records.get(tuple(record[name] for name in RunKey._fields))
+    known = log.records.get(tuple(record[name] for name in KEY))
     if known and known.get("missing") and known["missing"] == record.get("missing"):
         return
     log.add(record, sync=True)

@@ -24,16 +24,12 @@ _AIM = 0.9
 _MOST_ITERATIONS = 2**31 - 1
 
 
-class RunKey(NamedTuple):
-    """What tells the runs of a comparison apart."""
-
-    game: str
-    algorithm: str
-    seed: int
+# What tells the runs of a comparison apart.
+KEY = ("game", "algorithm", "seed")
 
 
 class Run(NamedTuple):
-    """A run to do: `RunKey`, `Budget`, and how many bytes the game may take."""
+    """A run to do: its key, a `Budget`, and how many bytes the game may take."""
 
     game: str
     algorithm: str
@@ -43,8 +39,8 @@ class Run(NamedTuple):
     memory_limit: int | None = None
 
     @property
-    def key(self) -> RunKey:
-        return RunKey(self.game, self.algorithm, self.seed)
+    def key(self) -> tuple[str, str, int]:
+        return self.game, self.algorithm, self.seed
 
     @property
     def budget(self) -> Budget:
@@ -73,7 +69,12 @@ _refused: dict[tuple[str, int | None], str] = {}
 def failed(run: Run, error: str | None) -> Record:
     """The line of a run that gave no numbers."""
     numbers = dict.fromkeys(("seconds", "iterations", "nash_conv", "game_value"))
-    return {**run.key._asdict(), **numbers, "error": error, **conditions.facts()}
+    return {
+        **dict(zip(KEY, run.key, strict=True)),
+        **numbers,
+        "error": error,
+        **conditions.facts(),
+    }
 
 
 def measure_run(run: Run) -> Record:

@@ -13,7 +13,7 @@ from spiel_cr.compilation.loading import load_game
 
 from ..common.json_log import JsonLog, OtherRunError, Record, same_settings
 from ..contestants import registry
-from .measure import RunKey
+from .measure import KEY
 
 
 def open_folder(path: storage.Path, settings: Record) -> JsonLog:
@@ -31,7 +31,7 @@ def open_folder(path: storage.Path, settings: Record) -> JsonLog:
         path,
         "results",
         settings,
-        key=RunKey._fields,
+        key=KEY,
         check=lambda record: (record["nash_conv"], record["error"]),
         merge=_merged,
     )

@@ -6,7 +6,6 @@ is then set back to how it began. Programs are each solver's own: another will n
 """
 
 import importlib
-from collections.abc import Callable
 from typing import Any
 
 import pyspiel
@@ -15,14 +14,13 @@ from open_spiel.python import rl_environment
 from ..common.game_instance import GameInstance, MissingError
 from .protocol import (
     Entry,
-    NumpyDraws,
     Policy,
     SteppingAdapter,
     bundled,
-    seconds_of_compiling,
 )
 
 _LAYERS = (64, 64)
+_NOTE = f"networks {_LAYERS}"
 _RESERVOIR = 100_000
 # Transitions in a buffer that agents begin to learn from.
 _ENOUGH = 1000
@@ -54,28 +52,6 @@ def _filled(buffer: Any, counter: str) -> Any:
     # Not by `_replace`, which trusts the length that the buffer gives itself.
     enough = 0 * getattr(buffer, counter) + _ENOUGH
     return type(buffer)(**{**buffer._asdict(), counter: enough})
-
-
-def _warmed_up(
-    instance: GameInstance,
-    seed: int,
-    warm_up: Callable[[], None],
-    begin_again: Callable[[], None],
-    step: Callable[[], None],
-    policy: Callable[[], Policy],
-) -> SteppingAdapter:
-    """An adapter whose programs are compiled."""
-    with NumpyDraws(seed).installed():
-        compile_seconds = seconds_of_compiling(warm_up)
-    begin_again()
-    return SteppingAdapter(
-        instance,
-        seed,
-        step,
-        policy,
-        compile_seconds=compile_seconds,
-        note=f"networks {_LAYERS}",
-    )
 
 
 def _deep_cfr(instance: GameInstance, seed: int) -> SteppingAdapter:
@@ -117,20 +93,23 @@ def _deep_cfr(instance: GameInstance, seed: int) -> SteppingAdapter:
         _set_back(solver, fresh, *networks, *policies, *graphs)
 
     solver = make()
-    return _warmed_up(instance, seed, solver.solve, begin_again, solver.solve, policy)
+    return SteppingAdapter(
+        instance, seed, solver.solve, policy, note=_NOTE, begin_again=begin_again
+    )
 
 
 def _nfsp(instance: GameInstance, seed: int) -> SteppingAdapter:
     """Neural fictitious self-play (Heinrich & Silver 2016); iterations are episodes."""
     _check_tensors(instance)
     agents = _NFSPAgents(instance.game, seed)
-    return _warmed_up(
+    return SteppingAdapter(
         instance,
         seed,
-        agents.warm_up,
-        agents.begin_again,
         agents.episode,
         lambda: agents,
+        note=_NOTE,
+        warm_up=agents.warm_up,
+        begin_again=agents.begin_again,
     )
 
 

@@ -11,17 +11,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..common.game_instance import GameInstance, MissingError, Strategy
+from ..common.game_instance import GameInstance, MissingError
 from .protocol import (
     Computed,
     ComputingAdapter,
     Entry,
     Policy,
-    SolverAdapter,
     SteppingAdapter,
     ask,
     bundled,
-    seconds_of_compiling,
 )
 
 # Sequence-form LP of OpenSpiel builds dense matrices of this many entries at most.
@@ -74,38 +72,34 @@ def _pair(
     )
 
 
-class _JaxCFR(SolverAdapter):
+def _jax_cfr(instance: GameInstance, seed: int) -> SteppingAdapter:
     """OpenSpiel's JaxCFR, in single precision."""
+    module = importlib.import_module("open_spiel.python.jax.cfr.jax_cfr")
+    made = module.JaxCFR(
+        instance.fast,
+        regret_matching_plus=True,
+        alternating_updates=True,
+        linear_averaging=True,
+    )
 
-    def __init__(self, instance: GameInstance, seed: int) -> None:
-        module = importlib.import_module("open_spiel.python.jax.cfr.jax_cfr")
-        self._instance = instance
-        self._solver = module.JaxCFR(
-            instance.fast,
-            regret_matching_plus=True,
-            alternating_updates=True,
-            linear_averaging=True,
-        )
-        self.compile_seconds = seconds_of_compiling(lambda: self.run(1))
-        self.restart()
+    def begin_again() -> None:
+        made.regrets = [jnp.zeros_like(r) for r in made.regrets]
+        made.averages = [jnp.zeros_like(a) for a in made.averages]
+        made.timestep = 1
 
-    def restart(self) -> None:
-        """Begins again in place; another instance would be compiled anew."""
-        self._solver.regrets = [jnp.zeros_like(r) for r in self._solver.regrets]
-        self._solver.averages = [jnp.zeros_like(a) for a in self._solver.averages]
-        self._solver.timestep = 1
-
-    def run(self, iterations: int) -> None:
-        self._solver.multiple_steps(iterations)
-        jax.block_until_ready(self._solver.averages)
-
-    def policy(self) -> Policy:
-        """OpenSpiel's average policy; infosets of reach 0 come out as 0/0."""
+    def policy() -> Policy:
+        # Infosets of reach 0 come out as 0/0.
         with np.errstate(invalid="ignore"):
-            return self._solver.average_policy()
+            return made.average_policy()
 
-    def strategy(self) -> Strategy:
-        return ask(self._instance.tree, self.policy())
+    return SteppingAdapter(
+        instance,
+        seed,
+        made.step,
+        policy,
+        wait=lambda: jax.block_until_ready(made.averages),
+        begin_again=begin_again,
+    )
 
 
 def _mirror_descent(instance: GameInstance, seed: int) -> SteppingAdapter:
@@ -145,7 +139,7 @@ ENTRIES: tuple[Entry, ...] = (
         "cfr+-jax",
         "CFR+ (JAX)",
         f"{_FULL} Single precision.",
-        _JaxCFR,
+        _jax_cfr,
         modules=("chex",),
         extra="baselines",
     ),

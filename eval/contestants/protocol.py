@@ -142,8 +142,10 @@ class SteppingAdapter(SolverAdapter):
         step: Callable[[], Any],
         policy: Callable[[], Policy],
         *,
-        compile_seconds: float = 0.0,
         note: str = "",
+        wait: Callable[[], Any] = lambda: None,
+        warm_up: Callable[[], Any] | None = None,
+        begin_again: Callable[[], None] | None = None,
     ) -> None:
         """Takes a solver's methods.
 
@@ -152,19 +154,33 @@ class SteppingAdapter(SolverAdapter):
           seed: of numpy's global generator while it works and while it is asked.
           step: does one iteration.
           policy: what is judged, such as the solver's average policy.
-          compile_seconds, note: see `SolverAdapter`.
+          note: see `SolverAdapter`.
+          wait: returns when the work of all steps is done.
+          warm_up: does all that JAX compiles; None: a step does.
+          begin_again: leaves nothing of the warm-up but compiled programs; None: there
+            are no programs.
         """
-        self.compile_seconds = compile_seconds
         self.note = note
         self.policy = policy
         self._instance = instance
         self._step = step
+        self._wait = wait
         self._draws = NumpyDraws(seed)
+        if begin_again is not None:
+            with self._draws.installed():
+                self.compile_seconds = seconds_of_compiling(warm_up or self._one)
+            begin_again()
+            self._draws = NumpyDraws(seed)
+
+    def _one(self) -> None:
+        self._step()
+        self._wait()
 
     def run(self, iterations: int) -> None:
         with self._draws.installed():
             for _ in range(iterations):
                 self._step()
+            self._wait()
 
     def strategy(self) -> Strategy:
         with self._draws.installed():

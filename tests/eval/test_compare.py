@@ -17,7 +17,7 @@ from spiel_cr.eval.cli import main
 from spiel_cr.eval.common.budget import Budget
 from spiel_cr.eval.common.game_instance import GameInstance
 from spiel_cr.eval.comparison import comparisons, measure
-from spiel_cr.eval.contestants import openspiel_deep, registry
+from spiel_cr.eval.contestants import protocol, registry
 from spiel_cr.eval.judging import python_judge
 
 from spiel_cr import solve
@@ -205,7 +205,7 @@ def test_deep_adapters_start_afresh_after_compiling(kuhn, monkeypatch, name, run
         pytest.skip(registry.why_missing(entry))
     warm = entry.make(kuhn, 3)
     with monkeypatch.context() as patch:
-        patch.setattr(openspiel_deep, "seconds_of_compiling", lambda work: 0.0)
+        patch.setattr(protocol, "seconds_of_compiling", lambda work: 0.0)
         cold = entry.make(kuhn, 3)
     one, two = numbers_of(warm), numbers_of(cold)
     assert len(one) == len(two) > 20

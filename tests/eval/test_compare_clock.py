@@ -35,7 +35,7 @@ class Metronome:
         return None
 
 
-class Looks:
+class Judge:
     def curve_point(self, strategy):
         return 1.0
 
@@ -59,7 +59,7 @@ class Busy:
         return None
 
 
-class SlowLooks:
+class SlowJudge:
     def curve_point(self, strategy):
         return Busy().run(10)
 
@@ -68,7 +68,7 @@ class SlowLooks:
 def test_processor_time_is_that_of_the_work(way):
     """Without the judge's, and of the last run only where each starts afresh."""
     entry = registry.find("cfr")._replace(way=way)
-    points = measure._follow(entry, Busy(), Budget(None, 5), SlowLooks())
+    points = measure._follow(entry, Busy(), Budget(None, 5), SlowJudge())
     assert [point.iterations for point in points] == [1, 2, 5]
     assert 0.02 * 5 <= points[-1].time.cpu_seconds < 0.02 * 7
 
@@ -76,7 +76,7 @@ def test_processor_time_is_that_of_the_work(way):
 def follow(way, budget, tick=1.0, least=1):
     entry = registry.find("cfr")._replace(way=way, least=least)
     metronome = Metronome(tick)
-    points = measure._follow(entry, metronome, budget, Looks())
+    points = measure._follow(entry, metronome, budget, Judge())
     return metronome, points, points[-1].time.seconds
 
 

@@ -48,7 +48,7 @@ def lines(out):
     return [json.loads(line) for line in whole.splitlines()]
 
 
-def test_a_failing_cell_is_recorded_and_the_others_go_on(tmp_path, monkeypatch):
+def test_a_failing_run_is_recorded_and_the_others_go_on(tmp_path, monkeypatch):
     broken = registry.find("openspiel-cfr")._replace(make=Broken)
     monkeypatch.setitem(registry.BUNDLED, "openspiel-cfr", broken)
     result = go(tmp_path, "openspiel-cfr;openspiel-cfr+")
@@ -78,7 +78,7 @@ def test_missing_ones_are_named_and_tried_again(tmp_path, monkeypatch):
     assert "missing" not in record and record["nash_conv"] > 0
 
 
-def test_finished_cells_are_kept_and_not_run_again(tmp_path, monkeypatch):
+def test_finished_runs_are_kept_and_not_run_again(tmp_path, monkeypatch):
     go(tmp_path, "openspiel-cfr;openspiel-os-mccfr", seeds=2)
     old = lines(tmp_path)
     assert [(r["algorithm"], r["seed"]) for r in old] == [
@@ -104,7 +104,7 @@ def test_finished_cells_are_kept_and_not_run_again(tmp_path, monkeypatch):
     assert result.settings["algorithms"][0] == "openspiel-cfr"
 
 
-def test_a_folder_that_grew_has_the_conditions_of_each_cell(tmp_path, monkeypatch):
+def test_a_folder_that_grew_has_the_conditions_of_each_run(tmp_path, monkeypatch):
     monkeypatch.setattr(workers, "run_in_processes", lambda c, *_: workers.run_here(c))
     go(tmp_path, "openspiel-cfr;lp", workers=2)
     monkeypatch.setattr(conditions, "source", lambda: "f00")
@@ -175,7 +175,7 @@ def test_games_too_large_are_refused_at_once(tmp_path):
     assert len(walks) == 1
     text = (tmp_path / "report.md").read_text("utf-8")
     assert "too large" in text and "--memory-limit 402MB" in text
-    # With more room they run.
+    # With more memory they run.
     assert all("missing" not in record for record in compare_with("1GB"))
 
 
@@ -252,7 +252,7 @@ def test_ray_gives_the_same_numbers(tmp_path):
             assert one[name] == two[name]
 
 
-def test_a_crash_costs_its_own_cell_only():
+def test_a_crash_costs_its_own_run_only():
     """The first worker is killed, and the second run gets another one."""
     endless = measure.Run(KUHN, "openspiel-cfr", 0, 1e6, None)
     quick = measure.Run(KUHN, "openspiel-cfr", 0, None, 5)

@@ -52,7 +52,7 @@ CONDITIONS = {
 
 
 def record(game, algorithm, seed, level, **others):
-    """A line of results; NashConv falls by ten from look to look."""
+    """A line of results; NashConv falls by ten from point to point."""
     once = registry.find(algorithm).way == "once"
     steps = [2] if once else [0, 1, 2]
     curve = [[0.02 * 10**k, 10 ** (k + 1), level * 10.0 ** (2 - k)] for k in steps]
@@ -168,7 +168,7 @@ def test_both_reports_say_the_same(folder):
     _, checker = read(folder / "report.html")
     words = "".join(checker.text)
     markdown = (folder / "report.md").read_text("utf-8")
-    for piece in (
+    for sentence in (
         "Comparison on 2 games",
         "2.5 seconds each",
         "OpenSpiel CFR+ (C++)",
@@ -187,8 +187,8 @@ def test_both_reports_say_the_same(folder):
         "spiel-cr compare --game kuhn_poker --game leduc_poker",
         registry.find("vr-mccfr").how,
     ):
-        assert piece in words, piece
-        assert piece in markdown, piece
+        assert sentence in words, sentence
+        assert sentence in markdown, sentence
     # Two games of six rows and a head, and the tournament.
     assert checker.rows == 2 * 7 + 3
 
@@ -228,7 +228,7 @@ def test_rows_are_sorted_medians():
     assert (first.expected, first.done) == (12, 10)
 
 
-def test_seeds_that_skipped_looks_are_joined_from_the_end():
+def test_seeds_that_skipped_points_are_joined_from_the_end():
     short = record("kuhn_poker", "vr-mccfr", 1, 0.04)
     short["curve"] = short["curve"][1:]
     lines = [record("kuhn_poker", "vr-mccfr", 0, 0.02), short]
