@@ -137,7 +137,7 @@ class ISMCTSBRBot(StateResponder):
         self._nodes: dict[str, Node] = {}
 
     @property
-    def num_nodes(self) -> int:  # type: ignore[override]
+    def num_nodes(self) -> int:
         """Information states in the tree."""
         return len(self._nodes)
 

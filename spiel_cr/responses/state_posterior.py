@@ -219,15 +219,15 @@ class StatePosterior:
         known: _Known = {}
         looked = 0
         while stack:
-            state, weight, at = stack.pop()
+            state, weight, place = stack.pop()
             looked += 1
             mover = state.current_player()
             if mover == me:
-                if (
-                    at == last
-                    if between
-                    else state.information_state_string(me) == seen[-1]
-                ):
+                if between:
+                    fits = place == last
+                else:
+                    fits = state.information_state_string(me) == seen[-1]
+                if fits:
                     found.append((state, weight))
                 continue
             if mover == TERMINAL:
@@ -240,19 +240,19 @@ class StatePosterior:
                 )
             odds = moves(state, answers)
             if between and self._open_moves:
-                stack += self._open(state, weight, odds, seen, at, known)
+                stack += self._open(state, weight, odds, seen, place, known)
             else:
                 children = ((state.child(move), weight * p) for move, p in odds.items())
-                stack += self._fitting(children, seen, at)
+                stack += self._fitting(children, seen, place)
         return found
 
     def _fitting(
-        self, children: Iterable[_Weighted], seen: tuple[str, ...], at: int
+        self, children: Iterable[_Weighted], seen: tuple[str, ...], above: int
     ) -> list[tuple[pyspiel.State, float, int]]:
         """Those that fit a view, with their weights and how far in it they are."""
         fitting = []
         for state, weight in children:
-            place = self._place(state, seen, at)
+            place = self._place(state, seen, above)
             if place >= 0 or not self._between:
                 fitting.append((state, weight, place))
         return fitting
@@ -263,14 +263,14 @@ class StatePosterior:
         weight: float,
         odds: dict[int, float],
         seen: tuple[str, ...],
-        at: int,
+        above: int,
         known: _Known,
     ) -> Iterator[tuple[pyspiel.State, float, int]]:
         """The children that fit the view, with their weights and places in the view.
 
         The last of them is the state itself, moved on.
         """
-        key = state.move_number(), state.current_player(), at
+        key = state.move_number(), state.current_player(), above
         tried, fitting = known.setdefault(key, (set(), {}))
         for move in odds:
             if move not in tried:
@@ -278,7 +278,7 @@ class StatePosterior:
                 # Whether a move ends the game may depend on what is hidden.
                 if child.current_player() != TERMINAL:
                     tried.add(move)
-                    place = self._place(child, seen, at)
+                    place = self._place(child, seen, above)
                     if place >= 0:
                         fitting[move] = place
         possible = [move for move in fitting if move in odds]
@@ -288,16 +288,16 @@ class StatePosterior:
             state.apply_action(move)
             yield state, weight * odds[move], fitting[move]
 
-    def _place(self, state: pyspiel.State, seen: tuple[str, ...], at: int) -> int:
-        """How far in `seen` a view is that was at `at`; -1: it differs, or is unknown.
+    def _place(self, state: pyspiel.State, seen: tuple[str, ...], above: int) -> int:
+        """How far in `seen` a view is that was `above`; -1: it differs, or is unknown.
 
         The state is one move further.
         """
         if not self._between or state.current_player() == TERMINAL:
             return -1
         text = state.information_state_string(self._player)
-        if at >= 0 and seen[at] == text:
-            return at
-        if at + 1 < len(seen) and seen[at + 1] == text:
-            return at + 1
+        if above >= 0 and seen[above] == text:
+            return above
+        if above + 1 < len(seen) and seen[above + 1] == text:
+            return above + 1
         return -1

@@ -22,10 +22,7 @@ class StateResponder(PolicyPlayer):
       belief: over histories.
       simulations: how many matches it has played to their ends in its head, or to a
         predicted value, since it was made.
-      num_nodes: information states that it remembers now.
     """
-
-    num_nodes = 0
 
     def __init__(
         self,
@@ -53,6 +50,11 @@ class StateResponder(PolicyPlayer):
         self.simulations = 0
         self._seed = check_seed(seed)
         self._opponent = Answers(opponent, 1 - player)
+
+    @property
+    def num_nodes(self) -> int:
+        """Information states that it remembers now."""
+        return 0
 
     def restart(self) -> None:
         """A new match: the belief is dropped."""
