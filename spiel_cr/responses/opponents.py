@@ -60,7 +60,7 @@ class ChumpPolicy(policy_lib.Policy):
         """Probabilities of all legal actions."""
         legal = tuple(state.legal_actions())
         if self._two_actions:
-            return self._choose(legal, _roles_after(state, legal))
+            return self._choose(legal, _roles_after(state))
         if legal not in self._chosen:
             self._chosen[legal] = self._choose(legal, _roles(_labels(state)))
         return dict(self._chosen[legal])
@@ -137,7 +137,7 @@ def _roles(labels: dict[int, str]) -> dict[str, int]:
     return roles
 
 
-def _roles_after(state: pyspiel.State, legal: tuple[int, ...]) -> dict[str, int]:
+def _roles_after(state: pyspiel.State) -> dict[str, int]:
     """Roles in Kuhn poker, where a bet turns check | bet into fold | call."""
     names = {name: action for action, name in _labels(state).items()}
     moves = [step.action for step in state.full_history() if step.player >= 0]
