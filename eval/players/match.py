@@ -13,7 +13,7 @@ from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.mccfr import mccfr
 from spiel_cr.policies import best_responses
-from spiel_cr.resolving import clock
+from spiel_cr.resolving.clock import KeepsStatistics, Statistics
 
 # Called with (state, player, action) before the action is applied; the player is
 # OpenSpiel's number, -1 for chance.
@@ -105,10 +105,9 @@ def play_match(
     )
 
 
-def statistics_of(bot: pyspiel.Bot) -> clock.Statistics | None:
+def statistics_of(bot: pyspiel.Bot) -> Statistics | None:
     """What a bot recorded since it was made; None if it keeps no record."""
-    found = getattr(getattr(bot, "resolver", bot), "statistics", None)
-    return found if isinstance(found, clock.Statistics) else None
+    return bot.statistics if isinstance(bot, KeepsStatistics) else None
 
 
 class ProgramCounter:

@@ -13,14 +13,8 @@ from spiel_cr.compilation import loading
 from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.partial.config import PartialConfig
-from spiel_cr.players.bots import (
-    OOSBot,
-    PolicyBot,
-    ResolvingBot,
-    compile_whole,
-    plain_game,
-    uniform_bot,
-)
+from spiel_cr.players import bots
+from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.partial_bots import PartialOOSBot, PartialResolvingBot
 from spiel_cr.policies.result import load_policy
 from spiel_cr.resolving.config import ResolvingConfig
@@ -56,12 +50,12 @@ def _partial(given: dict[str, Any], names: Mapping[str, Any]) -> PartialConfig |
 def _resolving(
     game: Game, player: int, seed: int, given: dict[str, Any]
 ) -> pyspiel.Bot:
-    partial, plain = _partial(given, _RESOLVING), plain_game(game)
+    partial, plain = _partial(given, _RESOLVING), bots.plain_game(game)
     if not {"iterations", "move_ms"} & set(given):
         given["move_ms"] = 100.0 if partial is None else 1000.0
     config = ResolvingConfig(**given)
     if partial is None:
-        return ResolvingBot(game, player, config, seed=seed)
+        return bots.ResolvingBot(game, player, config, seed=seed)
     return PartialResolvingBot(plain, player, config, partial=partial, seed=seed)
 
 
@@ -70,28 +64,24 @@ def _oos(game: Game, player: int, seed: int, given: dict[str, Any]) -> pyspiel.B
         raise ValueError(f"{', '.join(wrong)}: not with max_histories in oos")
     partial = _partial(given, _OOS)
     if partial is not None:
-        plain = plain_game(game)
+        plain = bots.plain_game(game)
         return PartialOOSBot(plain, player, partial=partial, seed=seed, **given)
     if "iterations" in given:
         given.setdefault("move_ms", None)
-    return OOSBot(game, player, seed=seed, **given)
+    return bots.OOSBot(game, player, seed=seed, **given)
 
 
 def _solved(game: Game, player: int, seed: int, given: dict[str, Any]) -> PolicyBot:
     algorithm = given.pop("solver", "cfr+")
-    solution = solve(compile_whole(game), algorithm, seed=seed, **given)
+    solution = solve(bots.compile_whole(game), algorithm, seed=seed, **given)
     return PolicyBot(player, solution.average_policy(), seed=seed)
 
 
 def _saved(game: Game, player: int, seed: int, given: dict[str, Any]) -> PolicyBot:
     if "path" not in given:
         raise ValueError("bot='policy' needs a file; write policy(path=FILE.npz)")
-    policy = load_policy(given["path"], compile_whole(game))
+    policy = load_policy(given["path"], bots.compile_whole(game))
     return PolicyBot(player, policy, seed=seed)
-
-
-def _uniform(game: Game, player: int, seed: int, given: dict[str, Any]) -> PolicyBot:
-    return uniform_bot(game, player, seed=seed)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,7 +102,11 @@ BOTS: dict[str, _Kind] = {
         "plays the solution that a solver finds beforehand",
     ),
     "policy": _Kind(_saved, {"path": str}, "plays a policy from a file of --save"),
-    "uniform": _Kind(_uniform, {}, "plays all actions alike"),
+    "uniform": _Kind(
+        lambda game, player, seed, _: bots.uniform_bot(game, player, seed=seed),
+        {},
+        "plays all actions alike",
+    ),
 }
 
 
@@ -126,7 +120,7 @@ def describe_bots() -> str:
 
 def prepare(
     game: Game,
-    bots: Sequence[str],
+    strings: Sequence[str],
     *,
     memory_limit: int | str | None = MEMORY_LIMIT,
 ) -> CompiledGame | pyspiel.Game:
@@ -134,7 +128,7 @@ def prepare(
 
     Args:
       game: OpenSpiel game string, game, or compiled game (with `observations=True`).
-      bots: strings for `load_bot`; other ones need no compiled game.
+      strings: bots for `load_bot`; other ones need no compiled game.
       memory_limit: bytes, or a size like "3GB"; refuse to compile larger games.
 
     Raises:
@@ -147,7 +141,7 @@ def prepare(
     loaded = loading.load_game(game)
     # A bad size is refused though nothing is compiled.
     limit = None if memory_limit is None else memory.parse_size(memory_limit)
-    whole = [bot for bot in bots if needs_whole(bot)]
+    whole = [bot for bot in strings if needs_whole(bot)]
     if not whole:
         return loaded
     try:

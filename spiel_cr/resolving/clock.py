@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import time
 from collections.abc import Iterator
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -38,8 +39,16 @@ class Statistics:
     programs_compiled: int = 0
 
 
+@runtime_checkable
+class KeepsStatistics(Protocol):
+    """A bot that records what it did."""
+
+    @property
+    def statistics(self) -> Statistics: ...
+
+
 class Clock:
-    """A player's time: milliseconds a move, iterations a solve, or both.
+    """A player's time: milliseconds per move, iterations per solve, or both.
 
     Attributes:
       statistics: so far.
@@ -71,7 +80,7 @@ class Clock:
             self.statistics.late_moves += 1
 
     def deadline(self, solves: int = 1) -> float | None:
-        """When the next of so many solves of this move must be done; None: no clock."""
+        """When the next of N solves of this move must be done; None: no clock."""
         if self._move_ms is None:
             return None
         now = time.perf_counter()

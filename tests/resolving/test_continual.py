@@ -207,7 +207,7 @@ def test_the_first_layer_is_the_whole_game():
         np.testing.assert_array_equal(state.behaviour[below], start.behaviour[below])
 
 
-# Values at gates.
+# Values at augmented infosets.
 
 
 class Recorder:
@@ -253,7 +253,7 @@ def policy_of_iterate(tree, d, forest, behaviour_above, iterate):
 
 @pytest.mark.parametrize("variant", ["cfr", "cfr+", "pdcfr+"])
 @pytest.mark.parametrize(("name", "player"), [("kuhn", 0), ("goofspiel4", 1)])
-def test_values_at_gates_are_means_over_iterates(name, player, variant):
+def test_values_at_augmented_infosets_are_means_over_iterates(name, player, variant):
     """Computed by recursion over OpenSpiel's states, from the very iterates."""
     d = decomposition.decompose(games.compiled(name), player)
     tree = reference.Tree(d.tree.game)
@@ -277,21 +277,21 @@ def test_values_at_gates_are_means_over_iterates(name, player, variant):
                     * tree.own_reach(r, player, policy)
                     * reference.value_at(tree, policy, r)
                 )
-                gate = brute.gate[r]
-                totals[gate] = totals.get(gate, 0.0) + t**gamma * value
+                augmented = brute.augmented[r]
+                totals[augmented] = totals.get(augmented, 0.0) + t**gamma * value
         weight = math.fsum(t**gamma for t in range(1, 5))
         expected = sorted(total / weight for total in totals.values())
-        gates = d.augmented_layer == layer + 1
-        assert gates.sum() == len(expected)
-        found = sorted(state.opponent_values[gates])
+        augmented = d.augmented_layer == layer + 1
+        assert augmented.sum() == len(expected)
+        found = sorted(state.opponent_values[augmented])
         # Doubles summed in another order.
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
-        assert (state.opponent_values[~gates] == 0).all()
+        assert (state.opponent_values[~augmented] == 0).all()
         assert np.abs(expected).max() > 1e-3
 
 
 def test_the_gadget_is_used():
-    """Wrong values at the gates give another strategy; right ones keep o satisfied."""
+    """Other opponent values give another strategy."""
     d = decomposition.decompose(games.compiled("kuhn"), 0)
     first = continual.resolve_layer(
         d, 1, continual.initial_state(d), solver_of("cfr+", 500)

@@ -1,4 +1,4 @@
-"""Cutting a game into layers, gates and subgames; the forests made of them.
+"""Cutting a game into layers, augmented infosets and subgames; their forests.
 
 The decomposition is checked against plain loops over OpenSpiel's states; as a whole,
 with the gadget games made of it, in `test_gadget.py`.
@@ -28,7 +28,7 @@ def cut(name: str, player: int) -> decomposition.Decomposition:
 
 
 class Brute:
-    """Layers, gates and subgames of a game by plain loops over its nodes."""
+    """Layers, augmented infosets and subgames by plain loops over a game's nodes."""
 
     def __init__(self, tree: reference.Tree, player: int, *, by_turns: bool) -> None:
         self.tree, self.player = tree, player
@@ -49,27 +49,27 @@ class Brute:
         self.above = {
             r: self.anchor[parent[r]] if r in parent else -1 for r in self.roots
         }
-        self._gates()
+        self._augmented()
         self._subgames()
 
     def other(self, index: int):
         return self.tree.nodes[index].sequences[1 - self.player]
 
-    def _gates(self) -> None:
+    def _augmented(self) -> None:
         """Merges roots that o cannot tell apart, until nothing changes."""
         nodes, o = self.tree.nodes, 1 - self.player
-        self.gate = {r: r for r in self.roots}
+        self.augmented = {r: r for r in self.roots}
 
         def merge(groups) -> bool:
             changed = False
             for group in groups:
-                lowest = min(self.gate[r] for r in group)
-                joined = {self.gate[r] for r in group}
+                lowest = min(self.augmented[r] for r in group)
+                joined = {self.augmented[r] for r in group}
                 if len(joined) > 1:
                     changed = True
                     for r in self.roots:
-                        if self.gate[r] in joined:
-                            self.gate[r] = lowest
+                        if self.augmented[r] in joined:
+                            self.augmented[r] = lowest
             return changed
 
         def grouped(pairs):
@@ -93,7 +93,7 @@ class Brute:
         ]
         while True:
             further = [
-                (self.gate[r], self.above[r])
+                (self.augmented[r], self.above[r])
                 for r in self.roots
                 if self.above[r] >= 0 and self.other(r) == self.other(self.above[r])
             ]
@@ -107,7 +107,7 @@ class Brute:
         changed = True
         while changed:
             changed = False
-            for names in (self.gate, {r: nodes[r].key for r in self.roots}):
+            for names in (self.augmented, {r: nodes[r].key for r in self.roots}):
                 lowest: dict = {}
                 for r in self.roots:
                     lowest[names[r]] = min(label[r], lowest.get(names[r], r))
@@ -154,20 +154,22 @@ def check_against_brute(compiled, d, brute) -> None:
     closed = d.own_subgame[~d.opens]
     assert (closed == -1).all()
 
-    # Gates: as many, in the same layers and subgames, after the same moves of o.
-    def names(gates):
-        return sorted(gates, key=repr)
+    # Augmented infosets: as many, in the same layers and subgames, after the same
+    # moves of o.
+    def names(augmented):
+        return sorted(augmented, key=repr)
 
     found = names(
         (int(layer), int(sub))
         for layer, sub in zip(d.augmented_layer, d.augmented_subgame, strict=True)
     )
     number = dict(zip((brute.subgame[at[h]] for h in roots), own, strict=True))
-    leaders = {brute.gate[at[h]] for h in roots}
+    leaders = {brute.augmented[at[h]] for h in roots}
     expected = names((brute.layer[g], number[brute.subgame[g]]) for g in leaders)
     assert found == expected
 
-    # o's extended sequence at terminals: its own, or the gate if it has not moved.
+    # o's extended sequence at terminals: its own, or the augmented infoset if it has
+    # not moved.
     count = compiled.infosets[1 - player].decisions.num_sequences
     meant = {}
     for t, extended in zip(terminals, d.extended[d.terminals], strict=True):
@@ -177,8 +179,8 @@ def check_against_brute(compiled, d, brute) -> None:
         if moved:
             assert extended == histories.sequence[1 - player, t]
         else:
-            gate = meant.setdefault(int(extended), brute.gate[anchor])
-            assert gate == brute.gate[anchor]
+            augmented = meant.setdefault(int(extended), brute.augmented[anchor])
+            assert augmented == brute.augmented[anchor]
             assert d.augmented_layer[extended - count] == brute.layer[anchor]
     assert len(set(meant.values())) == len(meant)
 
@@ -210,7 +212,8 @@ def test_known_layers():
     assert [cut("kuhn", p).num_layers for p in PLAYERS] == [2, 1]
     assert [cut("goofspiel4", p).num_layers for p in PLAYERS] == [3, 3]
     # Kuhn's second decision of player 0 comes after pass, bet, with each card: all
-    # its histories hang together, and o's two bets with each card are three gates.
+    # its histories hang together, and o's two bets with each card are three augmented
+    # infosets.
     d = cut("kuhn", 0)
     second = d.augmented_layer == 2
     assert second.sum() == 3
@@ -273,7 +276,7 @@ def test_turns_that_the_opponent_cannot_count_are_refused():
     assert decomposition.decompose(compiled, 1).num_layers == 1
 
 
-def test_what_is_told_and_forgotten_does_not_split_gates():
+def test_what_is_told_and_forgotten_does_not_split_augmented_infosets():
     """Layer 2: two roots that player 1 could tell apart there, but not at its move."""
     game = MadeGame(told_and_forgotten, "told")
     compiled = tree_lib.compile_game(game, observations=True)

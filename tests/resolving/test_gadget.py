@@ -26,7 +26,7 @@ from tests.support.strategies import random_behaviours
 
 
 def random_forest(name, player, layer, seed=5):
-    """A forest with random reach above and random values at gates."""
+    """A forest with random reach above and random values at augmented infosets."""
     d = cut(name, player)
     behaviours = random_behaviours(d.tree, seed)
     decisions = d.tree.infosets[player].decisions

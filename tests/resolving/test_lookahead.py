@@ -181,7 +181,7 @@ def test_some_infosets_are_partly_beyond_the_cut():
 
 @every_row
 def test_a_forest_is_worth_the_game_that_is_cut_off(name, player, number, depth):
-    """Random strategies, gate values and leaf values; sums over roots by recursion."""
+    """Random strategies, opponent values and leaf values; sums by recursion."""
     d, tree, numbers = cut(name, player), compiled(name), node_numbers(name)
     values = by_history(name)
     worth = {numbers[h]: values[h] for h in range(len(values))}
@@ -215,7 +215,7 @@ def test_a_forest_is_worth_the_game_that_is_cut_off(name, player, number, depth)
     if number == 1:
         expected = walk.value(0, policy, worth)
     else:
-        gate_of = {
+        augmented_of = {
             numbers[r]: int(g) for r, g in zip(d.roots, d.root_augmented, strict=True)
         }
         sign = 1 if player == 1 else -1
@@ -226,7 +226,7 @@ def test_a_forest_is_worth_the_game_that_is_cut_off(name, player, number, depth)
                 root, player, policy
             )
             value = walk.value(root, policy, worth)
-            expected += choice[gate_of[root]] * weight * value
+            expected += choice[augmented_of[root]] * weight * value
     assert found == pytest.approx(expected, abs=TOLERANCE)
     assert found != 0
 
@@ -235,11 +235,11 @@ def test_a_forest_is_worth_the_game_that_is_cut_off(name, player, number, depth)
 def test_a_lookahead_to_the_end_changes_nothing(name, player):
     d = cut(name, player)
     ones = np.ones(d.tree.infosets[player].decisions.num_sequences)
-    gates = np.ones(len(d.augmented_layer))
+    augmented = np.ones(len(d.augmented_layer))
     for number in range(1, d.num_layers + 1):
         far = look_ahead(d, number, 100, PolicyValue())
-        limited = gadget.build_forest(d, number, ones, gates, far).form.payoffs
-        free = gadget.build_forest(d, number, ones, gates).form.payoffs
+        limited = gadget.build_forest(d, number, ones, augmented, far).form.payoffs
+        free = gadget.build_forest(d, number, ones, augmented).form.payoffs
         for a, b in zip(limited, free, strict=True):
             np.testing.assert_allclose(a, b, atol=TOLERANCE)
 

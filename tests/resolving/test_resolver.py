@@ -202,7 +202,7 @@ def test_no_program_is_compiled_where_subgames_differ_in_size():
 def test_a_valid_strategy_wherever_the_match_goes(name, player, kind):
     """The player has played a pure strategy above, and things it never would have.
 
-    Roots, gates and whole subgames then have reach zero; and so where the opponent's
+    Roots, augmented infosets and whole subgames then have reach 0; where the opponent's
     average never goes.
     """
     resolver = resolver_of(name, player, gadget=kind)
@@ -240,7 +240,7 @@ def test_unsafe_resolving_is_exploitable_and_both_gadgets_are_not(name, player, 
 
 
 def test_maxmargin_values_are_carried_through_several_layers():
-    """The gates' values stay on the scale of the whole game.
+    """The augmented infosets' values stay on the scale of the whole game.
 
     Measured 0.0003 in four layers; 0.98 if they are charged per unit of reach, 0.92 if
     twice, 1.6 if not at all.

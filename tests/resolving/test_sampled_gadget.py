@@ -147,7 +147,7 @@ def by_hand(d, subgame, own_reach, opponent_values, choice, values):
 
 
 def settings(d, subgame, rng, kind):
-    """i's reach of the roots, o's values at the gates (0 where i never comes)."""
+    """i's reach of the roots; o's values, 0 where i never comes."""
     own_reach = rng.uniform(0.01, 1, len(subgame.roots))
     if kind == "some never":
         own_reach[rng.permutation(len(own_reach))[: (len(own_reach) + 1) // 2]] = 0
@@ -179,8 +179,8 @@ def test_every_subgame_is_worth_what_its_gadget_is(name, player, number, kind):
     assert found_any
 
 
-def test_some_gates_are_never_come_to():
-    """What the test above rests on: i's reach of some gates is zero, not of all."""
+def test_some_augmented_infosets_are_never_come_to():
+    """What the test above rests on: i never reaches some, but not all of them."""
     rng = np.random.default_rng(11)
     seen = 0
     for row in ROWS:
@@ -193,18 +193,18 @@ def test_some_gates_are_never_come_to():
 
 @every_layer
 def test_chances_are_those_of_the_subgame_alone(name, player, number):
-    """Gates by mass, none of another subgame; every row of outcomes sums to one."""
+    """By mass, none of another subgame; every row of outcomes sums to one."""
     d, at = cut(name, player), laid_out(name, player, number)
-    gates = len(at.augmented)
+    count = len(at.augmented)
     before = at.samples.chance.copy()
     rng = np.random.default_rng(12)
     for subgame in subgames(name, player, number).values():
         own_reach, used, opponent_values = settings(d, subgame, rng, "all")
         samples = at._fill(at.samples, subgame, own_reach, opponent_values)
         mass = mass_of(d, subgame, used)
-        expected = np.zeros(gates)
+        expected = np.zeros(count)
         expected[np.searchsorted(at.augmented, subgame.augmented)] = mass / mass.sum()
-        np.testing.assert_allclose(samples.chance[:gates], expected, atol=1e-15)
+        np.testing.assert_allclose(samples.chance[:count], expected, atol=1e-15)
         for level in samples.levels:
             for h in np.flatnonzero(np.asarray(level.player) == 2):
                 row, count = int(level.row[h]), int(level.num_actions[h])
@@ -221,23 +221,23 @@ def test_chances_are_those_of_the_subgame_alone(name, player, number):
 
 @every_layer
 def test_the_histories_of_a_layer(name, player, number):
-    """Gates, two choices each, roots; below them all of the whole game and no more."""
+    """Augmented infosets, two choices each, roots; below all of the game and no more."""
     d = cut(name, player)
     made, branch = sampled_gadget.gadget_histories(d, number)
     at, whole = made.histories, d.tree.histories
-    gates = int((d.augmented_layer == number).sum())
-    np.testing.assert_array_equal(np.flatnonzero(branch), 1 + np.arange(gates))
+    num_augmented = int((d.augmented_layer == number).sum())
+    np.testing.assert_array_equal(np.flatnonzero(branch), 1 + np.arange(num_augmented))
     assert (at.player[branch] == 1 - player).all()
-    for g in range(gates):
+    for g in range(num_augmented):
         below = np.flatnonzero(at.parent == 1 + g)
         assert [int(at.player[h]) for h in below] == [
             TERMINAL,
             CHANCE,
         ]
     inside = d.layer >= number
-    assert len(at) == 1 + 3 * gates + int(inside.sum())
+    assert len(at) == 1 + 3 * num_augmented + int(inside.sum())
     ends = inside & (whole.player == TERMINAL)
-    real = np.arange(len(at)) >= 1 + 3 * gates
+    real = np.arange(len(at)) >= 1 + 3 * num_augmented
     np.testing.assert_allclose(
         np.sort(at.utility[real & (at.player == TERMINAL)]),
         np.sort(whole.utility[ends]),

@@ -96,10 +96,12 @@ class Setting:
         self.choice = rng.uniform(0.1, 0.9, size=len(d.augmented_layer))
         brute, nodes = whole(name)
         policy = reference.from_behaviours(tree, self.behaviours)
-        gate_of = dict(zip(d.roots.tolist(), d.root_augmented.tolist(), strict=True))
-        # Root history, its gate, its weight (chance, i's reach), its value.
+        augmented_of = dict(
+            zip(d.roots.tolist(), d.root_augmented.tolist(), strict=True)
+        )
+        # Root history, augmented infoset, weight (chance, i's reach), value.
         self.roots = []
-        for r, g in gate_of.items():
+        for r, g in augmented_of.items():
             if d.augmented_layer[g] == number:
                 value = reference.value_at(brute, policy, nodes[r])
                 own = brute.own_reach(nodes[r], player, policy)
@@ -108,8 +110,8 @@ class Setting:
         self.root_above = np.full(len(histories), -1)
         for h in range(len(histories)):
             up = histories.parent[h]
-            self.root_above[h] = h if h in gate_of else self.root_above[up]
-        self.gate_of = gate_of
+            self.root_above[h] = h if h in augmented_of else self.root_above[up]
+        self.augmented_of = augmented_of
         self.forest = gadget.build_forest(d, number, self.reach, self.opponent_values)
 
     def subgame_of(self, history):
@@ -118,9 +120,9 @@ class Setting:
             return 0
         while True:
             root = int(self.root_above[history])
-            gate = self.gate_of[root]
-            if self.d.augmented_layer[gate] == self.number:
-                return int(self.d.augmented_subgame[gate])
+            augmented = self.augmented_of[root]
+            if self.d.augmented_layer[augmented] == self.number:
+                return int(self.d.augmented_subgame[augmented])
             history = self.d.tree.histories.parent[root]
 
     def game(self, cut_up, k, reach=None):
@@ -166,12 +168,12 @@ class Setting:
 
     def direct(self, subgame, kind, *, uniform=False):
         """The same by a sum over roots."""
-        gates = subgame.augmented.tolist()
-        total = self.choice[gates].sum()
-        shared = self.opponent_reach[gates].sum()
+        augmented = subgame.augmented.tolist()
+        total = self.choice[augmented].sum()
+        shared = self.opponent_reach[augmented].sum()
         sign = 1 if self.player == 1 else -1
         result = 0.0
-        for g in gates:
+        for g in augmented:
             here = [row for row in self.roots if row[1] == g]
             weights = [
                 chance * (1 if uniform else own) for _, _, chance, own, _ in here
@@ -226,7 +228,7 @@ def test_subgames_partition_the_forest(name, player, number):
 
 @every_layer
 def test_subgames_are_worth_what_the_forest_is(name, player, number):
-    """Random strategies, reaches and gate values; payoffs in exactly one subgame."""
+    """Random strategies, reaches and opponent values; payoffs in one subgame each."""
     at = setting(name, player, number)
     cut_up = layer_of(name, player, number)
     found = sum(at.value(at.game(cut_up, k), k, "cfrd") for k in cut_up)
@@ -254,7 +256,7 @@ def test_subgames_are_worth_what_the_forest_is(name, player, number):
 @every_gadget
 @every_lower_layer
 def test_payoffs_of_each_gadget(name, player, number, kind):
-    """Every subgame: chosen gates, weighted roots and constants, summed by hand."""
+    """Every subgame: choices of o, weighted roots and constants, summed by hand."""
     at = setting(name, player, number)
     cut_up = layer_of(name, player, number, kind)
     sizes = []
@@ -294,7 +296,7 @@ def test_all_games_of_a_layer_have_one_shape(name, player, number, kind):
 
 @every_gadget
 @every_layer
-def test_the_common_room_is_that_of_all_pieces(name, player, number, kind):
+def test_the_common_capacity_is_that_of_all_pieces(name, player, number, kind):
     """Computed without cutting any out; here from the subgames themselves."""
     cut_up = Layer(cut(name, player), number, kind)
     expected = layout.common_shapes(
@@ -344,28 +346,28 @@ def test_who_updates_first(name, player, number, kind):
     assert at.game(cut_up, cut_up.widest).first == expected
 
 
-def test_shapes_differ_without_the_common_room():
+def test_shapes_differ_without_the_common_capacity():
     """What the test above rests on: the subgames themselves are of different sizes."""
     subgames = layer_of("ii_goofspiel3", 0, 2).values()
     assert len({len(subgame.base) for subgame in subgames}) > 1
 
 
 @every_layer
-def test_next_gates_lie_behind_the_gate_passed_before(name, player, number):
+def test_next_augmented_infosets_lie_behind_the_one_passed_before(name, player, number):
     at = setting(name, player, number)
     d, parent = at.d, at.d.tree.histories.parent
-    # Gate of the next layer → gates of this one that lead to it.
+    # Gate of the next layer → augmented infosets of this one that lead to it.
     leads: dict[int, set[int]] = {}
-    for r, g in at.gate_of.items():
+    for r, g in at.augmented_of.items():
         if d.augmented_layer[g] == number + 1:
             above = at.root_above[parent[r]]
-            leads.setdefault(g, set()).add(at.gate_of[int(above)])
+            leads.setdefault(g, set()).add(at.augmented_of[int(above)])
     seen = 0
     for subgame in layer_of(name, player, number).values():
-        for gate, behind in zip(
+        for augmented, behind in zip(
             subgame.next_augmented, subgame.next_behind, strict=True
         ):
-            expected = leads[int(gate)]
+            expected = leads[int(augmented)]
             if number > 1:
                 assert {int(subgame.augmented[behind])} == expected
             else:
@@ -390,9 +392,9 @@ def run(form, player, iterations):
     ("name", "player", "number"), [("kuhn", 0, 2), ("ii_goofspiel3", 1, 2)]
 )
 def test_a_subgame_solved_alone_is_solved_as_in_the_forest(name, player, number):
-    """Strategies and values at the next gates; subgames do not touch each other.
+    """Strategies and o's next values; subgames do not touch each other.
 
-    Random values at the gates, so that no tie turns on rounding.
+    Random values at the augmented infosets, so that no tie turns on rounding.
     """
     at = setting(name, player, number)
     together = run(at.forest.form, player, 60)
