@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from spiel_cr.cfr import solver as driver
+from spiel_cr.cfr import solver as solver_module
 from spiel_cr.resolving import clock
 
 
@@ -29,7 +29,7 @@ class State(NamedTuple):
 @pytest.fixture
 def fake(monkeypatch):
     time = FakeTime()
-    monkeypatch.setattr(driver, "time", time)
+    monkeypatch.setattr(solver_module, "time", time)
     monkeypatch.setattr(clock, "time", time)
     return time
 
@@ -42,7 +42,7 @@ def slow_solver(time, seconds, *, overhead=0.0):
     """
     chunks = []
 
-    def advance(state, iterations):
+    def advance(problem, state, iterations, *, config):
         if iterations:
             chunks.append(iterations)
             time.now += overhead + iterations * (
@@ -51,8 +51,9 @@ def slow_solver(time, seconds, *, overhead=0.0):
         return State((), np.asarray(state.iteration + iterations))
 
     config = types.SimpleNamespace(name="slow")
-    solver = driver.Solver(
+    solver = solver_module.Solver(
         None,
+        (),
         State((), np.zeros((), np.int32)),
         advance,
         config=config,

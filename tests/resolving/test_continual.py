@@ -123,10 +123,13 @@ def test_values_of_average_strategies_get_stuck(name, variant, stuck, good):
     assert nash_conv(name, variant, 2000) < good
 
 
-@pytest.mark.parametrize("name", ["kuhn", "leduc", "goofspiel4"])
-def test_every_infoset_has_a_strategy(name):
+@pytest.mark.parametrize(
+    ("name", "variant"),
+    [("kuhn", "cfr+"), ("leduc", "cfr+"), ("goofspiel4", "pdcfr+")],
+)
+def test_every_infoset_has_a_strategy(name, variant):
     case = games.BY_NAME[name]
-    result = resolved(name, "cfr+", 100)
+    result = resolved(name, variant, 100)
     table = result.average_policy()
     assert len(table.action_probability_array) == sum(case.infosets)
     for p, infosets in enumerate(result.tree.infosets):
@@ -161,6 +164,7 @@ def solver_of(variant, iterations):
             config=config.parse_algorithm(variant),
             values=True,
             first=d.player,
+            compile="fast",
         )
         solver.run(iterations)
         return solver
@@ -181,9 +185,9 @@ def test_same_bits_twice():
 
 def test_no_second_compilation():
     resolved("kuhn", "cfr+", 100)
-    programs = cfr._run._cache_size()
+    programs = cfr.programs()
     continual.resolve("kuhn_poker", 33, "cfr+")
-    assert cfr._run._cache_size() == programs
+    assert cfr.programs() == programs
 
 
 def test_the_first_layer_is_the_whole_game():

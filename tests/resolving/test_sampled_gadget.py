@@ -221,7 +221,7 @@ def test_chances_are_those_of_the_subgame_alone(name, player, number):
 
 @every_layer
 def test_the_histories_of_a_layer(name, player, number):
-    """Augmented infosets, two choices each, roots; below all of the game and no more."""
+    """Augmented infosets, two choices each, roots; below all of the game, no more."""
     d = cut(name, player)
     made, branch = sampled_gadget.gadget_histories(d, number)
     at, whole = made.histories, d.tree.histories
@@ -316,7 +316,7 @@ def test_a_sampling_player_nears_the_safe_strategy(solver, player):
 def test_the_same_seed_gives_the_same_strategy():
     found = []
     for seed in (1, 1, 2):
-        config = ResolvingConfig("os-mccfr(batch=64)", 5)
+        config = ResolvingConfig("os-mccfr(batch=256)", 5)
         resolver = Resolver(games.compiled("kuhn"), 0, config, seed=seed)
         match = resolver.match()
         last = len(resolver.tree.infosets[0]) - 1
