@@ -65,7 +65,16 @@ class Tree:
         children: dict[int, int] = {}
         self.nodes.append(
             Node(
-                *(path, player, key, observed, children, probabilities, chance, sequences),
+                *(
+                    path,
+                    player,
+                    key,
+                    observed,
+                    children,
+                    probabilities,
+                    chance,
+                    sequences,
+                ),
                 utility,
             )
         )

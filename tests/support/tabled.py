@@ -19,7 +19,12 @@ class Tabled:
         self.nodes = tree.nodes
         actions = [a for node in self.nodes for a in node.children]
         self.width = 1 + max(actions, default=0)
-        observed = {text for node in self.nodes for text in node.observations if text is not None}
+        observed = {
+            text
+            for node in self.nodes
+            for text in node.observations
+            if text is not None
+        }
         self.number = {text: i for i, text in enumerate(sorted(observed))}
 
     def new_initial_states(self) -> np.ndarray:
