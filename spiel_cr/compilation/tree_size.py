@@ -8,7 +8,7 @@ import pyspiel
 from spiel_cr.common.arrays import ranks
 from spiel_cr.compilation import state_walk
 from spiel_cr.compilation.loading import load_game
-from spiel_cr.compilation.tree import TERMINAL, Histories
+from spiel_cr.compilation.tree import TERMINAL
 from spiel_cr.compilation.vectorised import of_game, visits
 
 
@@ -53,7 +53,13 @@ def count_levels(game: str | pyspiel.Game) -> Sizes:
     game = load_game(game)
     rules = of_game(game)
     if rules is None:
-        return _sizes(state_walk.walk(game)[0])
+        walked, (strings0, strings1) = state_walk.walk(game)
+        over = walked.player == TERMINAL
+        return Sizes(
+            np.diff(walked.level_start),
+            np.add.reduceat(over, walked.level_start[:-1], dtype=np.int64),
+            (len(strings0), len(strings1)),
+        )
     histories: list[int] = []
     terminals: list[int] = []
     keys: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
@@ -66,27 +72,5 @@ def count_levels(game: str | pyspiel.Game) -> Sizes:
         for p, known in enumerate(visit.information):
             if known is not None:
                 keys[p].append(known)
-    return Sizes(
-        np.array(histories),
-        np.array(terminals),
-        (_distinct(keys[0]), _distinct(keys[1])),
-    )
-
-
-def _sizes(walked: Histories) -> Sizes:
-    """The sizes of a game that is there."""
-    over = walked.player == TERMINAL
-    starts = walked.level_start[:-1]
-    infosets = [
-        int(walked.infoset[walked.player == p].max(initial=-1)) + 1 for p in range(2)
-    ]
-    return Sizes(
-        np.diff(walked.level_start),
-        np.add.reduceat(over, starts, dtype=np.int64),
-        (infosets[0], infosets[1]),
-    )
-
-
-def _distinct(keys: list[np.ndarray]) -> int:
-    """How many different rows there are."""
-    return int(ranks(keys).max()) + 1 if keys else 0
+    distinct0, distinct1 = (int(ranks(k).max()) + 1 if k else 0 for k in keys)
+    return Sizes(np.array(histories), np.array(terminals), (distinct0, distinct1))

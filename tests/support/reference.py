@@ -27,7 +27,8 @@ class Node(NamedTuple):
       path: the actions from the root, chance included.
       player: who acts.
       key: the acting player and its information state, None where nobody decides.
-      observations: what each player has observed at a decision, None where the game gives nothing.
+      observations: each player's information state at a decision, None where the game
+        gives nothing.
       children: by action; values are indices into `Tree.nodes`.
       probabilities: of the actions of a chance node.
       chance: product of the chance probabilities on the path.
