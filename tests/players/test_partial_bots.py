@@ -13,6 +13,7 @@ import game_defs  # noqa: F401  registers the games
 from spiel_cr.compilation import compiler as tree_lib
 from spiel_cr.partial.compiler import compile_partial
 from spiel_cr.partial.config import PartialConfig
+from spiel_cr.partial.tree import PartialTree
 from spiel_cr.players import bot_strings, bots, partial_bots
 from spiel_cr.resolving.config import ResolvingConfig
 from tests.support import games
@@ -241,19 +242,24 @@ def test_old_answers_are_counted():
     )
 
 
-def test_faults_of_a_leaf_value_are_not_hidden():
-    """Not taken for a tree that cannot be resolved, which has an old answer."""
-    fails = []
+def test_trees_that_cannot_be_resolved():
+    """They are given up; faults of a leaf value are not taken for one of these."""
+    agent = make("kuhn_poker", 0, 58).agent
+    partial = agent.solved.partial
+    tree, ids = agent.solved.snapshot.tree, agent.solved.snapshot.ids
+    paths = [tree.histories.actions_to(h) for h in range(58)]
+    # A root of the infoset "0pb", and one from which passing leads there.
+    roots = ids[[paths.index([0, 1]), paths.index([0, 2, 0, 1])]]
+    rooted = partial.rooted_at(partial.nodes(roots), np.ones(2))
+    rooted.grow()
+    assert agent._make_solved(rooted) is None
 
     def leaf(game, states):
-        if fails:
-            raise ValueError("a fault of its own")
-        return np.zeros(len(states))
+        raise ValueError("a fault of its own")
 
-    bot = make("python_leduc_poker", 1, 120, iterations=1, leaf=leaf)
-    fails.append(True)
+    unknown = PartialTree.start("kuhn_poker", 58, leaf=leaf)
     with pytest.raises(ValueError, match="a fault of its own"):
-        bot.get_policy(first_states("python_leduc_poker", 1)[0])
+        agent._make_solved(unknown)
 
 
 # Online outcome sampling.
@@ -314,7 +320,8 @@ def test_outcome_sampling_in_a_game_that_cannot_be_compiled():
 
 
 def test_bots_from_strings():
-    text = "resolving(iterations=5,max_histories=58,warmup_matches=0,reuse_share=0.3)"
+    partial = "max_histories=58,warmup_matches=0,reuse_share=0.3"
+    text = f"resolving(solver={SOLVER},iterations=5,{partial})"
     bot = bot_strings.load_bot(text, "kuhn_poker", 0)
     assert isinstance(bot, partial_bots.PartialResolvingBot)
     assert bot.agent.settings.reuse_share == 0.3
