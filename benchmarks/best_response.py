@@ -146,7 +146,7 @@ def _speed(seeds: int, scale: float) -> Iterator[Row]:
     count = max(1, int(_SPEED_SIMULATIONS * scale))
     game = spiel_cr.load_game(_SPEED_GAME)
     search = _search(game, "uniform")
-    states = _decisions(game, 40)
+    states = _decisions(search.tree, 40)
     python = count // 10
     rows: list[Row] = []
     for name, rate in (
@@ -184,17 +184,16 @@ def _own_rate(search: _Search, batch: int, seed: int) -> float:
     return rate
 
 
-def _decisions(game: pyspiel.Game, number: int) -> list[pyspiel.State]:
-    """First decisions of player 0."""
-    rng = np.random.default_rng(0)
-    states: list[pyspiel.State] = []
-    while len(states) < number:
-        state = game.new_initial_state()
-        while state.is_chance_node():
-            actions, odds = zip(*state.chance_outcomes(), strict=True)
-            state.apply_action(int(rng.choice(actions, p=odds)))
-        states.append(state)
-    return states
+def _decisions(tree: spiel_cr.CompiledGame, number: int) -> list[pyspiel.State]:
+    """First decisions of player 0, drawn as chance deals."""
+    first = np.flatnonzero(tree.infosets[0].decisions.parent == 0)
+    histories = tree.histories
+    members = np.flatnonzero(
+        (histories.player == 0) & np.isin(histories.infoset, first)
+    )
+    odds = histories.chance[members] / histories.chance[members].sum()
+    drawn = np.random.default_rng(0).choice(members, number, p=odds)
+    return [tree.state_at(int(history)) for history in drawn]
 
 
 def _cpp_bot(simulations: int, seed: int) -> pyspiel.Bot:

@@ -1,6 +1,5 @@
 """Tables in Markdown documents: their cells, and the marks that they stand between."""
 
-import argparse
 import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -80,25 +79,6 @@ MEMORY: dict[str, Column] = {
     "peak memory, MB": lambda row: f"{row['peak_bytes'] / 1e6:,.0f}",
     "at start, MB": lambda row: f"{row['start_bytes'] / 1e6:,.0f}",
 }
-
-
-def add_option(parser: argparse.ArgumentParser, marks: Marks) -> None:
-    """Adds `--markdown`, a path to `write` to, checked before anything is measured."""
-
-    def place(text: str) -> pathlib.Path:
-        path = pathlib.Path(text)
-        try:
-            check(path, marks)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from error
-        return path
-
-    parser.add_argument(
-        "--markdown",
-        type=place,
-        metavar="PATH",
-        help="put the tables between this file's marks",
-    )
 
 
 def check(path: pathlib.Path, marks: Marks) -> None:

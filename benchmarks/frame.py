@@ -116,11 +116,18 @@ class Benchmark:
             help="only make tables and pictures from the lines that are there",
         )
         if self.tables:
-            document.add_option(parser, self.marks)
+            parser.add_argument(
+                "--markdown",
+                type=pathlib.Path,
+                metavar="PATH",
+                help="put the tables between this file's marks",
+            )
         options = parser.parse_args(arguments)
         if options.no_measuring and not pathlib.Path(options.out).exists():
             parser.error(f"there is no file {options.out}")
         try:
+            if self.tables and options.markdown:
+                document.check(options.markdown, self.marks)
             self.check(options)
         except ValueError as error:
             parser.error(str(error))

@@ -44,13 +44,9 @@ class Values:
         result = spiel_cr.solve(self.tree, "pdcfr+", iterations)
         self.nash_conv = result.nash_conv()
         self._behaviour = result.average
-        self._reach = reach_of(self.tree.form, result.average)
-        self._worth = history_values(self.tree, result.average)
-        histories = self.tree.histories
-        # The first child of each history.
-        self._first = 1 + np.searchsorted(
-            histories.parent[1:], np.arange(len(histories))
-        )
+        reach = reach_of(self.tree.form, result.average)
+        values = history_values(self.tree, result.average)
+        self._worth = [self._action_values(p, reach[1 - p], values) for p in (0, 1)]
         self._infosets = [
             {key: number for number, key in enumerate(infosets.keys)}
             for infosets in self.tree.infosets
@@ -65,22 +61,33 @@ class Values:
         """
         player = state.current_player()
         infoset = self._infosets[player][state.information_state_string(player)]
-        infosets, histories = self.tree.infosets[player], self.tree.histories
+        infosets = self.tree.infosets[player]
         first = int(infosets.decisions.first_sequence[infoset])
         own = slice(first, first + int(infosets.decisions.num_actions[infoset]))
-        members = np.flatnonzero(
-            (histories.player == player) & (histories.infoset == infoset)
-        )
-        other = histories.sequence[1 - player, members]
-        weights = histories.chance[members] * self._reach[1 - player][other]
-        children = self._first[members][:, None] + np.arange(own.stop - own.start)
-        sign = 1 if player == 0 else -1
-        total = weights.sum()
-        worth = np.full(own.stop - own.start, np.nan)
-        if total:
-            worth = sign * weights @ self._worth[children] / total
         actions = infosets.actions[own.start - 1 : own.stop - 1].tolist()
-        return actions, self._behaviour[player][own], worth
+        return actions, self._behaviour[player][own], self._worth[player][own]
+
+    def _action_values(
+        self, player: int, reach: np.ndarray, values: np.ndarray
+    ) -> np.ndarray:
+        """float64 [S], the player's utility after each of its actions; NaN as in `at`.
+
+        Args:
+          player: who acts.
+          reach: float64 [S], of the opponent's sequences.
+          values: float64 [N], player 0's utility from each history on.
+        """
+        histories = self.tree.histories
+        after = 1 + np.flatnonzero(histories.player[histories.parent[1:]] == player)
+        before, sequence = histories.parent[after], histories.sequence[player, after]
+        other = histories.sequence[1 - player, before]
+        weights = histories.chance[before] * reach[other]
+        count = self.tree.infosets[player].decisions.num_sequences
+        total = np.bincount(sequence, weights, count)
+        sums = np.bincount(sequence, weights * values[after], count)
+        worth = np.full(count, np.nan)
+        np.divide(sums, total, out=worth, where=total > 0)
+        return worth if player == 0 else -worth
 
 
 def losses(

@@ -93,6 +93,12 @@ def _temporary_home() -> Iterator[None]:
                 os.environ["HOME"] = before
 
 
+def _bundled(name: str, *modules: str) -> Solver:
+    """A solver of OpenSpiel, and the modules of its Python that it needs."""
+    imports = tuple(f"open_spiel.python.{module}" for module in modules)
+    return Solver(registry.find(name), "openspiel", imports=imports)
+
+
 _PEERS = {
     "c": Solver(
         Entry(
@@ -104,18 +110,10 @@ _PEERS = {
         ),
         "c",
     ),
-    "openspiel-cpp": Solver(registry.find("openspiel-cfr+"), "openspiel"),
-    "openspiel-python": Solver(
-        registry.find("openspiel-cfr+-python"),
-        "openspiel",
-        imports=("open_spiel.python.algorithms.cfr",),
-    ),
-    "openspiel-jax": Solver(
-        registry.find("openspiel-cfr+-jax"),
-        "openspiel",
-        "float32",
-        jax=True,
-        imports=("open_spiel.python.jax.cfr.jax_cfr",),
+    "openspiel-cpp": _bundled("openspiel-cfr+"),
+    "openspiel-python": _bundled("openspiel-cfr+-python", "algorithms.cfr"),
+    "openspiel-jax": _bundled("openspiel-cfr+-jax", "jax.cfr.jax_cfr")._replace(
+        dtype="float32", jax=True
     ),
     "liteefg": Solver(
         Entry("liteefg", "LiteEFG CFR+", False, "", _lite_efg, modules=("LiteEFG",)),

@@ -31,6 +31,8 @@ GAMES = {
     "latent tic-tac-toe": "python_latent_tic_tac_toe(conflict=keep)",
     "rock_paper_scissors(5)": "python_rock_paper_scissors(num_actions=5)",
 }
+# What resolving took, as `SolveResult` names it.
+_TOOK = ("solves", "seconds", "compile_seconds", "build_seconds")
 
 
 def _add_options(parser: Parser) -> None:
@@ -71,10 +73,7 @@ def measure(name: str, algorithm: str, iterations: int) -> Row:
         "device": jax.default_backend(),
         "nash_conv": verdict.nash_conv,
         "game_value": verdict.game_value,
-        "solves": result.solves,
-        "seconds": result.seconds,
-        "compile_seconds": result.compile_seconds,
-        "build_seconds": result.build_seconds,
+        **{name: getattr(result, name) for name in _TOOK},
     }
 
 

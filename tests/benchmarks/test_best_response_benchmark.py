@@ -29,7 +29,7 @@ def test_shares_and_tables(tiny, tmp_path):
 
 def test_rates_are_rates():
     game = spiel_cr.load_game("kuhn_poker")
-    states = best_response._decisions(game, 3)
+    states = best_response._decisions(spiel_cr.compile_game(game), 3)
     assert all(state.current_player() == 0 for state in states)
     for bot, count in (
         (best_response._cpp_bot(20, 0), 20),

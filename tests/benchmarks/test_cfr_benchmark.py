@@ -88,9 +88,8 @@ def test_game_table_has_a_line_for_every_solver_or_its_reason() -> None:
 
 
 @needs_cc
-@pytest.mark.parametrize("game", ["kuhn_poker", "leduc_poker"])
-def test_c_reference_equals_spiel_cr(game: str) -> None:
-    result = c_reference.disagreement(spiel_cr.compile_game(game).form)
+def test_c_reference_equals_spiel_cr() -> None:
+    result = c_reference.disagreement(spiel_cr.compile_game("leduc_poker").form)
     assert result["agrees"] and not result["generic"], result
 
 
