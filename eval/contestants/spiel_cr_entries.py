@@ -39,6 +39,7 @@ _BATCH_OF = {
     "average": "samples for each player, each with some of its own actions followed, "
     "by the average strategy",
 }
+_SAVED_HOW = "A policy from a file, which took its time elsewhere: no seconds count."
 _BOT_HOW = (
     "A player that thinks in a match, asked at every infoset, reached as in a match; "
     "iterations are those of a solve, seconds those of all answers; its warm-up "
@@ -183,61 +184,42 @@ def _computed(*results: spiel_cr.SolveResult, note: str = "") -> Computed:
     )
 
 
-def _saved(text: str, given: dict[str, Any]) -> Entry:
-    return _ours(
-        text,
-        "A policy from a file, which took its time elsewhere: no seconds count.",
-        lambda instance, seed: _asked(instance, text, seed, seconds=0.0),
-        way="once",
-        files=(given["path"],) if "path" in given else (),
-    )
-
-
 def _bot(text: str, given: dict[str, Any]) -> Entry:
+    """A player, asked everywhere."""
     name = text.partition("(")[0].strip()
+    saved = name == "policy"
+
+    def make(instance: GameInstance, seed: int) -> ComputingAdapter:
+        bots = [
+            spiel_cr.load_bot(text, instance.tree, seat, seed=2 * seed + seat)
+            for seat in range(2)
+        ]
+
+        def compute(_: int) -> Computed:
+            first, second = (traversing.traverse(instance.tree, bot) for bot in bots)
+            work = first.work.plus(second.work)
+            late = f", {work.late_moves} late" if work.late_moves else ""
+            return Computed(
+                (first.behaviour, second.behaviour),
+                0.0 if saved else work.seconds,
+                iterations=given.get("iterations"),
+                note=f"{work.moves} answers, the longest {work.max_ms:.1f} ms{late}",
+            )
+
+        return ComputingAdapter(compute)
+
     return _ours(
         text,
-        _BOT_HOW,
-        lambda instance, seed: _asked(
-            instance, text, seed, iterations=given.get("iterations")
-        ),
+        _SAVED_HOW if saved else _BOT_HOW,
+        make,
         way="once",
         samples=name == "oos" or _samples(given.get("solver", "lp")),
+        files=(given["path"],) if "path" in given else (),
     )
 
 
 def _samples(solver: str) -> bool:
     return solver != "lp" and isinstance(parse_any(solver), MCCFRConfig)
-
-
-def _asked(
-    instance: GameInstance,
-    text: str,
-    seed: int,
-    *,
-    iterations: int | None = None,
-    seconds: float | None = None,
-) -> ComputingAdapter:
-    """A player, asked everywhere; `seconds` that count, None: those of its answers."""
-    bots = [
-        spiel_cr.load_bot(text, instance.tree, seat, seed=2 * seed + seat)
-        for seat in range(2)
-    ]
-
-    def compute(_: int) -> Computed:
-        first, second = (traversing.traverse(instance.tree, bot) for bot in bots)
-        work = first.work.plus(second.work)
-        note = f"{work.moves} answers, the longest {work.max_ms:.1f} ms"
-        if work.late_moves:
-            note += f", {work.late_moves} late"
-        return Computed(
-            (first.behaviour, second.behaviour),
-            work.seconds if seconds is None else seconds,
-            iterations=iterations,
-            note=note,
-        )
-
-    return ComputingAdapter(compute)
 
 
 # Parameters with their types, of what is no bot.
@@ -250,6 +232,5 @@ _ENTRIES: dict[str, Callable[[str, dict[str, Any]], Entry]] = {
     "lp": _lp,
     "resolve": _resolve,
     "uniform": _uniform,
-    "policy": _saved,
     "solved": _solved,
 }
