@@ -277,13 +277,13 @@ def _from_arrays(
     if len(arrays["chance"]) == 1:
         fields["chance"] = np.broadcast_to(arrays["chance"][0], len(arrays["parent"]))
     histories = Histories(**fields)
-    infosets = []
+    infosets, keys = [], []
     for p in range(2):
         first = arrays[f"history{p}"]
-        if rules is None:
-            keys = Strings.of_utf8(arrays[f"text{p}"], arrays[f"ends{p}"])
-        else:
-            keys = lazy_strings(game, rules, histories, first, p)
         decisions = Decisions(arrays[f"parent{p}"], arrays[f"num_actions{p}"])
-        infosets.append(Infosets(keys, decisions, arrays[f"actions{p}"], first))
-    return assemble(game, histories, (infosets[0], infosets[1]))
+        infosets.append(Infosets((), decisions, arrays[f"actions{p}"], first))
+        if rules is None:
+            keys.append(Strings.of_utf8(arrays[f"text{p}"], arrays[f"ends{p}"]))
+        else:
+            keys.append(lazy_strings(game, rules, histories, first, p))
+    return assemble(game, histories, infosets, keys)

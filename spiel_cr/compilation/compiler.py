@@ -1,6 +1,5 @@
 """A game is walked once and becomes a `CompiledGame` (see `tree`)."""
 
-import dataclasses
 from typing import TypeAlias
 
 import pyspiel
@@ -89,15 +88,14 @@ def _compile(
         )
     histories, infosets, labels = numbering.number(walked, game)
     del walked
-    keyed = []
-    for p, own in enumerate(infosets):
-        if rules is None:
-            keys = Strings.packed([strings[p][label] for label in labels[p]])
-        else:
-            keys = lazy_strings(game, rules, histories, own.history, p)
-        keyed.append(dataclasses.replace(own, keys=keys))
+    keys = [
+        lazy_strings(game, rules, histories, own.history, p)
+        if rules is not None
+        else Strings.packed([strings[p][label] for label in labels[p]])
+        for p, own in enumerate(infosets)
+    ]
     del strings
-    return assemble(game, histories, (keyed[0], keyed[1]))
+    return assemble(game, histories, infosets, keys)
 
 
 def as_compiled(

@@ -192,14 +192,28 @@ def too_many(game: pyspiel.Game, limit: int) -> TooManyHistoriesError:
 
 
 def assemble(
-    game: pyspiel.Game, histories: Histories, infosets: tuple[Infosets, Infosets]
+    game: pyspiel.Game,
+    histories: Histories,
+    infosets: Sequence[Infosets],
+    keys: Sequence[Sequence[str]],
 ) -> CompiledGame:
-    """A compiled game: histories and infosets, to which this adds the sequence form."""
+    """A compiled game, to which this adds the sequence form.
+
+    Args:
+      game: a sequential game.
+      histories: all N histories.
+      infosets: both players', without keys.
+      keys: both players' information-state strings.
+    """
+    own0, own1 = (
+        dataclasses.replace(own, keys=strings)
+        for own, strings in zip(infosets, keys, strict=True)
+    )
     terminal = np.flatnonzero((histories.player == TERMINAL) & (histories.utility != 0))
     payoffs = sum_payoffs(
         histories.sequence[0, terminal],
         histories.sequence[1, terminal],
         histories.chance[terminal] * histories.utility[terminal],
     )
-    form = layout.build((infosets[0].decisions, infosets[1].decisions), payoffs)
-    return CompiledGame(game, histories, infosets, form)
+    form = layout.build((own0.decisions, own1.decisions), payoffs)
+    return CompiledGame(game, histories, (own0, own1), form)

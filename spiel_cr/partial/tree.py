@@ -291,15 +291,14 @@ class PartialTree:
         histories, infosets, numbers = numbering.number(
             *(walked, self.game), key_at=key_at if self.has_chance_root else None
         )
-        keyed = []
+        keys = []
         for p, own in enumerate(infosets):
             if isinstance(self.simulator, ArraySimulator) and not self.has_chance_root:
                 rules = self.simulator.rules
-                keys = lazy_strings(self.game, rules, histories, own.history, p)
+                keys.append(lazy_strings(self.game, rules, histories, own.history, p))
             else:
-                keys = self._strings(order[own.history], p)
-            keyed.append(dataclasses.replace(own, keys=keys))
-        tree = assemble(self.game, histories, (keyed[0], keyed[1]))
+                keys.append(self._strings(order[own.history], p))
+        tree = assemble(self.game, histories, infosets, keys)
         if frontier.any() or self.has_chance_root:
             tree = dataclasses.replace(
                 tree, frontier=frontier[order], rooted=self.has_chance_root
