@@ -61,7 +61,7 @@ class Busy:
 
 class SlowJudge:
     def curve_point(self, strategy):
-        return Busy().run(10)
+        return Busy().run(5)
 
 
 @pytest.mark.parametrize("way", ["iterates", "restarts"])

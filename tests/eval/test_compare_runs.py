@@ -231,6 +231,7 @@ def test_one_run_at_a_time(tmp_path):
     run_folder.open_folder(tmp_path, settings).close()
 
 
+@pytest.mark.slow
 def test_workers_give_the_same_numbers(tmp_path):
     names = "cfr+;openspiel-cfr;openspiel-os-mccfr;lp"
     serial = go(tmp_path / "serial", names)
@@ -267,6 +268,9 @@ def test_a_crash_costs_its_own_run_only():
     assert crashed["error"] == "its process ended with code -9"
     assert crashed["algorithm"] == "openspiel-cfr" and crashed["nash_conv"] is None
     assert good["error"] is None and good["iterations"] == 5
+    # As without workers.
+    assert good["nash_conv"] == measure.measure_run(quick)["nash_conv"]
+    assert not multiprocessing.active_children()
 
 
 def test_patience_has_an_end():
