@@ -44,17 +44,6 @@ def _uniform(tree):
     return tuple(policy_lib.uniform_behaviour(i.decisions) for i in tree.infosets)
 
 
-@functools.cache
-def _stopped(game):
-    """The game, and both players' strategies by CFR+ stopped early."""
-    tree = _compile(game)
-    result = spiel_cr.solve(tree, "cfr+", 10)
-    return tree, tuple(
-        policy_lib.behaviour_from_reach(i.decisions, reach)
-        for i, reach in zip(tree.infosets, result.average, strict=True)
-    )
-
-
 def _walk(tree, player, policy, state, weight, found):
     """Chance times the opponent's probabilities, by infoset and history."""
     if state.is_terminal():
@@ -164,7 +153,7 @@ def _share(tree, behaviour, config, seed, prior=None):
 )
 def test_never_above_the_exact_value(game, simulations, seeds, least):
     tree = _compile(game)
-    behaviour = _uniform(tree) if game == "leduc_poker" else _stopped(game)[1]
+    behaviour = _uniform(tree) if game == "leduc_poker" else _sparse(tree)
     config = SearchConfig(simulations)
     shares = [_share(tree, behaviour, config, seed) for seed in range(seeds)]
     # The found response is judged exactly: rounding alone could lift it.
@@ -300,7 +289,12 @@ def test_a_prior_with_true_values_helps():
 @pytest.mark.slow
 def test_uniform_resampling_is_worse():
     # The paper's point; six seeds each, and the exact posterior wins with every one.
-    tree, behaviour = _stopped("leduc_poker")
+    tree = _compile("leduc_poker")
+    result = spiel_cr.solve(tree, "cfr+", 10)
+    behaviour = tuple(
+        policy_lib.behaviour_from_reach(i.decisions, reach)
+        for i, reach in zip(tree.infosets, result.average, strict=True)
+    )
     exact, blind = SearchConfig(3000), SearchConfig(3000, posterior="uniform")
     pairs = [
         (_share(tree, behaviour, exact, seed), _share(tree, behaviour, blind, seed))
@@ -348,7 +342,7 @@ def test_bad_strategies_are_refused():
 
 
 def test_best_response_behaviour_is_best():
-    tree = _compile("leduc_poker")
+    tree = _compile("python_leduc_poker")
     behaviour = _sparse(tree)
     reach = reach_of(tree.form, behaviour)
     for player in (0, 1):
