@@ -238,7 +238,6 @@ def test_who_is_judged_as_a_rival():
         assert opponent_strings.load_rival(text, tree, 0) is None
     assert opponent_strings.load_rival("resolving(iterations=2)", tree, 0) is None
     assert opponent_strings.load_rival("oos(iterations=2)", tree, 0) is not None
-    assert opponent_strings.load_rival("resolving(move_ms=2)", tree, 1) is not None
 
 
 def test_opponents_respect_the_memory_limit():
