@@ -1,4 +1,4 @@
-"""Third stage: baselines, control variates of sampled values.
+"""Baselines, control variates of sampled values.
 
 A baseline b(h, a) guesses player 0's utility after action a at history h; the better it
 is, the less a sampled value varies. It must not depend on the sample that it is used
@@ -24,6 +24,7 @@ import numpy as np
 
 from spiel_cr.cfr.config import MCCFRConfig
 from spiel_cr.mccfr import sample_tree
+from spiel_cr.mccfr.sample_tree import consecutive
 from spiel_cr.sequence_form import treeplex
 
 # None; float [T + A]; or one float [n + 1 + A] for each level but the first.
@@ -97,11 +98,10 @@ def rows(
     """float [A, M], baselines of all actions of the visits of a depth."""
     if table is None:
         return None
-    actions = jnp.arange(visit.sigma.shape[0], dtype=jnp.int32)[:, None]
+    first = visit.row
     if isinstance(table, tuple):
-        found = table[depth][level.first_child[visit.history][None] + actions]
-    else:
-        found = table[visit.row[None] + actions]
+        table, first = table[depth], level.first_child[visit.history]
+    found = table[consecutive(first, len(visit.sigma))]
     return found if visit.legal is None else jnp.where(visit.legal, found, 0)
 
 
@@ -214,10 +214,10 @@ def refresh(
         padded = jnp.concatenate([values, jnp.zeros(pad, values.dtype)])
         tables.append(padded)
         actions = jnp.arange(shape.width, dtype=jnp.int32)[:, None]
-        sigma = jnp.where(
-            actions < level.num_actions[None], strategy[level.row[None] + actions], 0
-        )
-        mine = treeplex.sum_rows(sigma * padded[level.first_child[None] + actions])
+        played = strategy[consecutive(level.row, shape.width)]
+        sigma = jnp.where(actions < level.num_actions[None], played, 0)
+        below = padded[consecutive(level.first_child, shape.width)]
+        mine = treeplex.sum_rows(sigma * below)
         values = jnp.where(level.num_actions > 0, mine, level.utility)
     return tuple(reversed(tables))
 

@@ -1,4 +1,4 @@
-"""Third stage: the way of sampled trajectories down the histories.
+"""The way of sampled trajectories down the histories.
 
 `descend` chooses actions at one depth for a whole batch, and keeps what the way up
 needs (`baselines.Visit`). The mathematics is in `trajectories.py`.
@@ -12,6 +12,7 @@ import numpy as np
 
 from spiel_cr.cfr.config import MCCFRConfig
 from spiel_cr.mccfr import baselines, sample_tree
+from spiel_cr.mccfr.sample_tree import consecutive, take
 from spiel_cr.sequence_form import treeplex
 
 # Numbers that belong to different actions or visits of one trajectory are this far
@@ -23,7 +24,7 @@ _BELOW_ONE = 1 - 2.0**-22
 
 
 class Tables(NamedTuple):
-    """What trajectories read, T entries (see `sampling.py`) and padding behind.
+    """What trajectories read, T entries (see `sample_tree.py`) and padding behind.
 
     Attributes:
       strategy: float [T + A], current strategies and chance probabilities.
@@ -46,11 +47,11 @@ class Front(NamedTuple):
     Attributes:
       history: int32 [M], index in the level.
       weight: float [M], reach of the others over the probability that an untargeted
-        trajectory comes here, times the lane's share of the batch.
+        trajectory comes here, times the trajectory's share of the batch.
       ratio: float [M] or None, targeted over untargeted probability to come here.
-      own: float [M] or None, own reach times the lane's share, over the probability.
+      own: float [M] or None, own reach times the share, over the probability.
       inside: bool [M] or None, in the incremental tree.
-      lane: int32 [M], the trajectory.
+      trajectory: int32 [M], the index of the trajectory.
     """
 
     history: jax.Array
@@ -58,11 +59,11 @@ class Front(NamedTuple):
     ratio: jax.Array | None
     own: jax.Array | None
     inside: jax.Array | None
-    lane: jax.Array
+    trajectory: jax.Array
 
 
 class Batch(NamedTuple):
-    """What all depths need: the arguments of `sample` and the number of lanes."""
+    """What all depths need: the arguments of `sample`; B trajectories."""
 
     tree: sample_tree.SampleTree
     tables: Tables
@@ -86,7 +87,7 @@ def top(batch: Batch, shares: jax.Array) -> Front:
         ratio=None if batch.targeted is None else jnp.ones_like(shares),
         own=shares if batch.config.averaging == "sampled" else None,
         inside=None if batch.tables.known is None else jnp.ones(batch.size, bool),
-        lane=jnp.arange(batch.size, dtype=jnp.int32),
+        trajectory=jnp.arange(batch.size, dtype=jnp.int32),
     )
 
 
@@ -121,51 +122,54 @@ def descend(
         # The visits of one trajectory share its draw; keep them apart.
         # Whole numbers wrap around without losing digits: multiples of the golden ratio
         # modulo 1, in units of 2^-32.
-        places = jnp.arange(len(front.lane), dtype=jnp.uint32) * _WEYL
-        draw = (draw[front.lane] + places.astype(draw.dtype) * 2.0**-32) % 1
+        places = jnp.arange(len(front.trajectory), dtype=jnp.uint32) * _WEYL
+        draw = (draw[front.trajectory] + places.astype(draw.dtype) * 2.0**-32) % 1
     shape, level = batch.plan[depth], batch.tree.levels[depth]
     config, history = batch.config, front.history
     row, count = level.row[history], level.num_actions[history]
     own = level.player[history] == batch.player
     actions = jnp.arange(shape.width, dtype=jnp.int32)[:, None]
     legal = None if shape.full else actions < count[None]
-    sigma = _mask(batch.tables.strategy[row[None] + actions], legal)
+    entries = consecutive(row, shape.width)
+    sigma = _mask(batch.tables.strategy[entries], legal)
     rho = sigma
     if batch.player in shape.players:
         inside = own if front.inside is None else own & front.inside
-        rho = jnp.where(inside[None], _explore(batch, row, count, legal, sigma), sigma)
+        rho = jnp.where(
+            inside[None], _explore(batch, entries, count, legal, sigma), sigma
+        )
     every = own if config.scheme != "outcome" else jnp.zeros_like(own)
     if shape.branches:
         assert level.branch is not None
         branch = level.branch[history]
         rho = jnp.where(branch[None], _mask(jnp.ones_like(rho), legal), rho)
         every = every | branch
-    gain, by_lane = None, rho
+    gain, by_trajectory = None, rho
     if batch.targeted is not None:
         gain = _gain(batch, history, rho, every, depth)
-        by_lane = jnp.where(batch.targeted[front.lane][None], rho * gain, rho)
+        targeted = batch.targeted[front.trajectory]
+        by_trajectory = jnp.where(targeted[None], rho * gain, rho)
 
-    chosen, slots = _choose(by_lane, draw), None
+    chosen, slots = _choose(by_trajectory, draw), None
     several = follows_several(batch.plan, depth, batch.player, config.scheme)
     if several:
-        follow = jnp.where(
-            every[None], _include(by_lane, draw), actions == chosen[None]
-        )
+        included = _include(by_trajectory, draw)
+        follow = jnp.where(every[None], included, actions == chosen[None])
         follow = _mask(follow, count[None] > 0)
-        rooms = batch.plan[depth + 1]
-        room = rooms.forced if config.scheme == "outcome" else rooms.slots[batch.player]
-        slots, parent, taken, empty = _pack(follow, batch.size * room)
+        below = batch.plan[depth + 1]
+        slots_each = below.forced
+        if config.scheme != "outcome":
+            slots_each = below.slots[batch.player]
+        slots, parent, taken, empty = _pack(follow, batch.size * slots_each)
         positive = jnp.where(follow, rho, 1)
         step = _Step(parent, taken, positive[taken, parent], sigma[taken, parent])
         child = level.first_child[history[parent]] + taken
         child = jnp.where(empty, level.first_child[-1], child)
     else:
-        pick = actions == chosen[None]
-        positive = treeplex.sum_rows(jnp.where(pick, rho, 0))
+        positive = take(rho, chosen)
         if not shape.full:
             positive = jnp.where(count > 0, positive, 1)
-        taken_sigma = treeplex.sum_rows(jnp.where(pick, sigma, 0))
-        step = _Step(None, chosen, positive, taken_sigma)
+        step = _Step(None, chosen, positive, take(sigma, chosen))
         child = level.first_child[history]
         child = child + (chosen if shape.full else jnp.where(count > 0, chosen, 0))
 
@@ -213,8 +217,7 @@ class _Step(NamedTuple):
         """[A, M] to [M'] of followed actions."""
         if self.parent is not None:
             return rows[self.action, self.parent]
-        actions = jnp.arange(rows.shape[0], dtype=jnp.int32)[:, None]
-        return treeplex.sum_rows(jnp.where(actions == self.action[None], rows, 0))
+        return take(rows, self.action)
 
 
 def _advance(
@@ -242,7 +245,7 @@ def _advance(
         ratio=front.ratio,
         own=own_weight,
         inside=front.inside,
-        lane=step.lift(front.lane),
+        trajectory=step.lift(front.trajectory),
     )
 
 
@@ -295,7 +298,7 @@ def _grow(
 
 def _explore(
     batch: Batch,
-    row: jax.Array,
+    entries: jax.Array,
     count: jax.Array,
     legal: jax.Array | None,
     sigma: jax.Array,
@@ -305,15 +308,13 @@ def _explore(
     if config.scheme == "outcome":
         even = 1 / jnp.maximum(count, 1).astype(sigma.dtype)[None]
         if config.explore == "balanced":
-            actions = jnp.arange(sigma.shape[0], dtype=jnp.int32)[:, None]
-            even = batch.tree.balanced[row[None] + actions]
+            even = batch.tree.balanced[entries]
         mixed = (1 - config.epsilon) * sigma + config.epsilon * even
         return _mask(mixed, legal)
     if config.scheme == "external":
         return _mask(jnp.ones_like(sigma), legal)
     assert batch.tables.cumulative is not None
-    actions = jnp.arange(sigma.shape[0], dtype=jnp.int32)[:, None]
-    past = _mask(batch.tables.cumulative[row[None] + actions], legal)
+    past = _mask(batch.tables.cumulative[entries], legal)
     # Gibson et al. 2012, equation 7.
     share = (config.bonus + config.threshold * past) / (
         config.bonus + treeplex.sum_rows(past)[None]
@@ -328,7 +329,7 @@ def _gain(
     after = batch.tree.levels[depth + 1].target
     assert after is not None
     first = batch.tree.levels[depth].first_child[history]
-    allowed = after[first[None] + jnp.arange(rho.shape[0], dtype=jnp.int32)[:, None]]
+    allowed = after[consecutive(first, rho.shape[0])]
     mass = treeplex.sum_rows(jnp.where(allowed, rho, 0))
     # One action is drawn anew among the allowed ones; of several, the others are left.
     gain = allowed / jnp.where(every | (mass == 0), 1, mass)[None]

@@ -1,4 +1,4 @@
-"""Second stage: the histories of a compiled game as sampled solvers walk them.
+"""The histories of a compiled game as sampled solvers walk them.
 
 A sampled solver moves a batch of trajectories down the histories, one depth at a time.
 Tables over actions (strategies, sampled values, baselines) have one entry for every
@@ -9,9 +9,11 @@ T entries in all. A history's actions are consecutive in them.
 from typing import NamedTuple, cast
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from spiel_cr.compilation.tree import CHANCE, TERMINAL, CompiledGame, Histories
+from spiel_cr.sequence_form import treeplex
 from spiel_cr.sequence_form.decisions import Decisions
 
 # Acting "players" besides 0 and 1.
@@ -203,6 +205,17 @@ def _balance(decisions: Decisions) -> np.ndarray:
         np.add.at(size, decisions.parent[at_level], sums[at_level])
     totals = np.bincount(owner[1:], size[1:], minlength=len(decisions))
     return np.concatenate([np.ones(1), size[1:] / totals[owner[1:]]])
+
+
+def consecutive(first: jax.Array, width: int) -> jax.Array:
+    """int32 [A, M], `width` numbers from each of M on: entries of their actions."""
+    return first[None] + jnp.arange(width, dtype=jnp.int32)[:, None]
+
+
+def take(rows: jax.Array, chosen: jax.Array) -> jax.Array:
+    """[M], the entry of the chosen action, int32 [M], in each column of [A, M]."""
+    actions = jnp.arange(rows.shape[0], dtype=jnp.int32)[:, None]
+    return treeplex.sum_rows(jnp.where(actions == chosen[None], rows, 0))
 
 
 def max_width(plan: Plan) -> int:

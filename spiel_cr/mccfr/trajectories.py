@@ -1,4 +1,4 @@
-"""Third stage: one batch of sampled trajectories, down the histories and up again.
+"""One batch of sampled trajectories, down the histories and up again.
 
 Every scheme is one rule for which actions a trajectory follows, and how likely: outcome
 sampling follows one action everywhere (Lanctot et al. 2009), external sampling all of
@@ -26,6 +26,7 @@ import jax.numpy as jnp
 
 from spiel_cr.cfr.config import MCCFRConfig
 from spiel_cr.mccfr import baselines, descent, sample_tree
+from spiel_cr.mccfr.sample_tree import consecutive, take
 from spiel_cr.sequence_form import treeplex
 
 
@@ -69,7 +70,7 @@ def sample(
         trajectory. Those of different trajectories may depend on each other.
       targeted: bool [B], who is targeted; None without targets.
       shares: float [B], weight of each trajectory in all sums; 1 / B for means.
-      plan: from `sampling.build`.
+      plan: from `sample_tree.build`.
       player: whose values are sampled.
       config: scheme, exploration and baselines.
     """
@@ -99,14 +100,12 @@ def _climb(
     for depth in reversed(range(len(visits))):
         visit, level = visits[depth], batch.tree.levels[depth]
         guess = baselines.rows(tables.baseline, depth, level, visit)
-        actions = jnp.arange(visit.sigma.shape[0], dtype=jnp.int32)[:, None]
-        expected = jnp.zeros_like(visit.weight)
+        entries = consecutive(visit.row, len(visit.sigma))
         if visit.chosen is not None:
             # u(h, a) - b(h, a) is zero but for the followed action.
-            one = actions == visit.chosen[None]
-            base = 0 if guess is None else treeplex.sum_rows(jnp.where(one, guess, 0))
+            base = 0 if guess is None else take(guess, visit.chosen)
             excess = (estimate - base) / visit.rho
-            expected = treeplex.sum_rows(jnp.where(one, visit.sigma, 0)) * excess
+            expected = take(visit.sigma, visit.chosen) * excess
             entry, added = visit.row + visit.chosen, visit.weight * excess
         else:
             assert visit.slots is not None
@@ -115,7 +114,7 @@ def _climb(
             followed = visit.slots < len(estimate)
             excess = jnp.where(followed, (below - base) / visit.rho, 0)
             expected = treeplex.sum_rows(visit.sigma * excess)
-            entry, added = visit.row[None] + actions, visit.weight[None] * excess
+            entry, added = entries, visit.weight[None] * excess
         if guess is not None:
             expected = expected + treeplex.sum_rows(visit.sigma * guess)
         if batch.player in batch.plan[depth].players:
@@ -123,9 +122,7 @@ def _climb(
             if config.baseline == "average":
                 mass = mass.at[visit.row].add(visit.weight)
             elif guess is not None:
-                values = values.at[visit.row[None] + actions].add(
-                    visit.weight[None] * guess
-                )
+                values = values.at[entries].add(visit.weight[None] * guess)
             if visited is not None and visit.own is not None:
                 visited = visited.at[visit.row].add(visit.own)
         learning = baselines.learn(config, learning, depth, level, visit, estimate)

@@ -185,7 +185,8 @@ def estimate_variance(
             means = [np.bincount(owner, row[1:]) / actions / done for row in sums]
             found.append((*means, root / done))
     by_player: list[Any] = list(zip(*found, strict=True))
-    return Variance(*by_player, done)
+    total, visiting, parts, roots = by_player
+    return Variance(total, visiting, parts, roots, done)
 
 
 @functools.partial(jax.jit, static_argnames=("plan", "config"))

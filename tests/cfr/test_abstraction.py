@@ -462,7 +462,7 @@ def test_a_map_of_latent_tic_tac_toe():
     assert latent_board.known_map(board, 1, True) == own | other << 9
 
 
-def test_states_serve_where_there_is_no_expansion(monkeypatch):
+def test_states_serve_where_there_is_no_vectorised_game(monkeypatch):
     game = compiled(FORGETFUL[1])
     fast = abstraction.labels_of(game, imperfect_recall=True)
     monkeypatch.setattr(leduc_poker.LeducPokerGame, "vectorised", lambda self: None)

@@ -300,13 +300,13 @@ def test_average_strategy_samplings_probabilities():
     tables = descent.Tables(None, past, None, None)
     batch = descent.Batch(None, tables, None, (), 0, config, 2)
     with jax.enable_x64(True):
-        count = jax.numpy.array([3, 2])
+        first, count = jax.numpy.array([1, 4]), jax.numpy.array([3, 2])
         legal = jax.numpy.arange(3)[:, None] < count[None]
         sigma = jax.numpy.full((3, 2), 0.5)
         tables = tables._replace(cumulative=jax.numpy.asarray(past))
         found = descent._explore(
             batch._replace(tables=tables),
-            *(jax.numpy.array([1, 4]), count, legal, sigma),
+            *(sample_tree.consecutive(first, 3), count, legal, sigma),
         )
     expected = [[1, 0.3], [5 / 12, 1], [11 / 12, 0]]
     np.testing.assert_allclose(found, expected, rtol=1e-14)

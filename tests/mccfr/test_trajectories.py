@@ -121,7 +121,7 @@ def rules_of(
     )
 
 
-class Lanes(NamedTuple):
+class Walks(NamedTuple):
     """All trajectories: float [L, D], bool [L], float [L], and what they visit."""
 
     draws: np.ndarray
@@ -131,22 +131,22 @@ class Lanes(NamedTuple):
 
 
 @functools.cache
-def lanes_of(rules: sampling_reference.Rules) -> Lanes:
+def walks_of(rules: sampling_reference.Rules) -> Walks:
     kinds = [(True, rules.delta), (False, 1 - rules.delta)]
     rows = [
-        (lane, kind, lane.share * share)
+        (walk, kind, walk.share * share)
         for kind, share in kinds
         if share
-        for lane in sampling_reference.lanes(rules, kind)
+        for walk in sampling_reference.walks(rules, kind)
     ]
-    lanes, kinds_of, shares = zip(*rows, strict=True)
+    walks, kinds_of, shares = zip(*rows, strict=True)
     assert sum(shares) == pytest.approx(1, abs=1e-12)
-    assert len({(lane.followed, kind) for lane, kind, _ in rows}) > 1
-    return Lanes(
-        np.array([lane.draws for lane in lanes]),
+    assert len({(walk.followed, kind) for walk, kind, _ in rows}) > 1
+    return Walks(
+        np.array([walk.draws for walk in walks]),
         np.array(kinds_of),
         np.array(shares),
-        [lane.followed for lane in lanes],
+        [walk.followed for walk in walks],
     )
 
 
@@ -236,17 +236,17 @@ class Sampler:
         kinds = {"none": None, "average": self.game.shared}
         return kinds.get(self.config.baseline, self.game.guesses)
 
-    def each(self, lanes: Lanes) -> trajectories.Sample:
-        """Every trajectory in a batch of its own; numpy, lanes first."""
+    def each(self, walks: Walks) -> trajectories.Sample:
+        """Every trajectory in a batch of its own; numpy, walks first."""
 
         def one(draws, targeted):
             aimed = targeted[None] if self.rules.delta else None
             return self.together(draws[:, None], aimed, jnp.ones(1))
 
         parts = []
-        for begin in range(0, len(lanes.draws), CHUNK):
+        for begin in range(0, len(walks.draws), CHUNK):
             here = slice(begin, begin + CHUNK)
-            draws, targeted = lanes.draws[here], lanes.targeted[here]
+            draws, targeted = walks.draws[here], walks.targeted[here]
             missing = CHUNK - len(draws)
             draws = np.pad(draws, ((0, missing), (0, 0)))
             aimed = np.pad(targeted, (0, missing))
@@ -279,19 +279,19 @@ def close(found, expected):
     np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE)
 
 
-def check_unbiased(sampler, lanes, sample):
+def check_unbiased(sampler, walks, sample):
     rules = sampler.rules
     expected = sampler.values(sampling_reference.counterfactual(rules))
-    close(lanes.shares @ sample.values, expected)
+    close(walks.shares @ sample.values, expected)
     value = reference.value_at(rules.tree, rules.policy)
-    close(lanes.shares @ sample.roots[:, 0], value)
+    close(walks.shares @ sample.roots[:, 0], value)
 
 
-def check_each(sampler, lanes, sample):
+def check_each(sampler, walks, sample):
     """Trajectory by trajectory, every so many of them."""
-    for i in range(0, len(lanes.shares), 1 + len(lanes.shares) // 40):
+    for i in range(0, len(walks.shares), 1 + len(walks.shares) // 40):
         expected = sampling_reference.estimate(
-            sampler.rules, lanes.followed[i], sampler.guesses
+            sampler.rules, walks.followed[i], sampler.guesses
         )
         close(sample.values[i], sampler.values(expected.values))
         close(sample.roots[i], expected.at[0])
@@ -321,20 +321,20 @@ def test_unbiased(name, scheme, baseline, targeted):
             scheme, baseline=baseline, delta=DELTA, averaging=averaging, batch=1
         )
         with jax.enable_x64(True):
-            sampler, lanes = Sampler(name, rules, config), lanes_of(rules)
-            sample = sampler.each(lanes)
-        check_unbiased(sampler, lanes, sample)
-        check_each(sampler, lanes, sample)
+            sampler, walks = Sampler(name, rules, config), walks_of(rules)
+            sample = sampler.each(walks)
+        check_unbiased(sampler, walks, sample)
+        check_each(sampler, walks, sample)
         spread = np.ptp(sample.roots)
         if baseline == "oracle":
             assert spread < TOLERANCE
         else:
             assert spread > 0.1
         if targeted:
-            check_visits(sampler, lanes, sample)
+            check_visits(sampler, walks, sample)
 
 
-def check_visits(sampler, lanes, sample):
+def check_visits(sampler, walks, sample):
     """Each history of an infoset that can be visited adds the own reach, on average.
 
     As in OpenSpiel's outcome sampling; the others' zeros make it less than the number
@@ -349,7 +349,7 @@ def check_visits(sampler, lanes, sample):
                 sampling_reference.visit_probability(rules, i) > 0 for i in histories
             ]
             expected[sampler.row(histories[0])] = own * sum(can)
-    close(lanes.shares @ sample.visits, expected)
+    close(walks.shares @ sample.visits, expected)
 
 
 @pytest.mark.parametrize("targeted", [False, True])
@@ -360,9 +360,9 @@ def test_outcome_sampling_is_the_textbooks(name, targeted):
         rules = rules_of(name, "outcome", player, targeted)
         config = config_of("outcome", delta=DELTA, batch=1)
         with jax.enable_x64(True):
-            sampler, lanes = Sampler(name, rules, config), lanes_of(rules)
-            sample = sampler.each(lanes)
-        for followed, values in zip(lanes.followed, sample.values, strict=True):
+            sampler, walks = Sampler(name, rules, config), walks_of(rules)
+            sample = sampler.each(walks)
+        for followed, values in zip(walks.followed, sample.values, strict=True):
             expected = sampling_reference.textbook_outcome(rules, followed)
             close(values, sampler.values(expected))
 
@@ -440,22 +440,22 @@ def test_branches_are_followed_in_full(name, targeted):
             "outcome", baseline="history", decay=1.0, delta=DELTA, batch=1
         )
         with jax.enable_x64(True):
-            sampler, lanes = Sampler(name, rules, config), lanes_of(rules)
-            sample = sampler.each(lanes)
-        check_unbiased(sampler, lanes, sample)
-        check_each(sampler, lanes, sample)
+            sampler, walks = Sampler(name, rules, config), walks_of(rules)
+            sample = sampler.each(walks)
+        check_unbiased(sampler, walks, sample)
+        check_each(sampler, walks, sample)
         entries = np.array([sampler.child(i) for i in range(len(rules.tree.nodes))])
         old = jax.device_get(sampler.tables.baseline)
-        changed = np.zeros((len(lanes.shares), len(entries)), bool)
+        changed = np.zeros((len(walks.shares), len(entries)), bool)
         for i, (above, place) in enumerate(entries):
             if above >= 0:
                 changed[:, i] = sample.baseline[above][:, place] != old[above][place]
         met = 0
-        for lane, (visited, aimed) in enumerate(
-            zip(changed, lanes.targeted, strict=True)
+        for walk, (visited, aimed) in enumerate(
+            zip(changed, walks.targeted, strict=True)
         ):
-            assert set(np.flatnonzero(visited)) == lanes.followed[lane] - {0}
-            for i in branch & lanes.followed[lane]:
+            assert set(np.flatnonzero(visited)) == walks.followed[walk] - {0}
+            for i in branch & walks.followed[walk]:
                 children = list(rules.tree.nodes[i].children.values())
                 met += 1
                 assert visited[children].all() or aimed
@@ -499,20 +499,20 @@ def test_baselines_learn(name, scheme, kind):
         rules = rules_of(name, scheme, player)
         config = config_of(scheme, baseline=kind, decay=0.3, batch=1)
         with jax.enable_x64(True):
-            sampler, lanes = Sampler(name, rules, config), lanes_of(rules)
-            sample = sampler.each(lanes)
+            sampler, walks = Sampler(name, rules, config), walks_of(rules)
+            sample = sampler.each(walks)
         nodes = rules.tree.nodes
-        for lane in range(0, len(lanes.shares), 3):
-            expected = learned(sampler, lanes.followed[lane])
+        for walk in range(0, len(walks.shares), 3):
+            expected = learned(sampler, walks.followed[walk])
             for index, node in enumerate(nodes):
                 for a, child in enumerate(node.children.values()):
                     if kind == "average":
-                        found = sample.baseline[lane, sampler.row(index) + a]
+                        found = sample.baseline[walk, sampler.row(index) + a]
                     else:
                         above, place = sampler.child(child)
-                        found = sample.baseline[above][lane, place]
+                        found = sample.baseline[above][walk, place]
                     assert found == pytest.approx(expected[child], abs=TOLERANCE), (
-                        f"lane {lane}: after {node.path}, action {a}"
+                        f"walk {walk}: after {node.path}, action {a}"
                     )
 
 

@@ -1,6 +1,6 @@
 """Slow reference for sampled trajectories: recursions over `reference.Tree`.
 
-Shares no code with spiel_cr. `lanes` enumerates all that a trajectory can do, with the
+Shares no code with spiel_cr. `walks` enumerates all that a trajectory can do, with the
 draws that make it do so; `estimate` is the textbook's estimate of one trajectory.
 Histories are numbers of `Tree.nodes`.
 """
@@ -112,7 +112,7 @@ class Rules:
         )
 
 
-class Lane(NamedTuple):
+class Walk(NamedTuple):
     """A trajectory (several, where it splits).
 
     Attributes:
@@ -184,15 +184,15 @@ def _cuts(rules: Rules, index: int, targeted: bool, shift: float) -> set[float]:
 def _move(
     rules: Rules, front: list, draw: dict[int, float], targeted, split: bool
 ) -> list:
-    """The next depth's visits, (history, lane); None as history where it is over."""
+    """The next depth's visits, (history, walk); None as history where it is over."""
     ahead = []
-    for place, (index, lane) in enumerate(front):
+    for place, (index, walk) in enumerate(front):
         over = index is None or not rules.tree.nodes[index].children
         if over and not split:
-            ahead.append((None, lane))
+            ahead.append((None, walk))
         if not over:
-            follow = _decide(rules, index, targeted[lane], draw[place])
-            ahead += [(child, lane) for child in follow]
+            follow = _decide(rules, index, targeted[walk], draw[place])
+            ahead += [(child, walk) for child in follow]
     return ahead
 
 
@@ -200,15 +200,15 @@ def _shifts(front: list, packed: bool) -> list[float]:
     return [STRIDE * place if packed else 0.0 for place in range(len(front))]
 
 
-def lanes(rules: Rules, targeted: bool) -> list[Lane]:
+def walks(rules: Rules, targeted: bool) -> list[Walk]:
     """All that one trajectory alone can do; the shares add up to one."""
-    found: list[Lane] = []
+    found: list[Walk] = []
     last = depths(rules.tree) - 1
     splits = [rules.several(depth) for depth in range(last)]
 
     def walk(depth, front, draws, share, followed):
         if depth == last:
-            found.append(Lane((*draws, 0.5), share, frozenset(followed)))
+            found.append(Walk((*draws, 0.5), share, frozenset(followed)))
             return
         shifts = _shifts(front, any(splits[:depth]))
         cuts = {0.0, 1.0}
@@ -239,17 +239,17 @@ def simulate(rules: Rules, draws, targeted) -> list[frozenset[int]]:
     """
     size = len(targeted)
     followed: list[set[int]] = [{0} for _ in range(size)]
-    front = [(0, lane) for lane in range(size)]
+    front = [(0, walk) for walk in range(size)]
     splits = [rules.several(depth) for depth in range(depths(rules.tree) - 1)]
     for depth, split in enumerate(splits):
         shifts = _shifts(front, any(splits[:depth]))
         at = {
-            i: (draws[depth][lane] + shifts[i]) % 1 for i, (_, lane) in enumerate(front)
+            i: (draws[depth][walk] + shifts[i]) % 1 for i, (_, walk) in enumerate(front)
         }
         front = _move(rules, front, at, targeted, split)
-        for index, lane in front:
+        for index, walk in front:
             if index is not None:
-                followed[lane].add(index)
+                followed[walk].add(index)
     return [frozenset(visited) for visited in followed]
 
 
