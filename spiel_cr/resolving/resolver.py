@@ -237,7 +237,6 @@ class Resolver:
                 seed=int(self._random.integers(2**31)),
             )
         else:
-            # The program must not depend on how many iterations a move gets.
             iterations = self.config.iterations or _SHORT_RUN
             solver = cfr.make_solver(
                 game.form,

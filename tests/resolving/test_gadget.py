@@ -22,6 +22,7 @@ from tests.resolving.test_decomposition import (
     told_and_forgotten,
 )
 from tests.support import games, made_games, reference
+from tests.support.forests import forest_reach, forest_value
 from tests.support.strategies import random_behaviours
 
 
@@ -34,32 +35,6 @@ def random_forest(name, player, layer, seed=5):
     opponent_values = np.random.default_rng(seed).normal(size=len(d.augmented_layer))
     forest = gadget.build_forest(d, layer, reach, opponent_values)
     return d, behaviours, opponent_values, forest
-
-
-def forest_reach(forest, d, behaviours, follow):
-    """Sequence forms in the forest of behaviours of the whole game."""
-    result = [np.empty(0), np.empty(0)]
-    for p in PLAYERS:
-        whole = d.tree.infosets[p].decisions
-        first = whole.first_sequence
-        form = forest.form.decisions[p]
-        behaviour = [np.ones(1)]
-        numbers = forest.own if p == d.player else forest.other
-        if p != d.player:
-            for f in follow:
-                behaviour.append(np.array([1 - f, f]))
-        for i in numbers:
-            row = slice(first[i], first[i] + whole.num_actions[i])
-            behaviour.append(behaviours[p][row])
-        if p != d.player:
-            behaviour.append(np.ones(len(forest.next_augmented)))
-        result[p] = policy_lib.reach_from_behaviour(form, np.concatenate(behaviour))
-    return result
-
-
-def forest_value(forest, reach):
-    rows, columns, values = forest.form.payoffs
-    return float(np.sum(values * reach[0][rows] * reach[1][columns]))
 
 
 FOREST_ROWS = [

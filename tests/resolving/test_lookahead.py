@@ -16,6 +16,7 @@ from spiel_cr.resolving.config import ResolvingConfig
 from spiel_cr.resolving.lookahead import look_ahead
 from spiel_cr.resolving.resolver import Resolver
 from tests.support import games, reference
+from tests.support.forests import forest_reach, forest_value
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node
 from tests.support.strategies import everywhere, random_behaviours
 
@@ -195,21 +196,8 @@ def test_a_forest_is_worth_the_game_that_is_cut_off(name, player, number, depth)
     choice = rng.uniform(0.1, 0.9, size=len(d.augmented_layer))
     lookahead = look_ahead(d, number, depth, Table(values))
     forest = gadget.build_forest(d, number, reach, opponent_values, lookahead)
-    sides = [np.empty(0)] * 2
-    for p in PLAYERS:
-        decisions, rows = tree.infosets[p].decisions, [np.ones(1)]
-        if p != player:
-            rows += [np.array([1 - c, c]) for c in choice[forest.augmented]]
-        for i in forest.own if p == player else forest.other:
-            first = decisions.first_sequence[i]
-            rows.append(behaviours[p][first : first + decisions.num_actions[i]])
-        if p != player:
-            rows.append(np.ones(len(forest.next_augmented)))
-        sides[p] = policy_lib.reach_from_behaviour(
-            forest.form.decisions[p], np.concatenate(rows)
-        )
-    rows, columns, payoffs = forest.form.payoffs
-    found = float(np.sum(payoffs * sides[0][rows] * sides[1][columns]))
+    follow = choice[forest.augmented]
+    found = forest_value(forest, forest_reach(forest, d, behaviours, follow))
 
     walk = Walk(name, player, number, depth)
     if number == 1:

@@ -18,6 +18,7 @@ from spiel_cr.resolving.subgame_games import Layer
 from spiel_cr.sequence_form import layout
 from spiel_cr.sequence_form.decisions import Payoffs
 from tests.support import games, reference
+from tests.support.forests import forest_reach, forest_value
 from tests.support.strategies import random_behaviours
 
 PLAYERS = (0, 1)
@@ -233,22 +234,9 @@ def test_subgames_are_worth_what_the_forest_is(name, player, number):
     cut_up = layer_of(name, player, number)
     found = sum(at.value(at.game(cut_up, k), k, "cfrd") for k in cut_up)
     forest = at.forest
-    sides = [np.empty(0)] * 2
-    for p in PLAYERS:
-        decisions = at.d.tree.infosets[p].decisions
-        rows = [np.ones(1)]
-        if p != player:
-            rows += [np.array([1 - c, c]) for c in at.choice[forest.augmented]]
-        for i in forest.own if p == player else forest.other:
-            first = decisions.first_sequence[i]
-            rows.append(at.behaviours[p][first : first + decisions.num_actions[i]])
-        if p != player:
-            rows.append(np.ones(len(forest.next_augmented)))
-        sides[p] = policy_lib.reach_from_behaviour(
-            forest.form.decisions[p], np.concatenate(rows)
-        )
-    rows, columns, values = forest.form.payoffs
-    expected = float(np.sum(values * sides[0][rows] * sides[1][columns]))
+    follow = at.choice[forest.augmented]
+    reach = forest_reach(forest, at.d, at.behaviours, follow)
+    expected = forest_value(forest, reach)
     assert found == pytest.approx(expected, abs=TOLERANCE)
     assert expected != 0
 
