@@ -131,8 +131,8 @@ def _climb(
             estimate = jnp.where(visit.over, level.utility[visit.history], expected)
     if config.baseline == "average":
         assert isinstance(tables.baseline, jax.Array)
-        entries = len(batch.tree.row_of)
-        spread = tables.baseline[:entries] * mass[batch.tree.row_of]
-        values = values.at[:entries].add(spread)
+        size = len(batch.tree.row_of)
+        spread = tables.baseline[:size] * mass[batch.tree.row_of]
+        values = values.at[:size].add(spread)
     learned = baselines.finish(config, learning)
     return Sample(values, visited, learned, known, estimate)
