@@ -33,6 +33,10 @@ _PACKAGES = ("spiel_cr", "open_spiel", "numpy")
 _SUFFIX = ".npz"
 
 
+class UnknownOriginError(ValueError):
+    """What a game compiles to cannot be known from its string and its sources."""
+
+
 def through(
     game: pyspiel.Game,
     rules: VectorisedGame | None,
@@ -57,7 +61,7 @@ def through(
         raise ValueError(f"cache={os.fspath(folder)!r} is a file; give a folder")
     try:
         identity = identify(game, rules, observations=observations)
-    except ValueError as error:
+    except UnknownOriginError as error:
         logging.warning("not cached: %s", error)
         return make()
     path = place / _name(identity)
@@ -85,7 +89,7 @@ def identify(
       observations: as in `compile_game`.
 
     Raises:
-      ValueError: that is unknown: the game is not what its string says, or its
+      UnknownOriginError: that is unknown: the game is not what its string says, or its
         Python source is not to be found.
     """
     _check_string(game)
@@ -109,10 +113,10 @@ def identify(
 
 
 def _check_string(game: pyspiel.Game) -> None:
-    """Raises ValueError unless OpenSpiel loads an equal game by the game's string."""
+    """Refuses a game unless OpenSpiel loads an equal one by its string."""
     name = game.get_type().short_name
     if name not in pyspiel.registered_names():
-        raise ValueError(
+        raise UnknownOriginError(
             f"{game} is not registered with OpenSpiel; load it by a string"
         )
     again = pyspiel.load_game(str(game))
@@ -124,7 +128,7 @@ def _check_string(game: pyspiel.Game) -> None:
         except ValueError:  # arrays, which have no single truth value
             same = False
     if not same:
-        raise ValueError(
+        raise UnknownOriginError(
             f"OpenSpiel loads another game by the string {game}; give the game "
             f"parameters, so that its string tells it from others"
         )
@@ -136,7 +140,7 @@ def _sources(game: pyspiel.Game, rules: VectorisedGame | None) -> set[str]:
     Of Python classes, all sources in the folders of their modules.
 
     Raises:
-      ValueError: a class has no source file.
+      UnknownOriginError: a class has no source file.
     """
     files: set[str] = set()
     for part in _strings_in(game.get_parameters()):
@@ -154,7 +158,9 @@ def _sources(game: pyspiel.Game, rules: VectorisedGame | None) -> set[str]:
             continue
         file = getattr(sys.modules.get(kind.__module__), "__file__", None)
         if file is None or not os.path.isfile(file):
-            raise ValueError(f"{game} has no source file for {kind.__qualname__}")
+            raise UnknownOriginError(
+                f"{game} has no source file for {kind.__qualname__}"
+            )
         files.add(file)
         files |= {str(path) for path in pathlib.Path(file).parent.glob("*.py")}
     return files
