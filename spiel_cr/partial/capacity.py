@@ -9,20 +9,20 @@ import numpy as np
 
 from spiel_cr.sequence_form.layout import PaddedShape, PaddedShapes, common_shapes, fits
 
-# New shapes have places for so many times the infosets and rows that are needed, for
-# rows and infosets so many times as long, and so many levels more. Iterations take
-# longer where places are empty; a subgame that fits no shapes loses histories, which is
-# worse.
+# New shapes are larger than needed by these factors: the numbers of infosets and rows,
+# the length of rows, the actions per infoset; and they have this many levels more.
+# Iterations take longer where places are empty; a subgame that fits no shapes loses
+# histories, which is worse.
 _MORE_PLACES = 2.5
 _LONGER_ROWS = 2.0
 _MORE_ACTIONS = 1.25
 _MORE_LEVELS = 2
-# The same for the last shapes, which take what fits none of those learnt; and how much
-# longer their first row is.
+# Factors of the last shapes, which take what fits none of those learnt: the numbers of
+# infosets and rows, and the length of the first row.
 _LAST_PLACES = 1.25
 _LAST_LONGER = 3
-# A game gets shapes of its own where the smallest ones that it fits are so many times
-# as large as those would be.
+# A game gets shapes of its own where the smallest ones that it fits are larger than
+# those would be by this factor.
 _WASTE = 4.0
 # Shapes learnt at most, but for the last ones. Further subgames that fit none widen the
 # last ones learnt.

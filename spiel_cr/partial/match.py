@@ -22,8 +22,8 @@ from spiel_cr.partial.tree import PartialTree
 from spiel_cr.policies.observations import Stage, continues
 from spiel_cr.resolving.clock import Clock, Statistics
 
-# A tree for an unsafe restart has room for so many histories for each of its roots, but
-# there are a few roots, however little that is.
+# A tree for an unsafe restart has at most one root per 64 histories that it has room
+# for, but always room for a few.
 _HISTORIES_PER_ROOT, _LEAST_ROOTS = 64, 4
 
 

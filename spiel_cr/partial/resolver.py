@@ -34,11 +34,11 @@ from spiel_cr.resolving.config import ResolvingConfig
 from spiel_cr.resolving.gadget import Forest
 from spiel_cr.sequence_form.layout import PaddedShapes, build, shapes_of
 
-# A subgame that fits no program's shapes keeps this share of its histories, at most so
-# many times.
+# A subgame that fits no program's shapes keeps this share of its histories and is tried
+# again, at most this often.
 _SHRINK = 0.7
 _MOST_SHRINKS = 12
-# However little time is left, a tree has so many histories, if N allows.
+# A tree has at least this many histories, however little time is left, if N allows.
 _LEAST = 1000
 # Programs are chosen as for moves under a clock: these run shortly.
 _SHORT_RUN = 1
@@ -96,7 +96,7 @@ class PartialResolver(PartialAgent):
             start.take_solution(forest, first)
         self._start_from(start)
         for number in range(settings.warmup_matches):
-            self._rehearse(tree.game, np.random.default_rng([seed, number]))
+            self._play_warmup(tree.game, np.random.default_rng([seed, number]))
         if config.move_ms is not None:  # otherwise there is time to compile
             self._make_solver(forest, self._capacities.close())
         self._reset()
@@ -211,17 +211,16 @@ class PartialResolver(PartialAgent):
 
     def _make_solver(self, forest: Forest, capacity: PaddedShapes) -> Solver:
         form = build(forest.decisions, forest.payoffs, capacity=capacity)
-        iterations = self.config.iterations or _SHORT_RUN
         return cfr.make_solver(
             form,
             config=self._solver,
             values=True,
             first=self.player,
-            compile=cfr.compile_for(form, iterations),
+            compile=cfr.compile_for(form, self.config.iterations or _SHORT_RUN),
         )
 
-    def _rehearse(self, game: pyspiel.Game, random: np.random.Generator) -> None:
-        """Plays a match against uniform play, itself half at random."""
+    def _play_warmup(self, game: pyspiel.Game, random: np.random.Generator) -> None:
+        """Plays a warm-up match: half of its moves, and the opponent's, are random."""
         self.restart()
         state = game.new_initial_state()
         while not state.is_terminal():

@@ -80,9 +80,7 @@ class StateSimulator(Simulator):
         """The label of what the player who does not act has observed, or -1."""
         if self.observations:
             try:
-                key = state.information_state_string(player)
+                return self.other_labels[player][state.information_state_string(player)]
             except pyspiel.SpielError:
                 self.observations = False
-            else:
-                return self.other_labels[player][key]
         return -1

@@ -257,19 +257,16 @@ class PartialTree:
         rank = np.empty(len(order), np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)
         frontier, utility = self._leaves()
-        player = np.where(frontier, np.int8(TERMINAL), table.player[: len(order)])[
-            order
-        ]
+        player = np.where(frontier[order], np.int8(TERMINAL), table.player[order])
         parent = table.parent[order]
         label, observation = np.full((2, len(order)), -1, np.int32)
         known = []
         for p in range(2):
             acts = np.flatnonzero(player == p)
-            labels, label[acts] = np.unique(
-                table.label[order[acts]], return_inverse=True
-            )
+            rows = order[acts]
+            labels, label[acts] = np.unique(table.label[rows], return_inverse=True)
             _, observation[acts] = np.unique(
-                table.observation[order[acts]], return_inverse=True
+                table.observation[rows], return_inverse=True
             )
             known.append(labels)
         walked = Histories(
@@ -291,13 +288,10 @@ class PartialTree:
         histories, infosets, numbers = numbering.number(
             *(walked, self.game), key_at=key_at if self.has_chance_root else None
         )
-        keys = []
-        for p, own in enumerate(infosets):
-            if isinstance(self.simulator, ArraySimulator) and not self.has_chance_root:
-                rules = self.simulator.rules
-                keys.append(lazy_strings(self.game, rules, histories, own.history, p))
-            else:
-                keys.append(self._strings(order[own.history], p))
+        keys = [
+            self._keys(histories, own.history, order, p)
+            for p, own in enumerate(infosets)
+        ]
         tree = assemble(self.game, histories, infosets, keys)
         if frontier.any() or self.has_chance_root:
             tree = dataclasses.replace(
@@ -305,6 +299,15 @@ class PartialTree:
             )
         one, other = (mine[own] for mine, own in zip(known, numbers, strict=True))
         return Snapshot(tree, table.id[order], (one, other))
+
+    def _keys(
+        self, histories: Histories, first: np.ndarray, order: np.ndarray, player: int
+    ) -> infostate_strings.Strings:
+        """A player's information-state strings, at the first histories of infosets."""
+        if isinstance(self.simulator, ArraySimulator) and not self.has_chance_root:
+            rules = self.simulator.rules
+            return lazy_strings(self.game, rules, histories, first, player)
+        return self._strings(order[first], player)
 
     def _leaves(self) -> tuple[np.ndarray, np.ndarray]:
         """bool, rows that are cut off or stubs; float64, the utility of each row."""
