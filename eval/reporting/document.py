@@ -19,13 +19,13 @@ class Table(NamedTuple):
       caption: a sentence about it.
       heads: of the columns.
       rows: cells as text, one a column.
-      shaded: which rows stand out.
+      ours: which rows are this project's.
     """
 
     caption: str
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
-    shaded: Sequence[bool]
+    ours: Sequence[bool]
 
 
 class Terms(NamedTuple):

@@ -66,16 +66,17 @@ def _table(table: Table) -> str:
         for style, head in zip(styles, table.heads, strict=True)
     )
     rows = []
-    for (name, *values), shaded in zip(table.rows, table.shaded, strict=True):
+    for (name, *values), ours in zip(table.rows, table.ours, strict=True):
         cells = "".join(
             f"<td{style}>{text(value)}</td>"
             for style, value in zip(styles[1:], values, strict=True)
         )
-        ours = ' class="ours"' if shaded else ""
-        rows.append(f'<tr{ours}><th scope="row">{breakable(name)}</th>{cells}</tr>')
+        style = ' class="ours"' if ours else ""
+        rows.append(f'<tr{style}><th scope="row">{breakable(name)}</th>{cells}</tr>')
+    legend = " Shaded: this project's." if any(table.ours) else ""
     return (
         '<div class="scroll" tabindex="0" role="region" aria-label="Table"><table>'
-        f"<caption>{text(table.caption)}</caption>"
+        f"<caption>{text(table.caption + legend)}</caption>"
         f"<thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
 

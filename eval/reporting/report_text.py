@@ -116,7 +116,7 @@ def _table(summary: GameSummary) -> Table:
     columns = [_columns(row, several, mixed) for row in summary.rows]
     over = ": medians over seeds, with the least and the greatest" if several else ""
     return Table(
-        f"Final values, lowest NashConv first{over}. Shaded: this project's.",
+        f"Final values, lowest NashConv first{over}.",
         list(columns[0]),
         [list(values.values()) for values in columns],
         [row.entry.ours for row in summary.rows],
