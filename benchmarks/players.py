@@ -59,7 +59,6 @@ PLANS = {
     "kuhn_poker": Plan(120),
     "liars_dice(numdice=1,dice_sides=4)": Plan(60),
 }
-_FIXED = "resolving(iterations=300{})"
 _GADGETS = ("cfrd", "maxmargin", "unsafe")
 _DEPTHS = (1, 2, 4, 6, None)
 # The same outcome sampling with and without aim; "MCCFR" is the one without.
@@ -107,23 +106,21 @@ def _exploitability(tree: CompiledGame, plan: Plan) -> Row:
     }
 
 
+def _fixed(tree: CompiledGame, settings: str) -> float:
+    """NashConv with 300 iterations per solve."""
+    bot = f"resolving(iterations=300{settings})"
+    return traversing.evaluate_bot(tree, bot).nash_conv
+
+
 def _gadgets(tree: CompiledGame, plan: Plan) -> Row:
-    """NashConv with each gadget, 300 iterations per solve."""
-    return {
-        gadget: traversing.evaluate_bot(
-            tree, _FIXED.format(f",gadget={gadget}")
-        ).nash_conv
-        for gadget in _GADGETS
-    }
+    """NashConv with each gadget."""
+    return {gadget: _fixed(tree, f",gadget={gadget}") for gadget in _GADGETS}
 
 
 def _depths(tree: CompiledGame, plan: Plan) -> Row:
     """NashConv by depth of the lookahead, exact values of uniform play at its end."""
-    found = {}
-    for depth in _DEPTHS:
-        bot = _FIXED.format("" if depth is None else f",depth={depth}")
-        found[str(depth)] = traversing.evaluate_bot(tree, bot).nash_conv
-    return {"nash_conv": found}
+    limits = {depth: f",depth={depth}" if depth else "" for depth in _DEPTHS}
+    return {"nash_conv": {str(d): _fixed(tree, limits[d]) for d in _DEPTHS}}
 
 
 def _lateness(tree: CompiledGame, plan: Plan) -> Row:
@@ -146,7 +143,7 @@ def _lateness(tree: CompiledGame, plan: Plan) -> Row:
 
 
 def _matches(tree: CompiledGame, plan: Plan) -> Row:
-    """A round robin at equal time a move."""
+    """A round robin at equal time per move."""
     budget = plan.budget
     bots = {
         "resolving": f"resolving(solver=cfr+,{budget})",
