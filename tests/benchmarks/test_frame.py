@@ -1,39 +1,19 @@
 """The frame of the benchmarks: options, lines, the newest run, pages."""
 
 import argparse
+import importlib
 import pathlib
 
 import pytest
 
-from benchmarks import (
-    best_response,
-    cfr,
-    document,
-    frame,
-    large,
-    learning_curves,
-    partial,
-    partial_loss,
-    players,
-    resolving,
-    sampling,
-)
+from benchmarks import best_response, cfr, document, frame, large, partial
 from tests.support.benchmark_pages import FACTS, run_on_page
 
-ALL = [
-    module.BENCHMARK
-    for module in (
-        best_response,
-        cfr,
-        large,
-        learning_curves,
-        partial,
-        partial_loss,
-        players,
-        resolving,
-        sampling,
-    )
-]
+NAMES = (
+    "best_response cfr large learning_curves partial partial_loss players resolving "
+    "sampling"
+).split()
+ALL = [importlib.import_module(f"benchmarks.{name}").BENCHMARK for name in NAMES]
 
 
 def counting(*, group=None, failures=lambda rows: ()):
