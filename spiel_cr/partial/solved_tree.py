@@ -167,9 +167,8 @@ class SolvedTree:
             return forest
         # Solvers need a payoff, where all that was found is worth nothing.
         nothing = np.zeros(1, np.int32)
-        return dataclasses.replace(
-            forest, payoffs=Payoffs(nothing, nothing, np.zeros(1))
-        )
+        payoffs = Payoffs(nothing, nothing, np.zeros(1))
+        return dataclasses.replace(forest, payoffs=payoffs)
 
     def take_solution(self, forest: Forest, solver: Solver) -> None:
         """Takes in what a solver has found of the next layer."""
