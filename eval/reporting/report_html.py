@@ -1,5 +1,7 @@
 """A report as one HTML file, which opens from disk."""
 
+import pathlib
+
 from . import curves, svg
 from .document import Block, Command, Curves, Document, Paragraph, Section, Table, Terms
 from .html_page import breakable, page, text
@@ -24,7 +26,8 @@ def report_html(document: Document) -> str:
         f'<nav aria-label="Contents"><ul>{contents}</ul></nav></header>'
         f"<main>{sections}</main><footer><p>Written by spiel_cr.</p></footer>"
     )
-    return page(document.title, body, _SCRIPT)
+    script = pathlib.Path(__file__).with_suffix(".js").read_text("utf-8")
+    return page(document.title, body, script)
 
 
 def _section(number: int, section: Section) -> str:
@@ -105,35 +108,3 @@ def _figures(summary: GameSummary) -> str:
         '<button type="button" data-show="ours">ours only</button></div>'
         f'<ul class="legend">{keys}</ul></div>'
     )
-
-
-_SCRIPT = """
-"use strict";
-for (const plots of document.querySelectorAll(".plots")) {
-  const keys = [...plots.querySelectorAll(".legend label")];
-  const curves = key => plots.querySelectorAll(".chart .s" + key.dataset.s);
-  const show = (key, on) => {
-    key.querySelector("input").checked = on;
-    for (const curve of curves(key)) curve.classList.toggle("off", !on);
-  };
-  const heat = (key, on) => {
-    for (const chart of plots.querySelectorAll(".chart"))
-      chart.classList.toggle("hot", on);
-    for (const curve of curves(key)) curve.classList.toggle("on", on);
-  };
-  for (const key of keys) {
-    key.addEventListener("change", () => show(key, key.querySelector("input").checked));
-    key.addEventListener("mouseenter", () => heat(key, true));
-    key.addEventListener("mouseleave", () => heat(key, false));
-  }
-  for (const button of plots.querySelectorAll("[data-show]")) {
-    const what = button.dataset.show;
-    button.addEventListener("click", () => {
-      for (const key of keys) {
-        const ours = !key.querySelector(".key .thin");
-        show(key, what === "all" || (what === "ours" && ours));
-      }
-    });
-  }
-}
-"""

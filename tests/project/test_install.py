@@ -74,6 +74,8 @@ def test_only_two_names_are_installed(wheel):
     assert "spiel_cr/eval/cli/main.py" in inside
     assert "game_defs/py.typed" in inside and "spiel_cr/py.typed" in inside
     assert any(name.startswith("game_defs/maps/") for name in inside)
+    for page in ("inspection/tree_page.js", "reporting/html_page.css"):
+        assert f"spiel_cr/eval/{page}" in inside
 
 
 def test_the_command_line_ignores_a_users_eval(environment, workplace):
