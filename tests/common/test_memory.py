@@ -105,8 +105,8 @@ def test_solve_refuses(string, limit, algorithm):
 
 
 def test_solve_within_the_limit():
-    limit = memory.BASE_BYTES + 9457 * memory.BYTES_PER_HISTORY
-    result = spiel_cr.solve("leduc_poker", "cfr+", 1, memory_limit=limit)
+    limit = memory.BASE_BYTES + 58 * memory.BYTES_PER_HISTORY
+    result = spiel_cr.solve("kuhn_poker", "cfr+", 1, memory_limit=limit)
     assert result.iterations == 1
 
 

@@ -62,8 +62,7 @@ def no_compiling(monkeypatch):
     return forbid
 
 
-@pytest.mark.parametrize("vectorised", [True, False])
-@pytest.mark.parametrize("observations", [True, False])
+@pytest.mark.parametrize("observations, vectorised", [(True, True), (False, False)])
 @pytest.mark.parametrize("string", STRINGS)
 def test_there_and_back(tmp_path, no_compiling, string, observations, vectorised):
     options = {"observations": observations, "vectorised": vectorised}

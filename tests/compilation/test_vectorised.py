@@ -139,8 +139,7 @@ def table(name):
 
 
 @pytest.mark.parametrize("case", games.SMALL, ids=lambda case: case.name)
-@pytest.mark.parametrize("observations", [True, False])
-@pytest.mark.parametrize("chunk", [3, 1 << 14])
+@pytest.mark.parametrize("observations, chunk", [(True, 3), (False, 1 << 14)])
 def test_builder_on_the_catalogue(case, observations, chunk, monkeypatch):
     monkeypatch.setattr(vectorised, "_CHUNK", chunk)
     game = games.compiled(case.name).game
