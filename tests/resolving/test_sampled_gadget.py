@@ -195,16 +195,16 @@ def test_some_augmented_infosets_are_never_come_to():
 def test_chances_are_those_of_the_subgame_alone(name, player, number):
     """By mass, none of another subgame; every row of outcomes sums to one."""
     d, at = cut(name, player), laid_out(name, player, number)
-    count = len(at.augmented)
+    num_augmented = len(at.augmented)
     before = at.samples.chance.copy()
     rng = np.random.default_rng(12)
     for subgame in subgames(name, player, number).values():
         own_reach, used, opponent_values = settings(d, subgame, rng, "all")
         samples = at._fill(at.samples, subgame, own_reach, opponent_values)
         mass = mass_of(d, subgame, used)
-        expected = np.zeros(count)
+        expected = np.zeros(num_augmented)
         expected[np.searchsorted(at.augmented, subgame.augmented)] = mass / mass.sum()
-        np.testing.assert_allclose(samples.chance[:count], expected, atol=1e-15)
+        np.testing.assert_allclose(samples.chance[:num_augmented], expected, atol=1e-15)
         for level in samples.levels:
             for h in np.flatnonzero(np.asarray(level.player) == 2):
                 row, count = int(level.row[h]), int(level.num_actions[h])
