@@ -297,17 +297,27 @@ def check_each(sampler, walks, sample):
         close(sample.roots[i], expected.at[0])
 
 
-# What is always tried on goofspiel; the rest is slow.
-QUICK = (
-    ("outcome", "average", True),
-    ("outcome", "oracle", False),
-)
+# What is always tried; the rest is slow. Every scheme is tried with and without a
+# target; every baseline with one followed action (outcome sampling) and with several
+# (external sampling).
+QUICK = {
+    "kuhn": {
+        *(("outcome", baseline, True) for baseline in BASELINES),
+        *(("external", baseline, False) for baseline in BASELINES),
+        ("outcome", "none", False),
+        ("external", "history", True),
+        ("average", "average", True),
+        ("average", "history", False),
+        ("balanced", "expected", True),
+        ("balanced", "none", False),
+    },
+    "goofspiel3": {("outcome", "average", True), ("outcome", "oracle", False)},
+}
 
 
 def rows():
     for row in itertools.product(STRINGS, SCHEMES, BASELINES, (False, True)):
-        name, scheme, baseline, targeted = row
-        quick = name == "kuhn" or row[1:] in QUICK
+        quick = row[1:] in QUICK[row[0]]
         yield pytest.param(*row, marks=() if quick else pytest.mark.slow)
 
 

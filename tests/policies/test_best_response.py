@@ -135,7 +135,10 @@ def counterfactual(tree, policy, key):
     )
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(
+    "seed",
+    [*range(4), *(pytest.param(s, marks=pytest.mark.slow) for s in range(4, 12))],
+)
 def test_random_games(seed):
     """Uneven trees: other numbers of actions, players who move several times."""
     game = random_game(seed, turns="by history", max_actions=4, depth=5)

@@ -22,6 +22,7 @@ def random_behaviours(compiled, seed, *, zeros=False):
 
 def solver_of(form, name, **options):
     """A full-width solver by the algorithm's string; `options` of `cfr.make_solver`."""
+    options = {"compile": "fast"} | options
     return cfr.make_solver(form, config=config.parse_algorithm(name), **options)
 
 
