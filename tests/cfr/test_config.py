@@ -152,28 +152,6 @@ def test_bad_iterations_are_refused(iterations):
         solve("kuhn_poker", "cfr", iterations)
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("", "is no name"),
-        ("CFR", "choose one of cfr"),
-        ("cfr(x=1)", "unknown parameter 'x'"),
-        ("cfr(", "cannot be read"),
-        ("cfr(alpha)", "alpha"),
-        ("cfr+(gamma=-1)", "gamma=-1"),
-        ("cfr+(gamma=inf)", "gamma=inf"),
-        ("dcfr(alpha=much)", "alpha=much must be a number"),
-        ("dcfr(alpha=-inf)", "alpha=-inf"),
-        ("dcfr(beta=nan)", "beta=nan"),
-        ("cfr(alternating=2)", "alternating=2 must be true or false"),
-        ("cfr(exploration=2)", "exploration=2"),
-    ],
-)
-def test_bad_algorithms_are_refused(name, message):
-    with pytest.raises(ValueError, match=message):
-        algorithm.parse_algorithm(name)
-
-
 def test_algorithm_strings():
     config = algorithm.parse_algorithm("dcfr(alpha=inf,beta=-inf,gamma=3)")
     assert (config.rule.alpha, config.rule.beta) == (math.inf, -math.inf)

@@ -254,23 +254,6 @@ def test_search_is_asked_at_every_infoset_of_any_game():
     assert fast["error"] is None and fast["nash_conv"] is None
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("cfr++", "did you mean"),
-        ("cfr;;lp", "a name is missing"),
-        ("dcfr(speed=3)", "unknown parameter 'speed'"),
-        ("resolve(gadget=cfrd)", "resolve takes"),
-        ("resolve(solver=vr-mccfr)", "full-width"),
-        ("oos(steps=3)", "unknown parameter 'steps'"),
-        ("lp(x=1)", "lp takes none"),
-    ],
-)
-def test_wrong_algorithms_are_refused_at_once(text, message):
-    with pytest.raises(ValueError, match=message):
-        registry.expand(text)
-
-
 def test_words_tell_what_a_sample_follows():
     """External sampling follows all of the updating player's actions."""
     for name in ("es-mccfr", "openspiel-es-mccfr", "openspiel-es-mccfr-python"):

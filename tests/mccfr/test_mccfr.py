@@ -216,39 +216,6 @@ def test_precision(flag):
     assert solver.state.weight.dtype == np.float32
 
 
-@pytest.mark.parametrize(
-    ("string", "message"),
-    [
-        ("os-mccfr(epsilon=0)", r"epsilon=0.0 must lie in \(0, 1\]"),
-        ("os-mccfr(epsilon=1.5)", r"epsilon=1.5 must lie in"),
-        ("os-mccfr(epsilon=nan)", r"epsilon=nan must lie in"),
-        ("os-mccfr(epsilon=much)", "epsilon=much must be a number"),
-        ("os-mccfr(batch=0)", "batch=0 must be a whole number from 1 to 1048576"),
-        ("os-mccfr(batch=2000000)", "batch=2000000 must be a whole number from 1"),
-        ("os-mccfr(batch=1.5)", "batch=1.5 must be a whole"),
-        ("os-mccfr(batch=true)", "batch=true must be a number"),
-        ("os-mccfr(baseline=best)", "baseline='best' must be one of none, average"),
-        ("os-mccfr(averaging=none)", "averaging='none' must be one of exact, sampled"),
-        ("os-mccfr(explore=no)", "explore='no' must be one of uniform, balanced"),
-        ("os-mccfr(draws=5)", "draws='5' must be one of sobol, independent"),
-        ("vr-mccfr(decay=0)", r"decay=0.0 must lie in \(0, 1\]"),
-        ("os-mccfr(delta=1)", r"delta=1.0 must lie in \[0, 1\)"),
-        ("as-mccfr(threshold=-1)", "threshold=-1.0 must be finite and >= 0"),
-        ("as-mccfr(bonus=0)", "bonus=0.0 must be finite and above 0"),
-        ("os-mccfr(gamma=-1)", "gamma=-1.0 must be finite and >= 0"),
-        ("os-mccfr(incremental=2)", "incremental=2 must be true or false"),
-        ("os-mccfr(exploration=2)", "exploration=2"),
-        ("os-mccfr(size=2)", "unknown parameter 'size'; os-mccfr takes .*epsilon"),
-        ("os-mccfr(scheme=external)", "unknown parameter 'scheme'"),
-        ("cfr+(batch=2)", "unknown parameter 'batch'"),
-        ("ms-mccfr", "no algorithm 'ms-mccfr'; choose one of .*os-mccfr"),
-    ],
-)
-def test_bad_parameters_are_refused(string, message):
-    with pytest.raises(ValueError, match=message):
-        spiel_cr.solve(games.compiled("kuhn"), string)
-
-
 def test_full_width_algorithms_are_asked_for_where_needed():
     with pytest.raises(ValueError, match="samples; here a full-width algorithm"):
         algorithm.parse_algorithm("os-mccfr")

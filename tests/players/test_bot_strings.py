@@ -115,37 +115,6 @@ def test_help_lists_every_bot_with_its_parameters():
             assert parameter in line
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("nobody", "bot='nobody': there is no bot 'nobody'; choose one of resolving, "),
-        ("nobody(x=1)", "there is no bot 'nobody'; choose one of resolving, oos"),
-        ("", "bot='' cannot be read: '' is no name; write name or name"),
-        ("resolving(", r"bot='resolving\(' cannot be read.*write name or name\(param"),
-        ("resolving(speed=3)", "unknown parameter 'speed'; resolving takes solver, it"),
-        ("uniform(seed=3)", "unknown parameter 'seed'; uniform takes none"),
-        ("resolving(iterations=1.5)", "iterations=1.5 must be a whole number"),
-        ("resolving(iterations=many)", "iterations=many must be a number"),
-        ("resolving(iterations=true)", "iterations=true must be a number"),
-        ("oos(move_ms=fast)", "move_ms=fast must be a number"),
-        ("resolving(iterations=0)", "iterations=0 must be a whole number from 1"),
-        ("resolving(move_ms=-4)", "move_ms=-4.0 must be finite and above 0"),
-        ("resolving(gadget=safe)", "gadget='safe' must be one of cfrd, maxmargin"),
-        ("resolving(solver=cfr++)", r"there is no algorithm 'cfr\+\+'"),
-        ("oos(solver=cfr+)", r"solver='cfr\+' does not sample; choose one of os-mccfr"),
-        (
-            "oos(iterations=2,target=hand)",
-            "target='hand' must be one of infoset, subgame",
-        ),
-        ("solved(seconds=-1)", "seconds=-1.0 must be finite and above"),
-        ("policy", "path"),
-    ],
-)
-def test_errors_name_the_value_and_the_remedy(text, message):
-    with pytest.raises(ValueError, match=message):
-        load_bot(text, games.compiled("kuhn"), 0)
-
-
 @pytest.mark.parametrize("text", ["resolving(iterations=2)", "oos(iterations=2)"])
 def test_a_bad_seat_is_refused(text):
     with pytest.raises(ValueError, match="player=2 must be 0 or 1"):

@@ -333,39 +333,6 @@ def test_bots_from_strings():
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("resolving(iterations=5,max_root_share=0.5)", "max_histories"),
-        ("resolving(iterations=5,max_histories=3)", "no room"),
-        ("resolving(iterations=5,max_histories=0)", "max_histories=0"),
-        ("resolving(iterations=5,max_histories=58,gadget=maxmargin)", "cfrd"),
-        ("resolving(iterations=5,max_histories=58,depth=2)", "depth"),
-        ("resolving(iterations=5,max_histories=58,values=best_response)", "iterates"),
-        ("resolving(iterations=5,max_histories=58,solver=os-mccfr)", "full-width"),
-        ("resolving(iterations=5,max_histories=58,leaf=best)", "leaf"),
-        (
-            "resolving(iterations=5,max_histories=58,expansion_share=1.0)",
-            "expansion_share",
-        ),
-        ("resolving(iterations=5,max_histories=58,uniform_share=2)", "uniform_share"),
-        (
-            "resolving(iterations=5,max_histories=58,warmup_matches=-1)",
-            "warmup_matches",
-        ),
-        ("oos(max_histories=58,move_ms=10)", "move_ms"),
-        ("oos(max_histories=58,solver=cfr)", "sample"),
-        ("oos(max_histories=58,max_root_share=0.5)", "max_root_share"),
-        ("oos(max_histories=58,reuse_share=0.5)", "reuse_share"),
-        ("oos(max_histories=58,expansion_share=0.5)", "expansion_share"),
-        ("oos(max_histories=58,warmup_matches=1)", "warmup_matches"),
-    ],
-)
-def test_bad_settings_are_refused(text, words):
-    with pytest.raises(ValueError, match=words):
-        bot_strings.load_bot(text, "kuhn_poker", 0)
-
-
-@pytest.mark.parametrize(
     "text",
     [
         "resolving(iterations=5)",

@@ -13,7 +13,6 @@ from spiel_cr.policies.leaf_values import (
     leaf_utilities,
     parse_leaf,
 )
-from spiel_cr.resolving.config import ResolvingConfig
 from tests.support import games, reference
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node, random_game
 from tests.support.strategies import random_behaviours
@@ -146,26 +145,6 @@ def test_leaf_values_from_strings():
         np.testing.assert_array_equal(parse_leaf(text)(tree, at), expected)
     mine = RolloutValue()
     assert parse_leaf(mine) is mine
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("network", "leaf='network' must be one of rollouts.*uniform, policy"),
-        ("policy", "leaf='policy' must be one of rollouts"),
-        ("policy(file=x)", "unknown parameter 'file'; policy takes path"),
-        ("uniform(n=3)", "unknown parameter 'n'; uniform takes none"),
-        ("rollouts(m=3)", "unknown parameter 'm'; rollouts takes n, seed"),
-        ("rollouts(n=2.5)", "n=2.5 must be a whole number"),
-        ("rollouts(n=0)", "n=0 must be a whole number from 1"),
-        ("rollouts(n=2", "leaf='rollouts\\(n=2' cannot be read"),
-    ],
-)
-def test_bad_strings(text, message):
-    with pytest.raises(ValueError, match=message):
-        parse_leaf(text)
-    with pytest.raises(ValueError, match=message):
-        ResolvingConfig(iterations=5, depth=1, leaf=text)
 
 
 @pytest.mark.parametrize("text", ["uniform", "policy(path=x.npz)"])

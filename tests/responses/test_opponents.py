@@ -158,22 +158,6 @@ def test_uniform():
     assert type(given) is policy_lib.UniformRandomPolicy
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("nothing", "choose uniform"),
-        ("cfr+", "iterations=10"),
-        ("cfr+(gamma=2)", r"cfr\+\(gamma=2,iterations=10\)"),
-        ("cfr+(iterations=0)", "whole number"),
-        ("cfr+(iterations=2,speed=3)", "unknown parameter 'speed'"),
-        ("resolving(iteration=3)", "unknown parameter 'iteration'"),
-    ],
-)
-def test_bad_strings(text, message):
-    with pytest.raises(ValueError, match=message):
-        opponent_strings.load_opponent(text, games.compiled("kuhn"))
-
-
 class SilentBot(pyspiel.Bot):
     """Draws from a policy, and does not tell which."""
 

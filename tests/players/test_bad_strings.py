@@ -1,0 +1,161 @@
+"""Every reader of strings refuses a bad one, and names the value and the remedy."""
+
+import pytest
+from spiel_cr.eval.contestants import registry
+
+from spiel_cr import load_bot, parse_algorithm, solve
+from spiel_cr.players import opponent_strings
+from spiel_cr.policies.leaf_values import parse_leaf
+from spiel_cr.resolving.config import ResolvingConfig
+from tests.support import games
+
+
+def resolve_at(leaf):
+    return ResolvingConfig(iterations=5, depth=1, leaf=leaf)
+
+
+READERS = {
+    "algorithm": parse_algorithm,
+    "solved": lambda text: solve(games.compiled("kuhn"), text),
+    "leaf": parse_leaf,
+    "leaf of a resolver": resolve_at,
+    "bot": lambda text: load_bot(text, games.compiled("kuhn"), 0),
+    # On a game that is not compiled: a partial tree grows with the match.
+    "partial bot": lambda text: load_bot(text, "kuhn_poker", 0),
+    "opponent": lambda text: opponent_strings.load_opponent(
+        text, games.compiled("kuhn")
+    ),
+    "comparison": registry.expand,
+}
+
+
+# Of each reader: the text, and a pattern of the error.
+ROWS = {
+    "algorithm": [
+        ("", "is no name"),
+        ("CFR", "choose one of cfr"),
+        ("cfr(x=1)", "unknown parameter 'x'"),
+        ("cfr(", "cannot be read"),
+        ("cfr(alpha)", "alpha"),
+        ("cfr+(gamma=-1)", "gamma=-1"),
+        ("cfr+(gamma=inf)", "gamma=inf"),
+        ("dcfr(alpha=much)", "alpha=much must be a number"),
+        ("dcfr(alpha=-inf)", "alpha=-inf"),
+        ("dcfr(beta=nan)", "beta=nan"),
+        ("cfr(alternating=2)", "alternating=2 must be true or false"),
+        ("cfr(exploration=2)", "exploration=2"),
+    ],
+    "solved": [
+        ("os-mccfr(epsilon=0)", r"epsilon=0.0 must lie in \(0, 1\]"),
+        ("os-mccfr(epsilon=1.5)", r"epsilon=1.5 must lie in"),
+        ("os-mccfr(epsilon=nan)", r"epsilon=nan must lie in"),
+        ("os-mccfr(epsilon=much)", "epsilon=much must be a number"),
+        ("os-mccfr(batch=0)", "batch=0 must be a whole number from 1 to 1048576"),
+        ("os-mccfr(batch=2000000)", "batch=2000000 must be a whole number from 1"),
+        ("os-mccfr(batch=1.5)", "batch=1.5 must be a whole"),
+        ("os-mccfr(batch=true)", "batch=true must be a number"),
+        ("os-mccfr(baseline=best)", "baseline='best' must be one of none, average"),
+        ("os-mccfr(averaging=none)", "averaging='none' must be one of exact, sampled"),
+        ("os-mccfr(explore=no)", "explore='no' must be one of uniform, balanced"),
+        ("os-mccfr(draws=5)", "draws='5' must be one of sobol, independent"),
+        ("vr-mccfr(decay=0)", r"decay=0.0 must lie in \(0, 1\]"),
+        ("os-mccfr(delta=1)", r"delta=1.0 must lie in \[0, 1\)"),
+        ("as-mccfr(threshold=-1)", "threshold=-1.0 must be finite and >= 0"),
+        ("as-mccfr(bonus=0)", "bonus=0.0 must be finite and above 0"),
+        ("os-mccfr(gamma=-1)", "gamma=-1.0 must be finite and >= 0"),
+        ("os-mccfr(incremental=2)", "incremental=2 must be true or false"),
+        ("os-mccfr(exploration=2)", "exploration=2"),
+        ("os-mccfr(size=2)", "unknown parameter 'size'; os-mccfr takes .*epsilon"),
+        ("os-mccfr(scheme=external)", "unknown parameter 'scheme'"),
+        ("cfr+(batch=2)", "unknown parameter 'batch'"),
+        ("ms-mccfr", "no algorithm 'ms-mccfr'; choose one of .*os-mccfr"),
+    ],
+    "leaf": [
+        ("network", "leaf='network' must be one of rollouts.*uniform, policy"),
+        ("policy", "leaf='policy' must be one of rollouts"),
+        ("policy(file=x)", "unknown parameter 'file'; policy takes path"),
+        ("uniform(n=3)", "unknown parameter 'n'; uniform takes none"),
+        ("rollouts(m=3)", "unknown parameter 'm'; rollouts takes n, seed"),
+        ("rollouts(n=2.5)", "n=2.5 must be a whole number"),
+        ("rollouts(n=0)", "n=0 must be a whole number from 1"),
+        ("rollouts(n=2", "leaf='rollouts\\(n=2' cannot be read"),
+    ],
+    "bot": [
+        ("nobody", "bot='nobody': there is no bot 'nobody'; choose one of resolving, "),
+        ("nobody(x=1)", "there is no bot 'nobody'; choose one of resolving, oos"),
+        ("", "bot='' cannot be read: '' is no name; write name or name"),
+        ("resolving(", r"bot='resolving\(' cannot be read.*write name or name\(param"),
+        ("resolving(speed=3)", "unknown parameter 'speed'; resolving takes solver, it"),
+        ("uniform(seed=3)", "unknown parameter 'seed'; uniform takes none"),
+        ("resolving(iterations=1.5)", "iterations=1.5 must be a whole number"),
+        ("resolving(iterations=many)", "iterations=many must be a number"),
+        ("resolving(iterations=true)", "iterations=true must be a number"),
+        ("oos(move_ms=fast)", "move_ms=fast must be a number"),
+        ("resolving(iterations=0)", "iterations=0 must be a whole number from 1"),
+        ("resolving(move_ms=-4)", "move_ms=-4.0 must be finite and above 0"),
+        ("resolving(gadget=safe)", "gadget='safe' must be one of cfrd, maxmargin"),
+        ("resolving(solver=cfr++)", r"there is no algorithm 'cfr\+\+'"),
+        ("oos(solver=cfr+)", r"solver='cfr\+' does not sample; choose one of os-mccfr"),
+        (
+            "oos(iterations=2,target=hand)",
+            "target='hand' must be one of infoset, subgame",
+        ),
+        ("solved(seconds=-1)", "seconds=-1.0 must be finite and above"),
+        ("policy", "path"),
+    ],
+    "partial bot": [
+        ("resolving(iterations=5,max_root_share=0.5)", "max_histories"),
+        ("resolving(iterations=5,max_histories=3)", "no room"),
+        ("resolving(iterations=5,max_histories=0)", "max_histories=0"),
+        ("resolving(iterations=5,max_histories=58,gadget=maxmargin)", "cfrd"),
+        ("resolving(iterations=5,max_histories=58,depth=2)", "depth"),
+        ("resolving(iterations=5,max_histories=58,values=best_response)", "iterates"),
+        ("resolving(iterations=5,max_histories=58,solver=os-mccfr)", "full-width"),
+        ("resolving(iterations=5,max_histories=58,leaf=best)", "leaf"),
+        (
+            "resolving(iterations=5,max_histories=58,expansion_share=1.0)",
+            "expansion_share",
+        ),
+        ("resolving(iterations=5,max_histories=58,uniform_share=2)", "uniform_share"),
+        (
+            "resolving(iterations=5,max_histories=58,warmup_matches=-1)",
+            "warmup_matches",
+        ),
+        ("oos(max_histories=58,move_ms=10)", "move_ms"),
+        ("oos(max_histories=58,solver=cfr)", "sample"),
+        ("oos(max_histories=58,max_root_share=0.5)", "max_root_share"),
+        ("oos(max_histories=58,reuse_share=0.5)", "reuse_share"),
+        ("oos(max_histories=58,expansion_share=0.5)", "expansion_share"),
+        ("oos(max_histories=58,warmup_matches=1)", "warmup_matches"),
+    ],
+    "opponent": [
+        ("nothing", "choose uniform"),
+        ("cfr+", "iterations=10"),
+        ("cfr+(gamma=2)", r"cfr\+\(gamma=2,iterations=10\)"),
+        ("cfr+(iterations=0)", "whole number"),
+        ("cfr+(iterations=2,speed=3)", "unknown parameter 'speed'"),
+        ("resolving(iteration=3)", "unknown parameter 'iteration'"),
+    ],
+    "comparison": [
+        ("cfr++", "did you mean"),
+        ("cfr;;lp", "a name is missing"),
+        ("dcfr(speed=3)", "unknown parameter 'speed'"),
+        ("resolve(gadget=cfrd)", "resolve takes"),
+        ("resolve(solver=vr-mccfr)", "full-width"),
+        ("oos(steps=3)", "unknown parameter 'steps'"),
+        ("lp(x=1)", "lp takes none"),
+    ],
+    "leaf of a resolver": [
+        ("network", "leaf='network' must be one of rollouts"),
+        ("rollouts(n=0)", "n=0 must be a whole number from 1"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("reader", "text", "words"),
+    [(reader, *row) for reader, rows in ROWS.items() for row in rows],
+)
+def test_bad_strings_are_refused(reader, text, words):
+    with pytest.raises(ValueError, match=words):
+        READERS[reader](text)
