@@ -112,10 +112,12 @@ def search(
     known = table.reached
 
     def one(i: jax.Array, carry: _Batch) -> _Batch:
-        shift = jax.random.uniform(jax.random.fold_in(key, i), (len(points), 1))
+        # In single precision always: the same draws whatever the caller's default is.
+        shift_key = jax.random.fold_in(key, i)
+        shift = jax.random.uniform(shift_key, (len(points), 1), jnp.float32)
         # A randomly shifted point set: each simulation's draws are uniform and
         # independent of one another, and those side by side cover more ground.
-        draw = ((points + shift) % 1).astype(table.visits.dtype)
+        draw = ((points.astype(jnp.float32) + shift) % 1).astype(table.visits.dtype)
         turn = (i * turns + jnp.arange(width) // each) % roots.number
         root = roots.infosets[turn]
         return _simulate(arrays, carry, predicted, root, draw)

@@ -303,6 +303,18 @@ def test_uniform_resampling_is_worse():
     assert all(with_it > without + 0.1 for with_it, without in pairs)
 
 
+def test_the_callers_precision_does_not_matter():
+    """Draws are those of single precision, whatever JAX's default is."""
+    tree = _compile("python_leduc_poker")
+    behaviour = _uniform(tree)[1]
+    found = []
+    for flag in (False, True):
+        with jax.enable_x64(flag):
+            response = ismcts_br.search_response(tree, 0, behaviour, SearchConfig(64))
+            found.append(response.behaviour)
+    np.testing.assert_array_equal(*found)
+
+
 def test_a_second_response_compiles_nothing():
     tree = _compile("kuhn_poker")
     behaviour = _sparse(tree)
