@@ -92,11 +92,7 @@ class _Search(NamedTuple):
     def run(self, method: str, search: SearchConfig, seed: int = 0) -> Row:
         """What the responses of both seats found together."""
         settings = approximate_nash_conv.ResponseConfig(method, search, seed=seed)
-        found = [
-            approximate_nash_conv.on_tree(self.tree, player, self.behaviour, settings)
-            for player in (0, 1)
-        ]
-        return approximate_nash_conv.summary(found)
+        return approximate_nash_conv.both_on_tree(self.tree, self.behaviour, settings)
 
 
 def _search(game: str | pyspiel.Game, policy: str) -> _Search:
@@ -264,11 +260,7 @@ _PARTS: dict[str, _Part] = {
     "speed": _Part(
         f"Speed on `{_SPEED_GAME}` (first decisions of player 0, random rollouts):",
         _speed,
-        {
-            "search": "{name}",
-            "simulations/s": "{rate:,.0f}",
-            "÷ C++": "{to_cpp:.2f}",
-        },
+        {"search": "{name}", "simulations/s": "{rate:,.0f}", "÷ C++": "{to_cpp:.2f}"},
         labels=1,
     ),
 }

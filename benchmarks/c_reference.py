@@ -114,10 +114,7 @@ class CReference:
 
 
 def _lay_out(
-    decisions: Decisions,
-    own: np.ndarray,
-    other: np.ndarray,
-    values: np.ndarray,
+    decisions: Decisions, own: np.ndarray, other: np.ndarray, values: np.ndarray
 ) -> dict[str, np.ndarray]:
     """One player's arrays, by the names of `struct player`.
 

@@ -67,11 +67,7 @@ def _failures(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def measure_game(
-    name: str,
-    game: str,
-    solvers: Sequence[str],
-    plan: Plan,
-    open_run: OpenRun,
+    name: str, game: str, solvers: Sequence[str], plan: Plan, open_run: OpenRun
 ) -> list[Row]:
     """Measures all solvers on one game.
 

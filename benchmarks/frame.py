@@ -37,9 +37,9 @@ class Benchmark:
       add_options: declares its options.
       measure: from the options to rows, which are written as they come.
       markdown: from rows to tables.
-      tables: in the marks around its tables, which are one document's; empty: no
-        document has tables of it.
-      page: the document that says what is measured.
+      tables: in the marks around its tables, which are one document's; empty: its name;
+        None: no document has tables of it.
+      page: the document that says what is measured; empty: that of its name.
       check: after parsing; raises ValueError for options that do not fit together.
       finish: from rows and options, at the end; draws pictures.
       failures: from rows to what went wrong; the command then exits with 1.
@@ -52,7 +52,7 @@ class Benchmark:
     add_options: Callable[["Parser"], object]
     measure: Callable[[argparse.Namespace], Iterable[Row]]
     markdown: Callable[[Sequence[Row]], str]
-    tables: str = ""
+    tables: str | None = ""
     page: str = ""
     check: Callable[[argparse.Namespace], object] = lambda options: None
     finish: Callable[[Sequence[Row], argparse.Namespace], object] = (
@@ -64,7 +64,7 @@ class Benchmark:
     @property
     def marks(self) -> document.Marks:
         """The lines around its tables."""
-        return document.marks(self.tables)
+        return document.marks(self.tables or self.name)
 
     def main(self, arguments: Sequence[str] | None = None) -> int:
         """The command; 1 if a measurement failed."""
@@ -73,7 +73,7 @@ class Benchmark:
         rows = self.read(path) if options.no_measuring else self._record(options, path)
         text = self.markdown(rows) if rows else "Nothing was measured.\n"
         print(text)
-        if self.tables and options.markdown:
+        if self.tables is not None and options.markdown:
             document.write(options.markdown, text, self.marks)
         self.finish(rows, options)
         failures = list(self.failures(rows))
@@ -97,11 +97,11 @@ class Benchmark:
         return rows
 
     def _parse(self, arguments: Sequence[str] | None) -> argparse.Namespace:
-        where = f"docs/{self.page}"
+        where = f"docs/{self.page or f'{self.name}.md'}"
         parser = Parser(
             prog=f"python -m benchmarks.{self.name}",
             description=self.description,
-            epilog=self.page and f"What is measured, and how, is written in {where}.",
+            epilog=f"What is measured, and how, is written in {where}.",
         )
         self.add_options(parser)
         how = "replace this file" if self.group is None else "are appended to this file"
@@ -115,7 +115,7 @@ class Benchmark:
             action="store_true",
             help="only make tables and pictures from the lines that are there",
         )
-        if self.tables:
+        if self.tables is not None:
             parser.add_argument(
                 "--markdown",
                 type=pathlib.Path,
@@ -126,7 +126,7 @@ class Benchmark:
         if options.no_measuring and not pathlib.Path(options.out).exists():
             parser.error(f"there is no file {options.out}")
         try:
-            if self.tables and options.markdown:
+            if self.tables is not None and options.markdown:
                 document.check(options.markdown, self.marks)
             self.check(options)
         except ValueError as error:

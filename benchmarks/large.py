@@ -195,8 +195,6 @@ BENCHMARK = frame.Benchmark(
     _add_options,
     _measure,
     markdown,
-    tables="large",
-    page="large.md",
     check=_check,
 )
 

@@ -201,8 +201,6 @@ BENCHMARK = frame.Benchmark(
     _add_options,
     _measure,
     markdown,
-    tables="partial",
-    page="partial.md",
 )
 
 if __name__ == "__main__":

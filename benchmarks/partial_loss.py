@@ -190,6 +190,7 @@ BENCHMARK = Benchmark(
     _add_options,
     _measure,
     markdown,
+    tables=None,
     page="partial.md",
 )
 

@@ -13,11 +13,12 @@ from typing import NamedTuple
 import numpy as np
 from spiel_cr.eval.players import match as matches
 from spiel_cr.eval.players import tournament, traversing
+from spiel_cr.eval.reporting.plots import picture
 
 import spiel_cr
 from benchmarks.document import Column, grid, interval, table
 from benchmarks.frame import Benchmark, Parser, Row, group_by, say, sentence
-from benchmarks.pictures import image_path, picture
+from benchmarks.pictures import image_path
 from spiel_cr.compilation.tree import CompiledGame
 
 
@@ -227,7 +228,7 @@ def _match_tables(mine: Sequence[Row], parts: Mapping[str, list[Row]]) -> list[s
     text = [
         "Matches, the same time per move for all bots, ten times that at the start: "
         "mean return of row against column, ± half of a 95 % interval. `mccfr` is "
-        "`oos` without aim.\n",
+        "`oos` without aim.\n"
     ]
     title = "`{game}`, {move_ms:g} ms per move, {matches} matches per pair, "
     for row in mine:

@@ -99,8 +99,6 @@ BENCHMARK = Benchmark(
     _add_options,
     _measure_all,
     markdown,
-    tables="resolving",
-    page="resolving.md",
 )
 
 if __name__ == "__main__":

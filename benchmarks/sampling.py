@@ -303,8 +303,6 @@ BENCHMARK = Benchmark(
     _add_options,
     _measure,
     sampling_tables.markdown,
-    tables="sampling",
-    page="sampling.md",
     check=_check,
     finish=sampling_tables.draw,
     failures=_failures,

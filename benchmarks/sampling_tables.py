@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
+from spiel_cr.eval.reporting.plots import picture
+
 from benchmarks.document import Column, ratio, spaced, table
 from benchmarks.frame import Row, group_by, sentence
-from benchmarks.pictures import draw_band, image_path, picture
+from benchmarks.pictures import draw_band, image_path
 
 OUTCOME = "openspiel-os-mccfr"
 EXTERNAL = "openspiel-es-mccfr"

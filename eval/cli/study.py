@@ -50,7 +50,7 @@ def _study(arguments: argparse.Namespace) -> dict[str, object]:
     check_number(arguments.size, "size", "(0, 1000]")
     study = STUDIES[arguments.name]
     started = time.perf_counter()
-    lines = study.run(arguments.size)
+    lines = list(study.run(arguments.size))
     seconds = time.perf_counter() - started
     print(f"{study.text}\n  source: {study.source}\n")
     for line in lines:

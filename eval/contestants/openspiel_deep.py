@@ -12,12 +12,7 @@ import pyspiel
 from open_spiel.python import rl_environment
 
 from ..common.game_instance import GameInstance, MissingError
-from .protocol import (
-    Entry,
-    Policy,
-    SteppingAdapter,
-    bundled,
-)
+from .protocol import Entry, Policy, SteppingAdapter, bundled
 
 _LAYERS = (64, 64)
 _NOTE = f"networks {_LAYERS}"

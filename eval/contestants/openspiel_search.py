@@ -238,10 +238,7 @@ def _time_step(
 ) -> rl_environment.TimeStep:
     last = reward is not None
     return rl_environment.TimeStep(
-        observations={
-            "info_state": {player: key},
-            "legal_actions": {player: legal},
-        },
+        observations={"info_state": {player: key}, "legal_actions": {player: legal}},
         rewards={player: reward or 0.0},
         discounts={player: 1.0},
         step_type=rl_environment.StepType.LAST if last else rl_environment.StepType.MID,

@@ -4,8 +4,6 @@
 second. Both compute the same numbers, and a test holds them together.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 import pyspiel
 
@@ -13,6 +11,7 @@ from spiel_cr.policies import best_responses
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 
 from ..common.game_instance import GameInstance, Strategy
+from .python_judge import Verdict
 
 OPENSPIEL = "OpenSpiel"
 OURS = "spiel_cr"
@@ -26,22 +25,6 @@ _QUICK_HISTORIES = 50_000
 _SUM_TOLERANCE = 1e-3
 # Both judges agree to rounding, relative to the largest payoff.
 _AGREEMENT = 1e-6
-
-
-class Judged(NamedTuple):
-    """The verdict on a strategy.
-
-    Attributes:
-      nash_conv: sum of both players' gains by best responses, in the game's units.
-      game_value: player 0's expected utility when both follow the strategy.
-      by: who computed NashConv, `OPENSPIEL` or `OURS`.
-      reason: why not OpenSpiel; empty where it did.
-    """
-
-    nash_conv: float
-    game_value: float
-    by: str
-    reason: str
 
 
 class ExactJudge:
@@ -75,7 +58,7 @@ class ExactJudge:
             return float(pyspiel.nash_conv(self._fast, self._table(strategy)))
         return self._own(strategy)[0]
 
-    def final(self, strategy: Strategy) -> Judged:
+    def final(self, strategy: Strategy) -> Verdict:
         """NashConv and value; where OpenSpiel computes them, ours must agree.
 
         Raises:
@@ -84,7 +67,7 @@ class ExactJudge:
         strategy = self._checked(strategy)
         nash_conv, value = self._own(strategy)
         if self._refusal:
-            return Judged(nash_conv, value, OURS, self._refusal)
+            return Verdict(nash_conv, value, OURS, reason=self._refusal)
         table = self._table(strategy)
         judged = float(pyspiel.nash_conv(self._fast, table))
         returns = pyspiel.expected_returns(
@@ -97,7 +80,7 @@ class ExactJudge:
                     f"OpenSpiel finds {theirs} where spiel_cr finds {ours}; one of "
                     f"the two judges is wrong, please report it"
                 )
-        return Judged(judged, float(returns[0]), OPENSPIEL, "")
+        return Verdict(judged, float(returns[0]), OPENSPIEL)
 
     def _checked(self, strategy: Strategy) -> Strategy:
         """Distributions everywhere, or ValueError."""

@@ -189,6 +189,13 @@ def on_tree(
     return seat._replace(value=value).beside(tree, behaviour)
 
 
+def both_on_tree(
+    tree: CompiledGame, behaviour: Behaviours, config: ResponseConfig
+) -> dict[str, Any]:
+    """The `summary` of the responses in both seats, see `on_tree`."""
+    return summary([on_tree(tree, p, behaviour, config) for p in (0, 1)])
+
+
 def on_states(
     game: pyspiel.Game,
     player: int,
@@ -254,15 +261,7 @@ def _seat(player: int, returns: np.ndarray, simulations: int, seconds: float) ->
     mean, half = mean_and_half_width(returns)
     assert half is not None
     return Seat(
-        player=player,
-        value=mean,
-        exact_value=None,
-        on_policy=None,
-        matches_value=mean,
-        half_width=half,
-        matches=len(returns),
-        simulations=simulations,
-        seconds=seconds,
+        player, mean, None, None, mean, half, len(returns), simulations, seconds
     )
 
 
@@ -281,15 +280,12 @@ def summary(seats: list[Seat]) -> dict[str, Any]:
         base = sum(seat.on_policy or 0.0 for seat in seats)
         if exact - base > 1e-12:
             share = (sum(seat.value for seat in seats) - base) / (exact - base)
+    summed = ("value", "matches_value", "matches", "simulations", "seconds")
     return {
-        "value": sum(seat.value for seat in seats),
+        **{name: sum(getattr(seat, name) for seat in seats) for name in summed},
         "exact_value": exact,
         "share": share,
         "half_width": math.sqrt(sum(seat.half_width**2 for seat in seats)),
-        "matches_value": sum(seat.matches_value for seat in seats),
-        "matches": sum(seat.matches for seat in seats),
-        "simulations": sum(seat.simulations for seat in seats),
-        "seconds": sum(seat.seconds for seat in seats),
         "seats": [seat._asdict() for seat in seats],
     }
 
@@ -333,10 +329,7 @@ def _play(
 
 
 def _play_on_tree(
-    tree: CompiledGame,
-    behaviour: Behaviours,
-    number: int,
-    random: np.random.Generator,
+    tree: CompiledGame, behaviour: Behaviours, number: int, random: np.random.Generator
 ) -> np.ndarray:
     """float64 [2, number], both players' returns of matches between strategies."""
     step = conversions.move_probabilities(tree, behaviour)

@@ -56,13 +56,7 @@ def long_matches_action(state: pyspiel.State, random: np.random.Generator) -> in
     return int(random.choice(going_on or legal))
 
 
-def play(
-    compiled: CompiledGame,
-    bot: pyspiel.Bot,
-    match: int,
-    *,
-    seed: int,
-) -> Met:
+def play(compiled: CompiledGame, bot: pyspiel.Bot, match: int, *, seed: int) -> Met:
     """Plays one match; the opponent avoids ending the game early.
 
     Args:

@@ -1,9 +1,11 @@
 """Pictures for people: convergence curves. Needs the extra `plots` (matplotlib)."""
 
+import contextlib
 import importlib.util
 import os
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from spiel_cr.policies.result import CurvePoint
 
@@ -24,6 +26,33 @@ def check(path: str | os.PathLike[str]) -> None:
         raise ValueError(f"{target}: there is no folder {target.parent}")
 
 
+@contextlib.contextmanager
+def picture(
+    path: str | os.PathLike[str], *, size: tuple[float, float], columns: int = 1
+) -> Iterator[list[Any]]:
+    """Panels side by side, with a common vertical axis; written when they are drawn.
+
+    Args:
+      path: of the picture.
+      size: of all of it, width and height in inches.
+      columns: how many panels.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(
+        1, columns, figsize=size, sharey=True, squeeze=False, layout="constrained"
+    )
+    for axis in axes[0]:
+        axis.grid(True, which="major", alpha=0.4)
+    yield list(axes[0])
+    pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+
+
 def plot_curves(
     curves: Mapping[str, Sequence[CurvePoint]],
     path: str | os.PathLike[str],
@@ -41,23 +70,13 @@ def plot_curves(
       ValueError: see `check`.
     """
     check(path)
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(1, 2, figsize=(10, 4), sharey=True)
-    for label, points in curves.items():
-        nash_conv = [point.nash_conv for point in points]
-        axes[0].loglog([point.iterations for point in points], nash_conv, label=label)
-        axes[1].loglog([point.seconds for point in points], nash_conv, label=label)
-    axes[0].set_xlabel("iterations")
-    axes[1].set_xlabel("seconds of iterating")
-    axes[0].set_ylabel("NashConv (game's units)")
-    for axis in axes:
-        axis.grid(True, which="major", alpha=0.4)
-        axis.legend()
-    figure.suptitle(title)
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)
+    with picture(path, size=(10, 4), columns=2) as axes:
+        for label, points in curves.items():
+            nash_conv = [point.nash_conv for point in points]
+            for axis, across in zip(axes, ("iterations", "seconds"), strict=True):
+                places = [getattr(point, across) for point in points]
+                axis.loglog(places, nash_conv, label=label)
+        axes[0].set(xlabel="iterations", ylabel="NashConv (game's units)")
+        axes[1].set(xlabel="seconds of iterating")
+        axes[1].legend()
+        axes[0].figure.suptitle(title)

@@ -1,5 +1,7 @@
 """Study: how much of the best response ISMCTS-BR finds on small games."""
 
+from collections.abc import Iterator
+
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 from spiel_cr.responses.ismcts_config import SearchConfig
@@ -29,7 +31,7 @@ _LEARN = 2_000
 _MATCHES = 1_000
 
 
-def _run(share: float) -> list[Line]:
+def _run(share: float) -> Iterator[Line]:
     """Values of responses and best responses are exact; both seats together."""
     simulations, learn, matches = (
         max(2, int(share * n)) for n in (_SIMULATIONS, _LEARN, _MATCHES)
@@ -37,27 +39,18 @@ def _run(share: float) -> list[Line]:
     config = approximate_nash_conv.ResponseConfig(
         search=SearchConfig(simulations=simulations, learn=learn), matches=matches
     )
-    lines = []
     for game, title in _GAMES:
         tree = spiel_cr.compile_game(game)
         for policy, claim in _POLICIES.items():
             behaviour = approximate_nash_conv.opponent_behaviour(tree, policy)
-            found = approximate_nash_conv.summary(
-                [
-                    approximate_nash_conv.on_tree(tree, player, behaviour, config)
-                    for player in range(2)
-                ]
+            found = approximate_nash_conv.both_on_tree(tree, behaviour, config)
+            yield Line(
+                f"{title} against {policy}, share of the best response's reward",
+                claim,
+                f"{found['share']:.2%}: {found['value']:.5f} of "
+                f"{found['exact_value']:.5f}; {found['simulations']:,} simulations",
+                found["share"] >= _LEAST if policy == "uniform" else None,
             )
-            lines.append(
-                Line(
-                    f"{title} against {policy}, share of the best response's reward",
-                    claim,
-                    f"{found['share']:.2%}: {found['value']:.5f} of "
-                    f"{found['exact_value']:.5f}; {found['simulations']:,} simulations",
-                    found["share"] >= _LEAST if policy == "uniform" else None,
-                )
-            )
-    return lines
 
 
 STUDY = Study(

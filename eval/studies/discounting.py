@@ -1,5 +1,7 @@
 """Study: discounted CFR beside CFR+ and CFR, iteration by iteration."""
 
+from collections.abc import Iterator
+
 import spiel_cr
 
 from .study import Line, Study
@@ -12,9 +14,8 @@ _GAMES = (("leduc_poker", "Leduc"), (_GOOFSPIEL, "5-card goofspiel"))
 _CLAIM = "DCFR(3/2, 0, 2) beats CFR+ in every game tested"
 
 
-def _run(share: float) -> list[Line]:
+def _run(share: float) -> Iterator[Line]:
     """NashConv after equally many iterations; what is below 1 is won."""
-    lines = []
     for game, title in _GAMES:
         tree = spiel_cr.compile_game(game)
         for iterations in (100, 1000):
@@ -25,15 +26,12 @@ def _run(share: float) -> list[Line]:
             }
             numbers = ", ".join(f"{name} {x:.2e}" for name, x in found.items())
             ratio = found["dcfr"] / found["cfr+"]
-            lines.append(
-                Line(
-                    f"{title}, {count} iterations",
-                    _CLAIM,
-                    f"{numbers}; DCFR / CFR+ = {ratio:.2f}",
-                    ratio < 1,
-                )
+            yield Line(
+                f"{title}, {count} iterations",
+                _CLAIM,
+                f"{numbers}; DCFR / CFR+ = {ratio:.2f}",
+                ratio < 1,
             )
-    return lines
 
 
 STUDY = Study(

@@ -1,6 +1,7 @@
 """Study: Kuhn poker's family of equilibria, and its value."""
 
 import itertools
+from collections.abc import Iterator
 
 import spiel_cr
 from spiel_cr.policies import conversions
@@ -13,10 +14,9 @@ _CLOSE = 2e-3
 _ALGORITHMS = ("lp", "cfr", "cfr+", "dcfr", "pdcfr+", "vr-mccfr")
 
 
-def _run(share: float) -> list[Line]:
+def _run(share: float) -> Iterator[Line]:
     """The second player's equilibrium is unique, the first one's has a parameter."""
     tree = spiel_cr.compile_game("kuhn_poker")
-    lines = []
     for algorithm in _ALGORITHMS:
         iterations = {"lp": 1, "cfr": 1_000_000}.get(algorithm, 50_000)
         if algorithm == "vr-mccfr":
@@ -38,24 +38,19 @@ def _run(share: float) -> list[Line]:
         # A sampled solver is close with the square root of its work.
         close = 20 * _CLOSE if algorithm == "vr-mccfr" else _CLOSE
         inside = -close <= alpha <= 1 / 3 + close
-        lines.append(
-            Line(
-                f"{algorithm}: the family",
-                "alpha in [0, 1/3] and five rules (Kuhn 1950)",
-                f"alpha = {alpha:.4f}; farthest off: {worst}, by {off[worst]:.1e}",
-                inside and off[worst] < close,
-            )
+        yield Line(
+            f"{algorithm}: the family",
+            "alpha in [0, 1/3] and five rules (Kuhn 1950)",
+            f"alpha = {alpha:.4f}; farthest off: {worst}, by {off[worst]:.1e}",
+            inside and off[worst] < close,
         )
         value = float(conversions.history_values(tree, result.average)[0])
-        lines.append(
-            Line(
-                f"{algorithm}: the value",
-                f"-1/18 = {_VALUE:.6f} (Kuhn 1950)",
-                f"{value:.6f}",
-                abs(value - _VALUE) < close,
-            )
+        yield Line(
+            f"{algorithm}: the value",
+            f"-1/18 = {_VALUE:.6f} (Kuhn 1950)",
+            f"{value:.6f}",
+            abs(value - _VALUE) < close,
         )
-    return lines
 
 
 def _bets(

@@ -1,5 +1,7 @@
 """Study: the value of Leduc poker, by linear programming and by iteration."""
 
+from collections.abc import Iterator
+
 import spiel_cr
 
 from ..judging import python_judge
@@ -9,9 +11,8 @@ _PUBLISHED = -0.0856
 _PLACES = 4
 
 
-def _run(share: float) -> list[Line]:
+def _run(share: float) -> Iterator[Line]:
     """A strategy's value is off by its NashConv at most."""
-    lines = []
     tree = spiel_cr.compile_game("leduc_poker")
     for algorithm, iterations in (("lp", 1), ("cfr+", 20_000), ("dcfr", 20_000)):
         count = max(1, int(share * iterations))
@@ -19,15 +20,12 @@ def _run(share: float) -> list[Line]:
         verdict = python_judge.judge(tree.game, result.average_policy())
         off = abs(verdict.game_value - _PUBLISHED)
         rounding = 0.5 * 10.0**-_PLACES
-        lines.append(
-            Line(
-                f"value by {algorithm}",
-                f"{_PUBLISHED} (Southey et al. 2005's game; rounded)",
-                f"{verdict.game_value:.7f}, NashConv {verdict.nash_conv:.1e}",
-                off <= rounding + verdict.nash_conv,
-            )
+        yield Line(
+            f"value by {algorithm}",
+            f"{_PUBLISHED} (Southey et al. 2005's game; rounded)",
+            f"{verdict.game_value:.7f}, NashConv {verdict.nash_conv:.1e}",
+            off <= rounding + verdict.nash_conv,
         )
-    return lines
 
 
 STUDY = Study(

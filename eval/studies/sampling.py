@@ -1,6 +1,6 @@
 """Study: how many iterations of MCCFR one with a baseline is worth, on Leduc poker."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import spiel_cr
 from spiel_cr.policies.result import CurvePoint
@@ -33,19 +33,20 @@ _CLAIMS_BY_SECONDS = {
 _EVALUATE_EVERY = 50
 
 
-def _run(share: float) -> list[Line]:
+def _run(share: float) -> Iterator[Line]:
     """By iterations, and by seconds with the presets."""
     tree = spiel_cr.compile_game(_GAME)
     iterations = max(100, int(share * _ITERATIONS))
-    return [*_by_iterations(tree, iterations), *_by_seconds(tree, share * _SECONDS)]
+    yield from _by_iterations(tree, iterations)
+    yield from _by_seconds(tree, share * _SECONDS)
 
 
-def _by_iterations(tree: spiel_cr.CompiledGame, iterations: int) -> list[Line]:
+def _by_iterations(tree: spiel_cr.CompiledGame, iterations: int) -> Iterator[Line]:
     """When baselines get to where the run without one is early, and at its end."""
     early = int(_EARLY * iterations)
     plain = spiel_cr.solve(tree, _PLAIN, iterations, eval_every=early, seed=1)
     goals = {early: plain.curve[0].nash_conv, iterations: plain.curve[-1].nash_conv}
-    lines, worth = [], {}
+    worth = {}
     for baseline, claim in _BASELINES.items():
         curve = spiel_cr.solve(
             tree,
@@ -61,17 +62,14 @@ def _by_iterations(tree: spiel_cr.CompiledGame, iterations: int) -> list[Line]:
         if baseline == "average":
             agrees = 1 < last and first < last
         end = curve[-1]
-        lines.append(
-            Line(
-                f"how many iterations of MCCFR one with baseline={baseline} is worth",
-                claim,
-                f"{_said(first)} after {early:,}, {_said(last)} after {iterations:,}: "
-                f"NashConv {end.nash_conv:.2e} after {end.iterations:,}, of MCCFR "
-                f"{goals[iterations]:.2e} after {iterations:,}",
-                agrees,
-            )
+        yield Line(
+            f"how many iterations of MCCFR one with baseline={baseline} is worth",
+            claim,
+            f"{_said(first)} after {early:,}, {_said(last)} after {iterations:,}: "
+            f"NashConv {end.nash_conv:.2e} after {end.iterations:,}, of MCCFR "
+            f"{goals[iterations]:.2e} after {iterations:,}",
+            agrees,
         )
-    return lines
 
 
 def _worth(curve: Sequence[CurvePoint], iterations: int, nash_conv: float) -> float:

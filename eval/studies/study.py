@@ -1,6 +1,6 @@
 """Studies: what every one of them offers, and a line of its table."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 
@@ -35,4 +35,4 @@ class Study(NamedTuple):
     name: str
     text: str
     source: str
-    run: Callable[[float], list[Line]]
+    run: Callable[[float], Iterable[Line]]

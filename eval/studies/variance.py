@@ -1,5 +1,7 @@
 """Study: how much baselines lower the variance of outcome sampling on Leduc poker."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 import spiel_cr
@@ -18,7 +20,7 @@ _CLAIMS = {
 }
 
 
-def _run(share: float) -> list[Line]:
+def _run(share: float) -> Iterator[Line]:
     """At one fixed strategy, so that nothing but the baseline differs."""
     tree = spiel_cr.compile_game("leduc_poker")
     fixed = spiel_cr.solve(tree, "cfr+", 20).average
@@ -36,20 +38,16 @@ def _run(share: float) -> list[Line]:
         total = float(np.mean([own.mean() for own in measured.total]))
         found[baseline] = total, float(np.mean(measured.root))
     plain = found["none"]
-    lines = []
     least = [min(values) for values in zip(*found.values(), strict=True)]
     for baseline, claim in _CLAIMS.items():
         total, root = found[baseline]
-        lines.append(
-            Line(
-                f"variance with baseline={baseline}, as a share of that without",
-                claim,
-                f"infosets' values {total / plain[0]:.3g}, "
-                f"the game's {root / plain[1]:.3g}",
-                [total, root] == least if baseline == "oracle" else None,
-            )
+        yield Line(
+            f"variance with baseline={baseline}, as a share of that without",
+            claim,
+            f"infosets' values {total / plain[0]:.3g}, "
+            f"the game's {root / plain[1]:.3g}",
+            [total, root] == least if baseline == "oracle" else None,
         )
-    return lines
 
 
 STUDY = Study(

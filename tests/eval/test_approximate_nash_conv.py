@@ -141,15 +141,6 @@ def test_command_knows_no_best_response_where_a_bot_is_estimated(monkeypatch, ca
     assert report["exact_value"] is None and report["share"] is None
 
 
-def test_command_refuses_to_learn_in_vain(monkeypatch, capsys):
-    with pytest.raises(SystemExit):
-        _run(
-            monkeypatch, capsys, "best-response", "--game", "kuhn_poker",
-            "--policy", "uniform", "--method", "lbr", "--learn", "5",
-        )  # fmt: skip
-    assert "--learn 5" in capsys.readouterr().err
-
-
 class _Silent(pyspiel.Bot):
     """Draws from a policy and does not tell which; knows no `restart_at`."""
 
@@ -244,16 +235,6 @@ def test_opponents_respect_the_memory_limit():
     for text in ("cfr+(iterations=3)", "solved(iterations=3)"):
         with pytest.raises(ValueError, match="memory_limit"):
             opponent_strings.load_opponent(text, "kuhn_poker", memory_limit="1KB")
-
-
-def test_command_refuses_unknown_policies(monkeypatch, capsys):
-    with pytest.raises(SystemExit) as stop:
-        _run(
-            monkeypatch, capsys, "best-response", "--game", "kuhn_poker",
-            "--policy", "nobody",
-        )  # fmt: skip
-    assert stop.value.code == 2
-    assert "opponent='nobody'" in capsys.readouterr().err
 
 
 def test_matches_on_the_tree_follow_the_odds():

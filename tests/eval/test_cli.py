@@ -231,52 +231,6 @@ def test_resolve_beside_baselines(capsys):
     assert any(text.startswith("spiel_cr resolve") for text in lines)
 
 
-MISTAKES = {
-    "three players": ("info --game kuhn_poker(players=3)", "players"),
-    "one player": ("solve --game 2048", "2048"),
-    "unknown game": ("solve --game kuhn_pocker", "kuhn_pocker"),
-    "unknown parameter": ("info --game leduc_poker(flavour=1)", "flavour"),
-    "own unknown parameter": (
-        "info --game python_leduc_poker(flavour=1)",
-        "flavour",
-    ),
-    "open parenthesis": ("info --game leduc_poker(players=2", "bracket"),
-    "algorithm": ("solve --game kuhn_poker --algorithm sarsa", "sarsa"),
-    "resolve by sarsa": ("resolve --game kuhn_poker --algorithm sarsa", "sarsa"),
-    "resolve by lp": ("resolve --game kuhn_poker --algorithm lp", "lp"),
-    "algorithm parameter": (
-        "solve --game kuhn_poker --algorithm dcfr(delta=1)",
-        "delta",
-    ),
-    "no iterations": ("solve --game kuhn_poker --iterations 0", "iterations"),
-    "resolve, none": ("resolve --game kuhn_poker --iterations 0", "iterations"),
-    "words": ("solve --game kuhn_poker --iterations many", "--iterations"),
-    "dtype": ("solve --game kuhn_poker --dtype float16", "--dtype"),
-    "eval every 0": ("solve --game kuhn_poker --eval-every 0", "eval"),
-    "memory": ("info --game leduc_poker --memory-limit 10MB", "memory"),
-    "memory, solve": ("solve --game leduc_poker --memory-limit 10MB", "memory"),
-    "memory, words": ("info --game kuhn_poker --memory-limit lots", "lots"),
-    "plot of nothing": ("solve --game kuhn_poker --plot x.png", "--eval-every"),
-    "info without game": ("info", "--game"),
-    "solve without game": ("solve", "--game"),
-    "no command": ("", "COMMAND"),
-    "unknown command": ("dissolve", "dissolve"),
-    "unknown flag": ("info --game kuhn_poker --colour", "--colour"),
-}
-
-
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistakes(capsys, mistake):
-    words, named = MISTAKES[mistake]
-    with pytest.raises(SystemExit) as stopped:
-        run(*words.split(), *(["--json"] if words else []))
-    assert stopped.value.code == 2
-    streams = capsys.readouterr()
-    assert streams.out == ""
-    assert named in streams.err.splitlines()[-1]
-    assert "Traceback" not in streams.err
-
-
 @pytest.mark.parametrize("command", ("solve", "resolve"))
 def test_place_that_cannot_be_saved_to(capsys, tmp_path, command):
     (tmp_path / "file").write_text("not a folder")

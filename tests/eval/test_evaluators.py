@@ -602,32 +602,6 @@ def test_results_of_another_run_are_refused(capsys, tmp_path):
     assert "line 1, is not a result" in message
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ((*EVALUATE, "sarsa"), "there is no bot 'sarsa'"),
-        ((*EVALUATE, "uniform", "--matches", 5), "matches=5.*leave --matches out"),
-        ((*EVALUATE, "uniform", "--repeats", 0), "repeats=0"),
-        ((*EVALUATE, "uniform", "--seed", -1), "seed=-1"),
-        (
-            (*EVALUATE, "uniform", "--evaluator", "playing", "--matches", 0),
-            "matches=0",
-        ),
-        (("subgame", "--game", "kuhn_poker", "--actions", "0,9"), "action 2, '9',"),
-        (
-            ("subgame", "--game", "kuhn_poker", "--actions", "0,1,0,1")
-            + ("--trunk-iterations", 0),
-            "trunk_iterations=0",
-        ),
-    ],
-    ids=str,
-)
-def test_refusals(capsys, words, message):
-    found = refusal(capsys, *words)
-    assert found.startswith("spiel-cr: error:")
-    assert all(part in found for part in message.split(".*"))
-
-
 STEP = ("subgame", "--game", "kuhn_poker", "--actions", "0,1,0,1")
 
 

@@ -298,27 +298,6 @@ def test_command_for_a_person(capsys, monkeypatch):
     assert found["actions"][3] == 0
 
 
-MISTAKES = {
-    "one bot": ("--bots=uniform", "needs two bots"),
-    "three bots": ("--bots=uniform;uniform;human", "needs two bots"),
-    "two persons": ("--bots=human;human", "only one"),
-    "no bot": ("--bots=human;", "is missing"),
-    "unknown bot": ("--bots=human;deepstack", "deepstack"),
-    "seed": ("--bots=human;uniform --seed=-1", "seed=-1"),
-}
-
-
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistakes(capsys, mistake):
-    words, named = MISTAKES[mistake]
-    with pytest.raises(SystemExit) as stopped:
-        run(*words.split())
-    assert stopped.value.code == 2
-    streams = capsys.readouterr()
-    assert streams.out == ""
-    assert named in streams.err.splitlines()[-1]
-
-
 def test_help(capsys):
     with pytest.raises(SystemExit) as stopped:
         run("--help")

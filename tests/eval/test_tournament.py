@@ -387,31 +387,6 @@ def test_interrupted_command_says_how_to_go_on(tmp_path, capsys, monkeypatch):
     assert f"kept in {tmp_path}" in capsys.readouterr().err
 
 
-MISTAKES = {
-    "one bot": ("--bots=uniform", "two bots or more"),
-    "no bot": ("--bots=uniform;;uniform", "is missing"),
-    "human": ("--bots=uniform;human", "spiel-cr play"),
-    "unknown bot": ("--bots=uniform;deepstack", "deepstack"),
-    "bot's parameter": ("--bots=uniform;solved(speed=1)", "speed"),
-    "matches": ("--bots=uniform;uniform --matches=0", "matches=0"),
-    "seed": ("--bots=uniform;uniform --seed=-1", "seed=-1"),
-    "game": ("--bots=uniform;uniform --game=kuhn_pocker", "kuhn_pocker"),
-}
-
-
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistakes(tmp_path, capsys, mistake):
-    words, named = MISTAKES[mistake]
-    out = tmp_path / "out"
-    with pytest.raises(SystemExit) as stopped:
-        run("--game", KUHN, "--out", out, *words.split(), "--json")
-    assert stopped.value.code == 2
-    streams = capsys.readouterr()
-    assert streams.out == ""
-    assert named in streams.err.splitlines()[-1]
-    assert not out.exists()
-
-
 def test_out_must_be_a_folder(tmp_path, capsys):
     path = tmp_path / "file"
     path.write_text("mine")
