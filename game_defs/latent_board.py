@@ -34,7 +34,6 @@ CELLS_OF = tuple(
     for cells in range(FULL + 1)
 )
 LETTERS = "xo"  # of the players
-HIDDEN = "?"  # for a cell that is not shown
 
 # A board or a set of cells, as bits; or an array of them, int64.
 _Bits = TypeVar("_Bits", int, np.ndarray)

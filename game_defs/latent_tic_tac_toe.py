@@ -38,17 +38,10 @@ import numpy as np
 import pyspiel
 
 from game_defs import base, latent_board, parameters
-from game_defs.latent_board import (
-    CELLS_OF,
-    FULL,
-    HIDDEN,
-    LATER,
-    LETTERS,
-    NUM_CELLS,
-    TURN,
-)
+from game_defs.latent_board import CELLS_OF, FULL, LATER, LETTERS, NUM_CELLS, TURN
 
 _NAME = "python_latent_tic_tac_toe"
+_HIDDEN = "?"  # for a cell that is not shown
 _CONFLICTS = ("discard", "keep")
 _MASKS = np.array(
     [[c in CELLS_OF[s] for c in range(NUM_CELLS)] for s in range(FULL + 1)]
@@ -203,7 +196,7 @@ class LatentTicTacToeObserver(base.Observer):
         mover = (len(moves) // 2 + 1) % 2
         if self._recall and self._public:
             if moves and mover not in owners:
-                moves = moves[:-1] + HIDDEN
+                moves = moves[:-1] + _HIDDEN
             return self._names[player] + moves
         parts = [self._names[player]] if self._names[player] else []
         for owner in owners:
@@ -278,7 +271,7 @@ class VectorisedLatentTicTacToe:
             cells = [int(digit) - 1 for digit in str(moves)] if moves else []
             signs = "".join([f"{LETTERS[i % 2]}{cell}" for i, cell in enumerate(cells)])
             if hides and signs:
-                signs = signs[:-1] + HIDDEN
+                signs = signs[:-1] + _HIDDEN
             texts.append(f"p{player}:{signs}")
         return texts
 

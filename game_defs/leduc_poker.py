@@ -46,12 +46,7 @@ _NAME = "python_leduc_poker"
 _GAME_TYPE = base.game_type(
     _NAME,
     "Python Leduc Poker with Stacks",
-    parameter_specification={
-        "stack0": 7,
-        "stack1": 7,
-        "max_raises": 1,
-        "num_ranks": 3,
-    },
+    parameter_specification={"stack0": 7, "stack1": 7, "max_raises": 1, "num_ranks": 3},
     chance=True,
 )
 

@@ -27,9 +27,7 @@ from game_defs import base, parameters
 _NAME = "python_rock_paper_scissors"
 
 _GAME_TYPE = base.game_type(
-    _NAME,
-    "Python Rock, Paper, Scissors",
-    parameter_specification={"num_actions": 3},
+    _NAME, "Python Rock, Paper, Scissors", parameter_specification={"num_actions": 3}
 )
 
 

@@ -42,12 +42,7 @@ from typing import Any
 
 import pyspiel
 
-from game_defs import (
-    base,
-    parameters,
-    scotland_yard_rules,
-    scotland_yard_vectorised,
-)
+from game_defs import base, parameters, scotland_yard_rules, scotland_yard_vectorised
 from game_defs.scotland_yard_rules import KINDS, Rules
 
 _NAME = "python_scotland_yard"
@@ -130,11 +125,8 @@ class ScotlandYardState(base.State):
             return base.TERMINAL
         if not self.position.path:
             return base.CHANCE
-        return (
-            _FUGITIVE
-            if scotland_yard_rules.next_detective(self.rules, self.position) is None
-            else _TEAM
-        )
+        detective = scotland_yard_rules.next_detective(self.rules, self.position)
+        return _FUGITIVE if detective is None else _TEAM
 
     def _legal_actions(self, player: int) -> list[int]:
         return scotland_yard_rules.legal_actions(self.rules, self.position)

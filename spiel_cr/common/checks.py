@@ -35,13 +35,7 @@ def check_seed(seed: int) -> int:
     return check_whole(seed, "seed", 0, 2**32 - 1)
 
 
-def check_number(
-    value: float,
-    name: str,
-    interval: str,
-    *,
-    why: str = "",
-) -> float:
+def check_number(value: float, name: str, interval: str, *, why: str = "") -> float:
     """Returns a number of an interval, or raises ValueError.
 
     Args:

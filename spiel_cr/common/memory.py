@@ -24,10 +24,8 @@ except ImportError:  # Windows has no such module.
 BASE_BYTES = 400_000_000
 BYTES_PER_HISTORY = 400
 
-_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 # Linux tells here about the process that asks.
 _STATUS = "/proc/self/status"
-_ROLLOUTS = 200
 # The estimate of a skewed tree is uncertain; refuse early only when it is clearly over.
 _MARGIN = 2.0
 
@@ -45,8 +43,8 @@ def parse_size(text: str | float) -> int:
         if match is None:
             raise ValueError(text)
         number, unit, binary = match.groups()
-        base = 1024 ** ("KMGT".index(unit) + 1) if unit and binary else _UNITS[unit]
-        return int(float(number) * base)
+        base = 1024 if binary else 1000
+        return int(float(number) * base ** (" KMGT".index(unit or " ")))
     except (ValueError, OverflowError):
         raise ValueError(
             f"memory_limit={text!r} is no size; write a number of bytes, or such as "
@@ -55,7 +53,7 @@ def parse_size(text: str | float) -> int:
 
 
 def estimate_histories(
-    game: pyspiel.Game, *, rollouts: int = _ROLLOUTS, seed: int = 0
+    game: pyspiel.Game, *, rollouts: int = 200, seed: int = 0
 ) -> float:
     """Estimates the number of histories without walking the tree.
 

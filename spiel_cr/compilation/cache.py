@@ -76,10 +76,7 @@ def through(
 
 
 def identify(
-    game: pyspiel.Game,
-    rules: VectorisedGame | None,
-    *,
-    observations: bool = False,
+    game: pyspiel.Game, rules: VectorisedGame | None, *, observations: bool = False
 ) -> dict[str, Any]:
     """All that decides what a game compiles to, for JSON.
 
@@ -101,13 +98,9 @@ def identify(
         "observations": observations,
         "vectorised": rules is not None,
         "versions": {package: versions[package] for package in _PACKAGES},
-        "sources": _hash_files(sorted(_sources(game, rules))),
+        "sources": _hash_files(_sources(game, rules)),
         "compiler": _hash_files(
-            sorted(
-                str(file)
-                for name in _COMPILER
-                for file in (_SOURCES / name).glob("*.py")
-            )
+            str(file) for name in _COMPILER for file in (_SOURCES / name).glob("*.py")
         ),
     }
 
@@ -120,8 +113,7 @@ def _check_string(game: pyspiel.Game) -> None:
             f"{game} is not registered with OpenSpiel; load it by a string"
         )
     again = pyspiel.load_game(str(game))
-    same = type(again) is type(game)
-    same = same and again.get_parameters() == game.get_parameters()
+    same = type(again) is type(game) and again.get_parameters() == game.get_parameters()
     if same and type(game) is not pyspiel.Game:
         try:
             same = bool(vars(again) == vars(game))
@@ -142,16 +134,11 @@ def _sources(game: pyspiel.Game, rules: VectorisedGame | None) -> set[str]:
     Raises:
       UnknownOriginError: a class has no source file.
     """
-    files: set[str] = set()
-    for part in _strings_in(game.get_parameters()):
-        if os.path.isfile(part):
-            files.add(part)
-    classes: set[type] = set()
+    files = set(filter(os.path.isfile, _strings_in(game.get_parameters())))
+    classes: set[type] = set() if rules is None else {type(rules)}
     for inner in _with_inner(game):
         if type(inner) is not pyspiel.Game:
             classes |= {type(inner), type(inner.new_initial_state())}
-    if rules is not None:
-        classes.add(type(rules))
     for kind in {base for one in classes for base in one.__mro__}:
         bundled = kind in (*pyspiel.Game.__mro__, *pyspiel.State.__mro__)
         if bundled or kind.__module__.partition(".")[0] in sys.stdlib_module_names:
@@ -185,12 +172,11 @@ def _with_inner(game: pyspiel.Game) -> Iterator[pyspiel.Game]:
 
 def _hash_files(paths: Iterable[str]) -> str | None:
     """A hash of the names and contents of files; None without any."""
-    digest = None
-    for path in paths:
-        digest = digest or hashlib.sha256()
+    ordered, digest = sorted(paths), hashlib.sha256()
+    for path in ordered:
         content = pathlib.Path(path).read_bytes()
         digest.update(f"{os.path.basename(path)} {len(content)}\0".encode() + content)
-    return None if digest is None else digest.hexdigest()
+    return digest.hexdigest() if ordered else None
 
 
 def _name(identity: Mapping[str, Any]) -> str:
@@ -275,14 +261,12 @@ def _to_arrays(tree: CompiledGame, strings: bool) -> dict[str, np.ndarray]:
 def _from_arrays(
     arrays: Mapping[str, np.ndarray], game: pyspiel.Game, rules: VectorisedGame | None
 ) -> CompiledGame:
-    fields: dict[str, Any] = {
-        field.name: arrays[field.name] for field in dataclasses.fields(Histories)
-    }
+    histories = Histories(*(arrays[f.name] for f in dataclasses.fields(Histories)))
     if not len(arrays["observations"]):
-        fields["observations"] = None
+        histories = dataclasses.replace(histories, observations=None)
     if len(arrays["chance"]) == 1:
-        fields["chance"] = np.broadcast_to(arrays["chance"][0], len(arrays["parent"]))
-    histories = Histories(**fields)
+        chance = np.broadcast_to(arrays["chance"][0], len(histories))
+        histories = dataclasses.replace(histories, chance=chance)
     infosets, keys = [], []
     for p in range(2):
         first = arrays[f"history{p}"]

@@ -13,12 +13,7 @@ from spiel_cr.compilation import numbering, state_walk, vectorised_walk
 from spiel_cr.compilation.infostate_strings import Strings
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.replay import lazy_strings
-from spiel_cr.compilation.tree import (
-    MAX_HISTORIES,
-    CompiledGame,
-    assemble,
-    too_many,
-)
+from spiel_cr.compilation.tree import MAX_HISTORIES, CompiledGame, assemble, too_many
 from spiel_cr.compilation.vectorised import VectorisedGame, of_game
 
 Game: TypeAlias = str | pyspiel.Game | CompiledGame

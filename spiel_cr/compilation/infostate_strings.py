@@ -17,10 +17,7 @@ class Strings(Sequence[str]):
     """
 
     def __init__(
-        self,
-        length: int,
-        one: Callable[[int], str],
-        every: Callable[[], Iterable[str]],
+        self, length: int, one: Callable[[int], str], every: Callable[[], Iterable[str]]
     ) -> None:
         """Use `Strings.packed` for strings that are already there.
 

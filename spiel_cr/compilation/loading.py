@@ -99,11 +99,9 @@ def _check_name(game: str) -> None:
     if name in known:
         return
     close = difflib.get_close_matches(name, known)
-    hint = (
-        f"did you mean {' or '.join(close)}?"
-        if close
-        else "see pyspiel.registered_names()"
-    )
+    hint = "see pyspiel.registered_names()"
+    if close:
+        hint = f"did you mean {' or '.join(close)}?"
     if name.startswith("python_"):
         hint += "; the project's own games need `import game_defs` first"
     raise pyspiel.SpielError(f"Unknown game {name!r}; {hint}")

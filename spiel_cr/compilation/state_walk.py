@@ -1,6 +1,6 @@
 """The walk that suits every game: each of OpenSpiel's states is visited once."""
 
-from array import array
+import struct
 
 import numpy as np
 import pyspiel
@@ -12,6 +12,16 @@ from spiel_cr.compilation.tree import (
     Histories,
     too_many,
 )
+
+# What is recorded of each state, packed as they are met.
+_RECORD = np.dtype(
+    [
+        *((name, "=i4") for name in ("parent", "action", "depth")),
+        *(("player", "=i1"), ("chance", "=f8"), ("utility", "=f8")),
+        *(("label", "=i4"), ("other_label", "=i4")),
+    ]
+)
+_PACK = struct.Struct("=iiibddii").pack
 
 
 def walk(
@@ -36,15 +46,13 @@ def walk(
         nothing to do.
       TooManyHistoriesError: there are more than `max_histories` histories.
     """
-    parents, actions, depths = array("i"), array("i"), array("i")
-    players, chances, utilities = array("b"), array("d"), array("d")
-    labels, other_labels = array("i"), array("i")
+    records, node = bytearray(), -1
     known, observed = _Labels(), _Labels()
     # Depth-first: whole levels of states would need too much memory.
     stack = [(game.new_initial_state(), -1, -1, 1.0, 0)]
     while stack:
         state, parent, action, chance, depth = stack.pop()
-        node = len(parents)
+        node += 1
         if node == max_histories:
             raise too_many(game, max_histories)
         player = state.current_player()
@@ -69,32 +77,24 @@ def walk(
                 f"{game}: a state has current player {player}; only players 0 and 1, "
                 f"chance and terminal states are supported"
             )
-        parents.append(parent)
-        actions.append(action)
-        depths.append(depth)
-        players.append(player)
-        chances.append(chance)
-        utilities.append(utility)
-        labels.append(label)
-        other_labels.append(other_label)
-    order = np.argsort(np.frombuffer(depths, np.int32), kind="stable")
+        records += _PACK(
+            *(parent, action, depth, player, chance, utility, label, other_label)
+        )
+    walked = np.frombuffer(records, _RECORD)
+    order = np.argsort(walked["depth"], kind="stable")
     rank = np.empty(len(order), np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
-
-    def breadth_first(column: array) -> np.ndarray:
-        return np.frombuffer(column, column.typecode)[order]
-
-    above, depth_of = breadth_first(parents), breadth_first(depths)
+    above, depths = walked["parent"][order], walked["depth"][order]
     histories = Histories(
         parent=np.where(above >= 0, rank[above], np.int32(-1)),
-        action=breadth_first(actions),
-        player=breadth_first(players),
-        infoset=breadth_first(labels),
-        observations=breadth_first(other_labels) if observations else None,
+        action=walked["action"][order],
+        player=walked["player"][order],
+        infoset=walked["label"][order],
+        observations=walked["other_label"][order] if observations else None,
         sequence=np.zeros((2, 0), np.int32),
-        chance=breadth_first(chances),
-        utility=breadth_first(utilities),
-        level_start=np.searchsorted(depth_of, np.arange(int(depth_of[-1]) + 2)),
+        chance=walked["chance"][order],
+        utility=walked["utility"][order],
+        level_start=np.searchsorted(depths, np.arange(int(depths[-1]) + 2)),
     )
     return histories, known.strings()
 

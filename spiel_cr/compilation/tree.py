@@ -169,12 +169,9 @@ class CompiledGame:
         ]
         owners = {}
         for leaf in jax.tree.leaves(parts):
-            if isinstance(leaf, np.ndarray):
-                while isinstance(leaf.base, np.ndarray):
-                    leaf = leaf.base
-                owners[id(leaf)] = leaf.nbytes
-            else:
-                owners[id(leaf)] = getattr(leaf, "nbytes", 0)
+            while isinstance(getattr(leaf, "base", None), np.ndarray):
+                leaf = leaf.base
+            owners[id(leaf)] = getattr(leaf, "nbytes", 0)
         return sum(owners.values())
 
 

@@ -1,5 +1,6 @@
 """The size of a game, counted level by level without keeping the game."""
 
+from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
@@ -60,17 +61,14 @@ def count_levels(game: str | pyspiel.Game) -> Sizes:
             np.add.reduceat(over, walked.level_start[:-1], dtype=np.int64),
             (len(strings0), len(strings1)),
         )
-    histories: list[int] = []
-    terminals: list[int] = []
+    histories, terminals = Counter[int](), Counter[int]()
     keys: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
     for visit in visits(game, rules):
-        if visit.depth == len(histories):
-            histories.append(0)
-            terminals.append(0)
-        histories[-1] += len(visit.player)
-        terminals[-1] += int(np.count_nonzero(visit.player == TERMINAL))
+        histories[visit.depth] += len(visit.player)
+        terminals[visit.depth] += int(np.count_nonzero(visit.player == TERMINAL))
         for p, known in enumerate(visit.information):
             if known is not None:
                 keys[p].append(known)
     distinct0, distinct1 = (int(ranks(k).max()) + 1 if k else 0 for k in keys)
-    return Sizes(np.array(histories), np.array(terminals), (distinct0, distinct1))
+    counted, over = (np.array([*c.values()]) for c in (histories, terminals))
+    return Sizes(counted, over, (distinct0, distinct1))

@@ -44,27 +44,21 @@ class VectorisedGame(Protocol):
 
     def new_initial_states(self) -> np.ndarray:
         """The initial state, as an array of one."""
-        ...
 
     def current_player(self, states: np.ndarray) -> np.ndarray:
         """Integers [n]: 0, 1, or pyspiel's CHANCE or TERMINAL."""
-        ...
 
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
         """bool [n, A], the legal actions, or outcomes of chance; never terminal."""
-        ...
 
     def chance_probabilities(self, states: np.ndarray) -> np.ndarray:
         """float64 [n, A], of each outcome; asked at chance nodes only."""
-        ...
 
     def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
         """The n states after `actions`, int64 [n], one at each state."""
-        ...
 
     def returns(self, states: np.ndarray) -> np.ndarray:
         """float64 [n], player 0's utility; asked at terminal states only."""
-        ...
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
         """Integers [n] or [n, k], equal exactly where the player's information is.
@@ -73,7 +67,6 @@ class VectorisedGame(Protocol):
         of the other player, too; where the game's states raise `pyspiel.SpielError`
         then, this must, too. Both kinds are numbered apart.
         """
-        ...
 
 
 class Visit(NamedTuple):
@@ -211,8 +204,8 @@ def _children(
     if draws.any():
         odds = rules.chance_probabilities(states[draws])
         if odds.shape != (np.count_nonzero(draws), mask.shape[1]):
-            wanted = f"[{np.count_nonzero(draws)}, {mask.shape[1]}]"
-            raise _wrong(game, "chance_probabilities", odds, f"float64 {wanted}")
+            wanted = f"float64 [{np.count_nonzero(draws)}, {mask.shape[1]}]"
+            raise _wrong(game, "chance_probabilities", odds, wanted)
         total = np.where(mask[draws], odds, 0.0).sum(axis=1)
         if not np.allclose(total, 1.0, rtol=0, atol=1e-9):
             raise ValueError(
@@ -248,9 +241,8 @@ def _visit(
     known = over | (player == 0) | (player == 1) | (player == CHANCE)
     if not known.all():
         raise ValueError(
-            f"{game}: current_player of the vectorised game gives "
-            f"{given[~known][0]}; only "
-            f"players 0 and 1, chance and terminal states are supported"
+            f"{game}: current_player of the vectorised game gives {given[~known][0]}; "
+            f"only players 0 and 1, chance and terminal states are supported"
         )
     utility = np.zeros(len(states))
     if over.any():

@@ -42,9 +42,7 @@ class Decisions:
     def owner(self) -> np.ndarray:
         """int32 [S], the infoset at which a sequence ends; -1 for the empty one."""
         infosets = np.arange(len(self), dtype=np.int32)
-        return np.concatenate(
-            [np.array([-1], np.int32), np.repeat(infosets, self.num_actions)]
-        )
+        return np.append(np.int32(-1), np.repeat(infosets, self.num_actions))
 
     def levels(self) -> np.ndarray:
         """int32 [I], own decisions before each infoset."""

@@ -14,6 +14,7 @@ that sums over actions are sums of rows, which compilers vectorise.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple, cast
 
@@ -99,15 +100,11 @@ def shapes_of(decisions: tuple[Decisions, Decisions], payoffs: Payoffs) -> Padde
 def common_shapes(needs: Sequence[PaddedShapes]) -> PaddedShapes:
     """The smallest capacity in which each of several games fits."""
     result = []
-    for player in range(2):
-        mine = [need[player] for need in needs]
-        depth = max(len(shape.levels) for shape in mine)
-        none = np.zeros(0, np.int64)
-        levels = [
-            _cover([s.levels[d] if d < len(s.levels) else none for s in mine])
-            for d in range(depth)
-        ]
-        result.append(PaddedShape(tuple(levels), _cover([s.rows for s in mine])))
+    none = np.zeros(0, np.int64)
+    for mine in zip(*needs, strict=True):
+        levels = itertools.zip_longest(*(s.levels for s in mine), fillvalue=none)
+        rows = _cover([shape.rows for shape in mine])
+        result.append(PaddedShape(tuple(map(_cover, levels)), rows))
     return result[0], result[1]
 
 

@@ -28,46 +28,30 @@ def cover(owner: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 def groups(lengths: np.ndarray, overhead: float) -> list[tuple[slice, int]]:
     """Puts rows of various lengths into few groups, padded to the longest of each.
 
+    Minimises padded elements + overhead · groups by dynamic programming over the
+    distinct lengths. Rows of length one stay alone: they need no padding and no work.
+
     Args:
-      lengths: int [n], descending, all positive.
+      lengths: int [n], descending; rows of length zero join no group.
       overhead: what one more group costs, in padded elements.
 
     Returns:
       The places of each group and its largest size; groups of small sizes first.
     """
-    result = []
-    for low, high in _partition(lengths, overhead):
-        begin, end = np.searchsorted(-lengths, [-high, -low + 1])
-        result.append((slice(int(begin), int(end)), high))
-    return result
-
-
-def _partition(counts: np.ndarray, overhead: float) -> list[tuple[int, int]]:
-    """Splits rows of various lengths into groups padded to their longest row.
-
-    Minimises padded elements + overhead · groups by dynamic programming over the
-    distinct lengths. Rows of length one stay alone: they need no padding and no work.
-
-    Args:
-      counts: int [n], length of each row; rows of length zero join no group.
-      overhead: cost of a group, in elements.
-
-    Returns:
-      Ranges (shortest, longest) of lengths, ascending.
-    """
-    lengths, rows = np.unique(counts[counts > 0], return_counts=True)
-    cost = np.zeros(len(lengths) + 1)
-    begin = np.zeros(len(lengths) + 1, np.int64)
+    distinct, rows = np.unique(lengths[lengths > 0], return_counts=True)
+    cost = np.zeros(len(distinct) + 1)
+    begin = np.zeros(len(distinct) + 1, np.int64)
+    # Rows that are shorter than each distinct length; they come last.
     below = np.concatenate([[0], np.cumsum(rows)])
-    for end in range(1, len(lengths) + 1):
-        candidates = cost[:end] + lengths[end - 1] * (below[end] - below[:end])
-        if lengths[0] == 1 and end > 1:
+    for end in range(1, len(distinct) + 1):
+        candidates = cost[:end] + distinct[end - 1] * (below[end] - below[:end])
+        if distinct[0] == 1 and end > 1:
             candidates[0] = np.inf
         begin[end] = int(candidates.argmin())
         cost[end] = candidates[begin[end]] + overhead
-    groups = []
-    end = len(lengths)
+    result, end, places = [], len(distinct), below[-1] - below
     while end:
-        groups.append((int(lengths[begin[end]]), int(lengths[end - 1])))
+        group = slice(int(places[end]), int(places[begin[end]]))
+        result.append((group, int(distinct[end - 1])))
         end = begin[end]
-    return groups[::-1]
+    return result[::-1]

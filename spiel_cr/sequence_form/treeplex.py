@@ -128,10 +128,7 @@ def reach(tree: Treeplex, strategy: Blocks) -> jax.Array:
 
 
 def values_below(
-    level: Level,
-    leaves: jax.Array,
-    child: Level | None,
-    child_values: jax.Array | None,
+    level: Level, leaves: jax.Array, child: Level | None, child_values: jax.Array | None
 ) -> list[jax.Array]:
     """Counterfactual value of every action of a level.
 

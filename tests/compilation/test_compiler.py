@@ -12,9 +12,14 @@ from tests.support import games, made_games, reference
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node
 
 # goofspiel5 has the tree of goofspiel5_descending, which is the largest one here.
+LARGEST = "goofspiel5_descending"
 every_game = pytest.mark.parametrize(
     "case",
-    [case for case in games.CASES if case.name != "goofspiel5"],
+    [
+        pytest.param(case, marks=[pytest.mark.slow] * (case.name == LARGEST))
+        for case in games.CASES
+        if case.name != "goofspiel5"
+    ],
     ids=lambda case: case.name,
 )
 

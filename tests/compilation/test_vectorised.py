@@ -150,7 +150,7 @@ def test_builder_on_the_catalogue(case, observations, chunk, monkeypatch):
     same(numbering.number(ours, game)[:2], numbering.number(theirs, game)[:2])
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_random_made_games(seed):
     """Players who cannot count each other's moves: infosets that span depths."""
     game = made_games.random_game(seed, turns="by history" if seed % 2 else "by depth")
@@ -255,6 +255,7 @@ def test_counting(string):
     assert sizes.infosets == tuple(map(len, compiled.infosets))
 
 
+@pytest.mark.slow
 def test_counting_a_large_game():
     sizes = tree_size.count_levels(KEEP)
     assert (sizes.num_histories, sizes.num_terminals) == (4_854_291, 3_584_128)

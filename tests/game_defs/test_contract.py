@@ -41,7 +41,7 @@ def test_full_trees(game_string, check):
 @CHECKS
 @pytest.mark.parametrize("game_string", SAMPLED)
 def test_random_games(game_string, check):
-    check(game_contract.sampled_tree(game_string, num_games=20))
+    check(game_contract.sampled_tree(game_string, num_games=8))
 
 
 @pytest.mark.parametrize("game_string", SIMULATED)

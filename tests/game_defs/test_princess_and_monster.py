@@ -150,7 +150,9 @@ def test_players_know_their_own_moves_only(game_string):
     )
 
 
-@pytest.mark.parametrize("horizon, nash_conv", [(4, 5.5), (5, 65 / 9)])
+@pytest.mark.parametrize(
+    "horizon, nash_conv", [(4, 5.5), pytest.param(5, 65 / 9, marks=pytest.mark.slow)]
+)
 def test_uniform_nash_conv(horizon, nash_conv):
     game = load(horizon)
     uniform = exploitability.nash_conv(game, policy.UniformRandomPolicy(game))

@@ -263,7 +263,7 @@ def test_what_players_know(game_string):
         ("tripod", 5, 1),
         ("tripod", 4, 2),
         ("glasses", 4, 1),
-        ("glasses", 3, 2),
+        pytest.param("glasses", 3, 2, marks=pytest.mark.slow),
     ],
 )
 def test_sizes(map_name, rounds, detectives):
@@ -423,7 +423,7 @@ def value(map_name: str, rounds: int, detectives: int) -> float:
     return found
 
 
-@pytest.mark.parametrize("rounds", range(1, 6))
+@pytest.mark.parametrize("rounds", [1, 2, 4, pytest.param(5, marks=pytest.mark.slow)])
 def test_value_of_the_square(rounds):
     """A detective opposite the fugitive guesses left or right, again and again.
 
@@ -440,9 +440,12 @@ def test_two_detectives_win_on_the_square():
     assert value("square", 1, 2) == -1
 
 
-@pytest.mark.parametrize("detectives", [1, 2])
-@pytest.mark.parametrize("rounds, wanted", [(1, 0), (2, 0), (3, -1)])
-def test_value_of_the_tripod(rounds, wanted, detectives):
+# Neither another round nor another detective ever helps the fugitive, so these three
+# say all of one or two detectives.
+@pytest.mark.parametrize(
+    "rounds, detectives, wanted", [(1, 1, 0), (2, 2, 0), (3, 1, -1)]
+)
+def test_value_of_the_tripod(rounds, detectives, wanted):
     """The fugitive has to leave its tip, and the detective guesses which one it was.
 
     A wrong guess tells where it is, on the middle of an arm. In round 2 the detective
@@ -452,7 +455,9 @@ def test_value_of_the_tripod(rounds, wanted, detectives):
     assert value("tripod", rounds, detectives) == pytest.approx(wanted, abs=1e-9)
 
 
-@pytest.mark.parametrize("rounds, wanted", [(2, 1), (3, 0)])
+@pytest.mark.parametrize(
+    "rounds, wanted", [(2, 1), pytest.param(3, 0, marks=pytest.mark.slow)]
+)
 def test_value_of_the_glasses(rounds, wanted):
     assert value("glasses", rounds, 2) == pytest.approx(wanted, abs=1e-9)
 
@@ -467,7 +472,10 @@ def test_the_default_game():
     assert lp_reference.game_value(game) == pytest.approx(-1 / 3, abs=1e-7)
 
 
-@pytest.mark.parametrize("rounds, nash_conv", [(2, 1.5), (3, 1.6547067901234567)])
+@pytest.mark.parametrize(
+    "rounds, nash_conv",
+    [(2, 1.5), pytest.param(3, 1.6547067901234567, marks=pytest.mark.slow)],
+)
 def test_uniform_nash_conv(rounds, nash_conv):
     """Figures of OpenSpiel's, written down so that a change of the map is noticed."""
     game = load("glasses", rounds, 2)
