@@ -63,6 +63,13 @@ def test_values_are_openspiels(case, kind):
         assert best_response_value(form, p, reach[1 - p]) == pytest.approx(
             responder.value(start), abs=TOLERANCE
         )
+        # A pure strategy that is worth as much.
+        pure = best_responses.best_response(form, p, reach[1 - p])
+        assert set(np.unique(pure)) <= {0.0, 1.0}
+        both = list(reach)
+        both[p] = policy_lib.reach_from_behaviour(form.decisions[p], pure)
+        won = best_responses.expected_value(form, tuple(both)) * (1 - 2 * p)
+        assert won == pytest.approx(responder.value(start), abs=TOLERANCE)
         # Evaluating both players' own behaviour gives the expected value again.
         values = best_responses.infoset_values(form, p, reach[1 - p], behaviours[p])
         assert values[-1] == pytest.approx(score * (1 - 2 * p), abs=TOLERANCE)

@@ -6,7 +6,6 @@ import functools
 import jax
 import numpy as np
 import pytest
-from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import best_response as openspiel_best_response
 from spiel_cr.eval.players.approximate_nash_conv import expected_reward
 
@@ -15,7 +14,6 @@ import spiel_cr
 from spiel_cr.policies import best_responses
 from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.policies.best_responses import (
-    best_response,
     best_response_value,
     reach_of,
 )
@@ -351,21 +349,6 @@ def test_bad_strategies_are_refused():
         ismcts_br.search_response(tree, 0, good[:-1])
     with pytest.raises(ValueError, match="probabilities"):
         ismcts_br.search_response(tree, 0, good * 0.5)
-
-
-def test_best_response_behaviour_is_best():
-    tree = _compile("python_leduc_poker")
-    behaviour = _sparse(tree)
-    reach = reach_of(tree.form, behaviour)
-    for player in (0, 1):
-        found = best_response(tree.form, player, reach[1 - player])
-        assert set(np.unique(found)) == {0.0, 1.0}
-        value = expected_reward(tree, player, found, behaviour[1 - player])
-        exact = best_response_value(tree.form, player, reach[1 - player])
-        assert value == pytest.approx(exact, abs=1e-9)
-    assert isinstance(
-        policy_lib.tabular_policy(tree, behaviour), openspiel_policy.Policy
-    )
 
 
 @pytest.mark.slow

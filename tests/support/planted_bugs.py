@@ -1,0 +1,158 @@
+"""Bugs planted one at a time: does the quick suite notice?
+
+Run `python -m tests.support.planted_bugs`. Each bug is one replaced piece of code in a
+copy of the project; the quick tests of the folder named beside it must fail there, and
+pass without it.
+"""
+
+import argparse
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+from typing import NamedTuple
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+class Bug(NamedTuple):
+    """A piece of code that stands once in its file, and what takes its place."""
+
+    file: str
+    right: str
+    wrong: str
+    tests: str
+    what: str
+
+
+BUGS = (
+    Bug(
+        "spiel_cr/sequence_form/treeplex.py",
+        "values.at[child.parent].add(child_values)",
+        "values.at[child.parent].set(child_values)",
+        "tests/cfr",
+        "of several infosets below an action only one counts",
+    ),
+    Bug(
+        "spiel_cr/compilation/state_walk.py",
+        "act, chance * p, depth + 1",
+        "act, p, depth + 1",
+        "tests/compilation",
+        "chance forgets its earlier moves",
+    ),
+    Bug(
+        "spiel_cr/policies/best_responses.py",
+        "np.add.at(total, decisions.parent, below)",
+        "total[decisions.parent] += below",
+        "tests/policies",
+        "repeated indices are added once",
+    ),
+    Bug(
+        "spiel_cr/cfr/regret_matching.py",
+        "predicted = regrets + instantaneous",
+        "predicted = regrets",
+        "tests/cfr",
+        "predictive CFR+ does not predict",
+    ),
+    Bug(
+        "spiel_cr/mccfr/trajectories.py",
+        "excess = (estimate - base) / visit.rho",
+        "excess = estimate / visit.rho",
+        "tests/mccfr",
+        "the control variate is not subtracted",
+    ),
+    Bug(
+        "spiel_cr/solving/checkpoint.py",
+        "self.curve[:] = curve",
+        "self.curve[:] = curve[:-1]",
+        "tests/solving",
+        "a resumed run loses a point of its curve",
+    ),
+    Bug(
+        "spiel_cr/resolving/gadget.py",
+        "sign * opponent_values[augmented]",
+        "opponent_values[augmented]",
+        "tests/resolving",
+        "terminating pays the wrong player",
+    ),
+    Bug(
+        "spiel_cr/partial/particle_belief.py",
+        "belief.weights[parents] * odds",
+        "belief.weights[parents]",
+        "tests/partial",
+        "beliefs forget how players play",
+    ),
+    Bug(
+        "spiel_cr/responses/ismcts_kernel.py",
+        "arrived = reached - table.begun[begin:end]",
+        "arrived = reached",
+        "tests/responses",
+        "simulations that began at an infoset count above it",
+    ),
+    Bug(
+        "spiel_cr/players/bots.py",
+        "super().__init__(player, seed=seed)",
+        "super().__init__(player, seed=0)",
+        "tests/players",
+        "all bots draw alike",
+    ),
+    Bug(
+        "eval/common/statistics.py",
+        "(1 + CONFIDENCE) / 2",
+        "CONFIDENCE",
+        "tests/eval",
+        "intervals are one-sided",
+    ),
+    Bug(
+        "game_defs/leduc_betting.py",
+        "raised <= stacks[bets.mover]",
+        "raised < stacks[bets.mover]",
+        "tests/game_defs",
+        "nobody can raise with the last chip",
+    ),
+)
+
+
+def notices(folder: pathlib.Path, tests: str) -> bool:
+    """Whether the quick tests of a folder fail there."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow"]
+    command += ["-p", "no:cacheprovider", str(folder / tests)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
+    if done.returncode not in (0, 1):
+        raise RuntimeError(done.stdout.decode()[-2000:])
+    return done.returncode == 1
+
+
+def main() -> int:
+    """Plants every bug in turn; 1 if one of them is not noticed."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument(
+        "--only", default="", help="bugs whose file has this in its path"
+    )
+    options = parser.parse_args()
+    missed = 0
+    for bug in BUGS:
+        if options.only not in bug.file:
+            continue
+        file = ROOT / bug.file
+        text = file.read_text("utf-8")
+        if bug.right not in text:
+            raise ValueError(f"{bug.file}: there is no {bug.right!r} any more")
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = pathlib.Path(temporary) / "copy"
+            ignored = shutil.ignore_patterns(".git", ".venv", "out", "build", "*.pyc")
+            shutil.copytree(ROOT, folder, ignore=ignored)
+            # Here and not where this checkout is installed.
+            (folder / "spiel_cr" / "eval").symlink_to(folder / "eval")
+            (folder / bug.file).write_text(text.replace(bug.right, bug.wrong), "utf-8")
+            noticed = notices(folder, bug.tests)
+        missed += not noticed
+        print(
+            f"{'noticed' if noticed else 'MISSED'}  {bug.file}: {bug.what}", flush=True
+        )
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
