@@ -76,6 +76,16 @@ def test_same_stop_with_until(tmp_path):
         assert_same(resumed, expected)
 
 
+def test_the_curve_goes_on(tmp_path):
+    """Points from before the interruption are kept; only their seconds differ."""
+    compiled, path = games.compiled("kuhn"), tmp_path / "checkpoint"
+    whole = spiel_cr.solve(compiled, "cfr+", 60, eval_every=20)
+    spiel_cr.solve(compiled, "cfr+", 40, eval_every=20, checkpoint_path=path)
+    resumed = spiel_cr.solve(compiled, "cfr+", 60, eval_every=20, checkpoint_path=path)
+    points = [[(p.iterations, p.nash_conv) for p in r.curve] for r in (whole, resumed)]
+    assert points[0] == points[1] and len(points[0]) == 3
+
+
 def test_interrupt_from_the_keyboard(tmp_path, monkeypatch):
     """The state at the interrupt is written."""
     compiled, path = games.compiled("kuhn"), tmp_path / "checkpoint"
