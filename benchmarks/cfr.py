@@ -106,17 +106,12 @@ def measure_game(
 
 def _row(name: str, game: str, solver: str) -> Row:
     # None of the solvers is random, so no seed is used.
-    row = {"name": name, "game": game, "solver": solver, "seed": None}
+    row: Row = {"name": name, "game": game, "solver": solver, "seed": None}
     try:
         return {**row, **peers.find(solver).facts()}
     except ValueError as error:
-        unknown = {
-            "title": solver,
-            "family": "spiel_cr",
-            "dtype": "",
-            "iterative": True,
-        }
-        return {**row, **unknown, "missing": f"ValueError: {error}"}
+        row |= {"title": solver, "family": "spiel_cr", "dtype": "", "iterative": True}
+        return {**row, "missing": f"ValueError: {error}"}
 
 
 def _attempt(row: Row, ask: Ask, method: str, *seconds: float) -> None:

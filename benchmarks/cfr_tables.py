@@ -14,8 +14,7 @@ _RATE = "iterations_per_second"
 def markdown(rows: Iterable[Row]) -> str:
     """All tables of the given rows: a summary, then one for each game."""
     games = group_by(rows, "name")
-    parts = [_conditions(games), _summary(games)]
-    return "\n".join([*parts, *map(_game, games.values())])
+    return "\n".join([_conditions(games), _summary(games), *map(_game, games.values())])
 
 
 def _conditions(games: Mapping[str, Sequence[Row]]) -> str:

@@ -1,4 +1,4 @@
-"""Tables in Markdown documents: their cells, and the marks that they stand between."""
+"""Tables in Markdown documents: their entries, and the marks around them."""
 
 import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,11 +24,11 @@ def grid(head: Sequence[str], body: Sequence[Sequence[str]], *, labels: int = 1)
 
     Args:
       head: titles of the columns.
-      body: cells, line by line.
+      body: entries, line by line.
       labels: columns of words, the first ones; the others hold numbers, to the right.
     """
     align = ["---"] * labels + ["---:"] * (len(head) - labels)
-    lines = [f"| {' | '.join(cells)} |" for cells in (head, align, *body)]
+    lines = [f"| {' | '.join(entries)} |" for entries in (head, align, *body)]
     return "\n".join(lines) + "\n"
 
 
@@ -44,11 +44,11 @@ def table(
       labels: columns of words, see `grid`.
     """
     known = [{k: v for k, v in row.items() if v is not None} for row in rows]
-    body = [[_cell(row, column) for column in columns.values()] for row in known]
+    body = [[_entry(row, column) for column in columns.values()] for row in known]
     return grid(list(columns), body, labels=labels)
 
 
-def _cell(row: Mapping[str, Any], column: Column) -> str:
+def _entry(row: Mapping[str, Any], column: Column) -> str:
     try:
         return column.format_map(row) if isinstance(column, str) else column(row)
     except KeyError:

@@ -231,8 +231,8 @@ def _rewards(rows: Sequence[Row]) -> Row:
         "difference": expected[0] - expected[1],
         "of_returns": returns[0] - returns[1],
     }
-    cells = {name: interval(*mean_and_half_width(v)) for name, v in values.items()}
-    return {"opponent": rows[0]["opponent"], **cells}
+    entries = {name: interval(*mean_and_half_width(v)) for name, v in values.items()}
+    return {"opponent": rows[0]["opponent"], **entries}
 
 
 def _by_deal(rows: Sequence[Row], kind: str) -> np.ndarray:

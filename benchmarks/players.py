@@ -256,11 +256,11 @@ def _draw(rows: Sequence[Row], options: argparse.Namespace) -> None:
 
 
 def _round_robin(row: Row) -> str:
-    cells = [
+    entries = [
         ["–" if m is None else interval(m, h) for m, h in zip(*line, strict=True)]
         for line in zip(row["mean"], row["half_width"], strict=True)
     ]
-    body = [[name, *line] for name, line in zip(row["names"], cells, strict=True)]
+    body = [[name, *line] for name, line in zip(row["names"], entries, strict=True)]
     return grid(["", *row["names"]], body)
 
 

@@ -82,12 +82,12 @@ def markdown(rows: Sequence[Row]) -> str:
     counts = sorted({row["iterations"] for row in rows})
     lines: dict[tuple[str, str], dict[int, str]] = {}
     for row in rows:
-        cells = lines.setdefault((row["name"], row["algorithm"]), {})
-        cells[row["iterations"]] = f"{row['nash_conv']:.1e}"
+        entries = lines.setdefault((row["name"], row["algorithm"]), {})
+        entries[row["iterations"]] = f"{row['nash_conv']:.1e}"
     head = ["game", "algorithm", *(str(count) for count in counts)]
     body = [
-        [*names, *(cells.get(count, "–") for count in counts)]
-        for names, cells in lines.items()
+        [*names, *(entries.get(count, "–") for count in counts)]
+        for names, entries in lines.items()
     ]
     measured = sentence(rows[0], (row["device"] for row in rows))
     return f"{measured}\n\n{grid(head, body, labels=2)}"

@@ -2,7 +2,7 @@
 
 import argparse
 import pathlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
@@ -23,7 +23,7 @@ def markdown(rows: Sequence[Row]) -> str:
     sections = [_conditions(rows)]
     for part, mine in group_by(rows, "part").items():
         if part in _SECTIONS:
-            sections.append(_SECTIONS[part](mine))
+            sections += _SECTIONS[part](mine)
     missing = "{title}, {name}, {part}: no figures; {missing}\n"
     sections += [missing.format_map(row) for row in rows if "missing" in row]
     return "\n".join(sections)
@@ -51,8 +51,8 @@ def _conditions(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def _rates(rows: Sequence[Row]) -> str:
-    text = ["### Trajectories per second\n"]
+def _rates(rows: Sequence[Row]) -> Iterator[str]:
+    yield "### Trajectories per second\n"
     title = (
         "{name}: median of {plan[repeats]} interleaved windows of {plan[window]:g} s.\n"
     )
@@ -68,15 +68,12 @@ def _rates(rows: Sequence[Row]) -> str:
     }
     for mine in group_by(rows, "name").values():
         able = [row for row in mine if "rates" in row]
-        text += [
-            title.format_map(mine[0]),
-            table(_with_ratios(able, "trajectories_per_second"), columns),
-        ]
-    return "\n".join(text)
+        yield title.format_map(mine[0])
+        yield table(_with_ratios(able, "trajectories_per_second"), columns)
 
 
-def _quality(rows: Sequence[Row]) -> str:
-    text = ["### NashConv after equal seconds\n"]
+def _quality(rows: Sequence[Row]) -> Iterator[str]:
+    yield "### NashConv after equal seconds\n"
     title = (
         "{name}: {plan[seconds]:g} s of solving, median of {plan[seeds]} seeds; ratios "
         "are of medians, below 1 is better than OpenSpiel's.\n"
@@ -94,11 +91,8 @@ def _quality(rows: Sequence[Row]) -> str:
     for mine in group_by(rows, "name").values():
         solved = group_by((row for row in mine if "nash_conv" in row), "algorithm")
         lines = [_over_seeds(seeds) for seeds in solved.values()]
-        text += [
-            title.format_map(mine[0]),
-            table(_with_ratios(lines, "nash_conv"), columns),
-        ]
-    return "\n".join(text)
+        yield title.format_map(mine[0])
+        yield table(_with_ratios(lines, "nash_conv"), columns)
 
 
 def _with_ratios(rows: Sequence[Row], key: str) -> list[Row]:
@@ -122,9 +116,9 @@ def _over_seeds(rows: Sequence[Row]) -> Row:
     }
 
 
-def _batch(rows: Sequence[Row]) -> str:
+def _batch(rows: Sequence[Row]) -> Iterator[str]:
     plan, presets = rows[0]["plan"], group_by(rows, "preset")
-    text = (
+    yield (
         f"### Batch sizes\n\n{rows[0]['name']}: {plan['batch_seconds']:g} s of "
         f"solving, median of {plan['batch_seeds']} seeds.\n"
     )
@@ -142,21 +136,21 @@ def _batch(rows: Sequence[Row]) -> str:
     for preset in presets:
         columns[f"{preset}: trajectories/s"] = f"{{{preset} rate}}"
         columns[f"{preset}: NashConv"] = f"{{{preset}:.2e}}"
-    return f"{text}\n{table(lines, columns)}"
+    yield table(lines, columns)
 
 
-def _variances(rows: Sequence[Row]) -> str:
+def _variances(rows: Sequence[Row]) -> Iterator[str]:
     samples = rows[0]["samples"]
-    text = [
-        "### Variance of sampled values\n",
+    yield "### Variance of sampled values\n"
+    yield (
         f"Outcome sampling at the average strategy of 1000 iterations of CFR+, "
         f"{samples} trajectories a player, baselines learned from 200 000 before. The "
         f"variance of a sampled counterfactual value, mean over actions and infosets, "
         f"has two parts: whether an infoset is *visited*, which no baseline touches, "
         f"and the *values* sampled after it, which baselines act on. *Root* is the "
         f"variance of a trajectory's estimate of the game's value. In brackets: how "
-        f"many times smaller than without baseline.\n",
-    ]
+        f"many times smaller than without baseline.\n"
+    )
     columns: dict[str, Column] = {
         "baseline": lambda row: row["algorithm"].partition("=")[2].rstrip(")"),
         **{part: f"{{{part}:.2e}} ({{less[{part}]:.3g}})" for part in _VARIANCES},
@@ -166,11 +160,11 @@ def _variances(rows: Sequence[Row]) -> str:
             {**row, "less": {part: mine[0][part] / row[part] for part in _VARIANCES}}
             for row in mine
         ]
-        text += [f"{name}\n", table(lines, columns)]
-    return "\n".join(text)
+        yield f"{name}\n"
+        yield table(lines, columns)
 
 
-_SECTIONS: dict[str, Callable[[Sequence[Row]], str]] = {
+_SECTIONS: dict[str, Callable[[Sequence[Row]], Iterable[str]]] = {
     "rates": _rates,
     "quality": _quality,
     "batch": _batch,

@@ -36,6 +36,8 @@ def add_command(
     run: Callable[[argparse.Namespace], dict[str, object]],
     text: str,
     epilog: str | None = None,
+    *,
+    resumes: bool = False,
 ) -> argparse.ArgumentParser:
     """Adds a command; every one can end with a line of JSON.
 
@@ -45,6 +47,7 @@ def add_command(
       run: does the work, prints for people, and returns what --json prints.
       text: one line of help.
       epilog: printed as it is at the end of the command's --help.
+      resumes: whether the same command goes on from its --out after an interruption.
     """
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
@@ -55,7 +58,7 @@ def add_command(
         if epilog
         else argparse.HelpFormatter,
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, resumes=resumes)
     option(parser, "--json", "end with one line of JSON on stdout", action="store_true")
     return parser
 

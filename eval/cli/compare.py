@@ -49,7 +49,7 @@ examples:
 def add(commands: Commands) -> None:
     """Adds the command."""
     text = "run algorithms side by side on games, ours and OpenSpiel's, with a report"
-    parser = add_command(commands, "compare", _compare, text, _EPILOG)
+    parser = add_command(commands, "compare", _compare, text, _EPILOG, resumes=True)
     option(parser, "--game", "OpenSpiel string; may be repeated", action="append")
     option(parser, "--algorithms", "see below", "default", metavar="'A;B;C'")
     budget = parser.add_mutually_exclusive_group()
@@ -90,26 +90,18 @@ def add(commands: Commands) -> None:
 
 def _compare(arguments: argparse.Namespace) -> dict[str, object]:
     seconds = arguments.seconds
-    out = _folder(arguments.game) if arguments.out is None else arguments.out
+    arguments.out = arguments.out or _folder(arguments.game)
     if seconds is None and arguments.iterations is None:
         seconds = _SECONDS
-    try:
-        result = comparisons.compare(
-            arguments.game,
-            registry.expand(arguments.algorithms),
-            Budget(seconds, arguments.iterations),
-            out,
-            progress=True,
-            **given(arguments, "seeds", "workers", "ray", "patience"),
-            **given(arguments, "memory_limit", "retry"),
-        )
-    except KeyboardInterrupt:
-        print(
-            f"finished runs are kept in {out}, with a report on them; the "
-            f"same command runs the rest",
-            file=sys.stderr,
-        )
-        raise
+    result = comparisons.compare(
+        arguments.game,
+        registry.expand(arguments.algorithms),
+        Budget(seconds, arguments.iterations),
+        arguments.out,
+        progress=True,
+        **given(arguments, "seeds", "workers", "ray", "patience"),
+        **given(arguments, "memory_limit", "retry"),
+    )
     summaries = summarise(result.settings, result.records)
     for summary in summaries:
         _print_game(summary)

@@ -81,6 +81,9 @@ def _run(arguments: argparse.Namespace) -> None:
             storage.check_writable(arguments.save)
         report = arguments.run(arguments)
     except KeyboardInterrupt:
+        if arguments.resumes:
+            kept = f"what is finished is kept in {arguments.out}"
+            print(f"{kept}; the same command does the rest", file=sys.stderr)
         print("spiel-cr: interrupted", file=sys.stderr)
         sys.exit(130)
     except (ImportError, OSError, RuntimeError, ValueError) as error:

@@ -9,6 +9,7 @@ from ..contestants import registry
 from .command import Commands, add_command, given, option
 from .solve import add_solver_options, report_result
 
+_FIGURES = ("iterations", "seconds", "nash_conv")
 _DEMO_GAME = "python_ii_goofspiel(num_cards=4)"
 
 
@@ -67,20 +68,12 @@ def _compare(
         title = registry.find(run.algorithm).title
         if record["nash_conv"] is None:
             raise ValueError(f"{title}: {record['error'] or record['missing']}")
-        rows.append(
-            {
-                "name": title,
-                "iterations": record["iterations"] or 0,
-                "seconds": record["seconds"],
-                "nash_conv": record["nash_conv"],
-            }
-        )
-    ours = {
-        "name": f"spiel_cr resolve ({result.algorithm})",
-        "iterations": result.iterations,
-        "seconds": total,
-        "nash_conv": report["nash_conv"],
-    }
+        figures = {name: record[name] or 0 for name in _FIGURES}
+        rows.append({"name": title, **figures})
+    figures = dict(
+        zip(_FIGURES, (result.iterations, total, report["nash_conv"]), strict=True)
+    )
+    ours = {"name": f"spiel_cr resolve ({result.algorithm})", **figures}
     print(f"\n{'':<40}{'NashConv':>10}{'iterations':>12}{'seconds':>9}")
     for row in (ours, *rows):
         print(

@@ -18,18 +18,10 @@ from ..studies import (
 from ..studies.study import Line, Study
 from .command import Commands, add_command, option
 
+_OF_SOLVERS = (kuhn, leduc, discounting, sweeps, sampling, variance)
 STUDIES: dict[str, Study] = {
-    study.name: study
-    for study in (
-        kuhn.STUDY,
-        leduc.STUDY,
-        discounting.STUDY,
-        sweeps.STUDY,
-        sampling.STUDY,
-        variance.STUDY,
-        resolving_oos.STUDY,
-        best_responses.STUDY,
-    )
+    module.STUDY.name: module.STUDY
+    for module in (*_OF_SOLVERS, resolving_oos, best_responses)
 }
 
 _EPILOG = "studies:\n" + "\n".join(

@@ -30,7 +30,9 @@ example:
 def add(commands: Commands) -> None:
     """Adds the command."""
     text = "play a round robin between bots, with confidence intervals"
-    parser = add_command(commands, "tournament", _tournament, text, _EPILOG)
+    parser = add_command(
+        commands, "tournament", _tournament, text, _EPILOG, resumes=True
+    )
     bot_options(parser, "'A;B;C'", "two or more, see below")
     option(parser, "--matches", "matches of each pair, half in each seat", 100)
     option(parser, "--out", "folder of the results", required=True)
@@ -50,22 +52,14 @@ def _tournament(arguments: argparse.Namespace) -> dict[str, object]:
             f"played, each deal in both seats",
             file=sys.stderr,
         )
-    try:
-        result = play_tournament(
-            arguments.game,
-            bots,
-            arguments.matches,
-            arguments.out,
-            progress=True,
-            **given(arguments, "seed", "memory_limit"),
-        )
-    except KeyboardInterrupt:
-        print(
-            f"matches that are over are kept in {arguments.out}; "
-            f"the same command plays the rest",
-            file=sys.stderr,
-        )
-        raise
+    result = play_tournament(
+        arguments.game,
+        bots,
+        arguments.matches,
+        arguments.out,
+        progress=True,
+        **given(arguments, "seed", "memory_limit"),
+    )
     print(f"{arguments.game}, seed {arguments.seed}, {result.matches[0][1]} ", end="")
     print("matches a pair; mean return of the row against the column,")
     print("with half the width of its 95 % confidence interval")
@@ -76,9 +70,9 @@ def _tournament(arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def _print_table(result: Tournament) -> None:
-    cell = 20
+    width = 20
     numbers = [f"[{number}]" for number in range(1, len(result.bots) + 1)]
-    print("    " + "".join(f"{number:>{cell}}" for number in numbers))
+    print("    " + "".join(f"{number:>{width}}" for number in numbers))
     for number, mean, half_width in zip(
         numbers, result.mean, result.half_width, strict=True
     ):
@@ -86,7 +80,7 @@ def _print_table(result: Tournament) -> None:
             "-" if m is None else f"{m:+.4f} ± {'?' if h is None else f'{h:.4f}'}"
             for m, h in zip(mean, half_width, strict=True)
         ]
-        print(f"{number:<4}" + "".join(f"{text:>{cell}}" for text in texts))
+        print(f"{number:<4}" + "".join(f"{text:>{width}}" for text in texts))
     print(
         f"\n{'':4}{'moves':>9}{'mean ms':>10}{'max ms':>10}{'late':>7}{'compiled':>10}"
     )

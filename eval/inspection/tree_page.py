@@ -106,18 +106,9 @@ def _nodes(tree: CompiledGame, strategy: Strategy) -> list[list[Any]]:
             sequence = int(histories.sequence[mover][history])
             label = names[mover][sequence - 1]
             probability = strategy[mover][sequence]
-        player, infoset = histories.player[history], histories.infoset[history]
-        nodes.append(
-            [
-                parent,
-                label,
-                short(probability),
-                int(player),
-                int(infoset),
-                short(total[history]),
-                short(values[history]),
-            ]
-        )
+        acting = int(histories.player[history]), int(histories.infoset[history])
+        worth = short(total[history]), short(values[history])
+        nodes.append([parent, label, short(probability), *acting, *worth])
     return nodes
 
 

@@ -70,12 +70,12 @@ def _table(table: Table) -> str:
     )
     rows = []
     for (name, *values), ours in zip(table.rows, table.ours, strict=True):
-        cells = "".join(
+        entries = "".join(
             f"<td{style}>{text(value)}</td>"
             for style, value in zip(styles[1:], values, strict=True)
         )
         style = ' class="ours"' if ours else ""
-        rows.append(f'<tr{style}><th scope="row">{breakable(name)}</th>{cells}</tr>')
+        rows.append(f'<tr{style}><th scope="row">{breakable(name)}</th>{entries}</tr>')
     legend = " Shaded: this project's." if any(table.ours) else ""
     return (
         '<div class="scroll" tabindex="0" role="region" aria-label="Table"><table>'

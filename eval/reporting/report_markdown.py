@@ -9,16 +9,16 @@ from .summary import GameSummary
 
 def report_markdown(document: Document) -> tuple[str, dict[str, str]]:
     """The text, and its pictures: SVG files by name."""
-    parts = [f"# {document.title}", document.lead]
+    blocks = [f"# {document.title}", document.lead]
     pictures: dict[str, str] = {}
     for number, section in enumerate(document.sections, 1):
-        parts.append(f"## {section.title}")
+        blocks.append(f"## {section.title}")
         for block in section.blocks:
             if isinstance(block, Curves):
-                parts += _curves(number, block.summary, pictures)
+                blocks += _curves(number, block.summary, pictures)
             else:
-                parts.append(_block(block))
-    return "\n\n".join(parts) + "\n", pictures
+                blocks.append(_block(block))
+    return "\n\n".join(blocks) + "\n", pictures
 
 
 def _curves(number: int, summary: GameSummary, pictures: dict[str, str]) -> list[str]:
@@ -47,7 +47,7 @@ def _block(block: Block) -> str:
     raise AssertionError(block)
 
 
-def _line(cells: Sequence[str]) -> str:
+def _line(entries: Sequence[str]) -> str:
     """Of a table."""
-    escaped = (cell.replace("|", "\\|") for cell in cells)
+    escaped = (entry.replace("|", "\\|") for entry in entries)
     return f"| {' | '.join(escaped)} |"

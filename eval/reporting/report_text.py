@@ -172,27 +172,27 @@ def _mean(mean: float | None, half_width: float | None) -> str:
 
 def command(settings: Record, out: str) -> str:
     """The line for a shell that repeats a run."""
-    parts = ["spiel-cr", "compare"]
+    words = ["spiel-cr", "compare"]
     for game in settings["games"]:
-        parts += ["--game", game]
+        words += ["--game", game]
     names = settings["algorithms"]
     if names == list(registry.GROUPS["default"]):
         names = ["default"]
-    parts += ["--algorithms", ";".join(names)]
+    words += ["--algorithms", ";".join(names)]
     for name, value in settings["budget"].items():
         if value is not None:
             # Nothing may be rounded: another budget is another run.
             short = f"{value:g}"
-            parts += [f"--{name}", short if float(short) == value else repr(value)]
-    parts += ["--seeds", str(settings["seeds"])]
+            words += [f"--{name}", short if float(short) == value else repr(value)]
+    words += ["--seeds", str(settings["seeds"])]
     if settings["workers"] == "ray":
-        parts.append("--ray")
+        words.append("--ray")
     else:
-        parts += ["--workers", str(settings["workers"])]
+        words += ["--workers", str(settings["workers"])]
     limit = settings["memory_limit"]
     if limit not in (MEMORY_LIMIT, None):
-        parts += ["--memory-limit", str(limit)]
-    return shlex.join([*parts, "--out", out])
+        words += ["--memory-limit", str(limit)]
+    return shlex.join([*words, "--out", out])
 
 
 def _named(row: Row) -> str:

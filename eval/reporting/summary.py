@@ -61,6 +61,10 @@ class Row(NamedTuple):
     curve: tuple[CurveBand, ...]
 
 
+# Of the values of a record, those that a row has over seeds.
+_RANGES = "nash_conv game_value seconds setup_seconds compile_seconds".split()
+
+
 class GameSummary(NamedTuple):
     """A game of the report.
 
@@ -130,18 +134,12 @@ def summarise(settings: Record, records: Sequence[Record]) -> list[GameSummary]:
 
 
 def _row(entry: Entry, records: Sequence[Record]) -> Row:
-    def over_seeds(name: str) -> Range:
-        return _range([record[name] for record in records])
-
+    ranges = {name: _range([record[name] for record in records]) for name in _RANGES}
     curves = [record["curve"] for record in records]
     return Row(
         entry=entry,
         seeds=len(records),
-        nash_conv=over_seeds("nash_conv"),
-        game_value=over_seeds("game_value"),
-        seconds=over_seeds("seconds"),
-        setup_seconds=over_seeds("setup_seconds"),
-        compile_seconds=over_seeds("compile_seconds"),
+        **ranges,
         iterations=_median([record["iterations"] for record in records]),
         judges=tuple(sorted({record["judge"] for record in records})),
         note=records[0]["note"],

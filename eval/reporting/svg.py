@@ -96,27 +96,27 @@ def chart(
     side = 400 if alone else 0
     height = max(height, legend + 20)
     frame = _frame(series, width, height)
-    parts = [
+    elements = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" role="img" '
         f'viewBox="0 0 {width + side} {height}" aria-label="{_text(title)}">',
         f"<title>{_text(title)}</title>",
     ]
     if alone:
-        parts.append(f"<style>svg{{{variables(PALETTE_LIGHT)}}}{_STYLE}</style>")
-        parts.append(f'<rect width="{width + side}" height="{height}" fill="#fff"/>')
-    parts += _axes(frame, x_label, y_label)
+        elements.append(f"<style>svg{{{variables(PALETTE_LIGHT)}}}{_STYLE}</style>")
+        elements.append(f'<rect width="{width + side}" height="{height}" fill="#fff"/>')
+    elements += _axes(frame, x_label, y_label)
     for one in sorted(series, key=lambda s: s.strong):
-        parts.append(_curve(frame, one))
+        elements.append(_curve(frame, one))
     if alone:
         for row, one in enumerate(series):
             y = 24 + 15 * row
-            parts.append(
+            elements.append(
                 f'<g class="series s{one.number}" transform="translate({width + 8},'
                 f'{y})">{mark(one.number, one.strong, inner=True)}'
                 f'<text class="label" x="30" y="4">{_text(one.label)}</text></g>'
             )
-    parts.append("</svg>")
-    return "".join(parts)
+    elements.append("</svg>")
+    return "".join(elements)
 
 
 def mark(number: int, strong: bool, *, inner: bool = False) -> str:
@@ -170,17 +170,17 @@ def _ends(values: Sequence[float]) -> tuple[float, float]:
 
 def _axes(frame: _Frame, x_label: str, y_label: str) -> list[str]:
     left, top, right, bottom, *_ = frame
-    parts = ['<g class="axes">']
+    elements = ['<g class="axes">']
     for power in _ticks(frame.x, int((right - left) / 52)):
         x = frame.at_x(10.0**power)
-        parts.append(f'<path class="grid" d="M{x:.1f} {top}V{bottom}"/>')
-        parts.append(_power(power, x, bottom + 17, "middle"))
+        elements.append(f'<path class="grid" d="M{x:.1f} {top}V{bottom}"/>')
+        elements.append(_power(power, x, bottom + 17, "middle"))
     for power in _ticks(frame.y, int((bottom - top) / 26)):
         y = frame.at_y(10.0**power)
-        parts.append(f'<path class="grid" d="M{left} {y:.1f}H{right}"/>')
-        parts.append(_power(power, left - 7, y + 4, "end"))
+        elements.append(f'<path class="grid" d="M{left} {y:.1f}H{right}"/>')
+        elements.append(_power(power, left - 7, y + 4, "end"))
     return [
-        *parts,
+        *elements,
         f'<path class="axis" d="M{left} {top}V{bottom}H{right}"/>',
         f'<text class="axislabel" x="{(left + right) / 2}" y="{bottom + 38}" '
         f'text-anchor="middle">{_text(x_label)}</text>',
@@ -212,7 +212,7 @@ def _colour(number: int) -> str:
 def _curve(frame: _Frame, one: Series) -> str:
     places = [(frame.at_x(x), frame.at_y(y)) for x, y, *_ in one.points]
     colour = _colour(one.number)
-    parts = [f'<g class="series s{one.number}">']
+    elements = [f'<g class="series s{one.number}">']
     if any(high > low for _, _, low, high in one.points):
         upper, lower = (
             [f"{frame.at_x(p[0]):.1f} {frame.at_y(p[end]):.1f}" for p in one.points]
@@ -220,16 +220,20 @@ def _curve(frame: _Frame, one: Series) -> str:
         )
         outline = "L".join([*upper, *reversed(lower)])
         kind, style = ("band", "fill") if len(places) > 1 else ("line", "stroke")
-        parts.append(f'<path class="{kind}" style="{style}:{colour}" d="M{outline}Z"/>')
+        elements.append(
+            f'<path class="{kind}" style="{style}:{colour}" d="M{outline}Z"/>'
+        )
     if one.joined and len(places) > 1:
         line = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
         thin = "" if one.strong else " thin"
-        parts.append(f'<path class="line{thin}" style="stroke:{colour}" d="M{line}"/>')
+        elements.append(
+            f'<path class="line{thin}" style="stroke:{colour}" d="M{line}"/>'
+        )
     for (x, y), (value, nash_conv, *_) in zip(places, one.points, strict=True):
         tip = f"{one.label}: {nash_conv:.3g} at {value:,.4g}"
-        parts.append(_shape(one.number, x, y, tip, big=one.strong))
-    parts.append("</g>")
-    return "".join(parts)
+        elements.append(_shape(one.number, x, y, tip, big=one.strong))
+    elements.append("</g>")
+    return "".join(elements)
 
 
 def _shape(number: int, x: float, y: float, tip: str = "", big: bool = True) -> str:

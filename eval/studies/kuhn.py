@@ -37,12 +37,12 @@ def _run(share: float) -> Iterator[Line]:
         worst = max(off, key=lambda rule: off[rule])
         # A sampled solver is close with the square root of its work.
         close = 20 * _CLOSE if algorithm == "vr-mccfr" else _CLOSE
-        inside = -close <= alpha <= 1 / 3 + close
+        in_family = -close <= alpha <= 1 / 3 + close
         yield Line(
             f"{algorithm}: the family",
             "alpha in [0, 1/3] and five rules (Kuhn 1950)",
             f"alpha = {alpha:.4f}; farthest off: {worst}, by {off[worst]:.1e}",
-            inside and off[worst] < close,
+            in_family and off[worst] < close,
         )
         value = float(conversions.history_values(tree, result.average)[0])
         yield Line(

@@ -97,7 +97,7 @@ def test_c_reference_equals_spiel_cr() -> None:
 def test_c_reference_equals_spiel_cr_where_noise_breaks_ties() -> None:
     # Without noise rounding decides here; whether that shows depends on the CPU.
     result = c_reference.disagreement(
-        spiel_cr.compile_game(cfr.GAMES["goofspiel5"]).form
+        spiel_cr.compile_game(cfr.GAMES["goofspiel4"]).form
     )
     assert result["agrees"], result
 
@@ -171,12 +171,6 @@ def test_run_in_a_process_of_its_own() -> None:
         assert 0 < ask("solve", 0.01)["nash_conv"] < 0.9
         with pytest.raises(solver_run.RunError, match="AttributeError"):
             ask("no_such_method")
-
-
-def test_errors_of_a_process_are_told() -> None:
-    with solver_run.in_a_process("no_such_game", "openspiel-cpp") as ask:
-        with pytest.raises(solver_run.RunError, match="no_such_game"):
-            ask("prepare")
         (child,) = multiprocessing.active_children()
         child.kill()
         with pytest.raises(solver_run.RunError, match="its process ended"):

@@ -18,6 +18,7 @@ from spiel_cr.policies import conversions as policy
 from spiel_cr.policies.best_responses import best_response_value, reach_of
 from spiel_cr.responses import opponents
 from spiel_cr.responses.ismcts_config import SearchConfig
+from tests.support import games
 
 
 def _run(monkeypatch, capsys, *arguments):
@@ -52,7 +53,7 @@ def test_exact_responses_have_share_one(policy):
 
 
 def test_share_is_of_the_gain():
-    tree = spiel_cr.compile_game("leduc_poker")
+    tree = games.compiled("leduc")
     behaviour = approximate_nash_conv.opponent_behaviour(tree, "cfr+(iterations=10)")
     seats = [
         approximate_nash_conv.on_tree(
@@ -228,7 +229,8 @@ def test_who_is_judged_as_a_rival():
     ):
         assert opponent_strings.load_rival(text, tree, 0) is None
     assert opponent_strings.load_rival("resolving(iterations=2)", tree, 0) is None
-    assert opponent_strings.load_rival("oos(iterations=2)", tree, 0) is not None
+    oos = "oos(solver=os-mccfr(batch=64),iterations=2)"
+    assert opponent_strings.load_rival(oos, tree, 0) is not None
 
 
 def test_opponents_respect_the_memory_limit():
