@@ -6,8 +6,7 @@ from typing import Any
 import spiel_cr
 from spiel_cr.cfr import cfr
 from spiel_cr.cfr.config import (
-    PRESETS,
-    SAMPLED_PRESETS,
+    ALGORITHMS,
     CFRConfig,
     MCCFRConfig,
     parse_algorithm,
@@ -58,7 +57,7 @@ def find(text: str) -> Entry | None:
       ValueError: ours, but with bad parameters.
     """
     name = text.partition("(")[0].strip()
-    if name in (*PRESETS, *SAMPLED_PRESETS):
+    if name in ALGORITHMS:
         return _solver(text)
     table = _PARAMETERS.get(name)
     if table is None:

@@ -2,8 +2,7 @@
 
 from spiel_cr.cfr.cfr import make_solver
 from spiel_cr.cfr.config import (
-    PRESETS,
-    SAMPLED_PRESETS,
+    ALGORITHMS,
     CFRConfig,
     MCCFRConfig,
     parse_algorithm,
@@ -12,10 +11,9 @@ from spiel_cr.cfr.config import (
 from spiel_cr.cfr.solver import Solver
 
 __all__ = [
+    "ALGORITHMS",
     "CFRConfig",
     "MCCFRConfig",
-    "PRESETS",
-    "SAMPLED_PRESETS",
     "Solver",
     "make_solver",
     "parse_algorithm",

@@ -51,28 +51,18 @@ def labels_of(
             "imperfect_recall=True takes the game's own buckets; leave out buckets"
         )
     labels: list[np.ndarray | None] = [None, None]
-    if buckets is not None and len(buckets) != 2:
+    given = (None, None) if buckets is None else buckets
+    if len(given) != 2:
         raise ValueError(
-            f"buckets has {len(buckets)} entries; give one for each of the two players"
+            f"buckets has {len(given)} entries; give one for each of the two players"
         )
     for player in range(2):
-        if imperfect_recall:
-            mine: np.ndarray | None = _of_game(tree, player)
-        else:
-            mine = _of_user(tree, None if buckets is None else buckets[player], player)
+        of_user = _of_user(tree, given[player], player)
+        mine = _of_game(tree, player) if imperfect_recall else of_user
         if mine is not None and len(mine):
             _check_actions(tree, mine, player)
             labels[player] = mine
     return labels[0], labels[1]
-
-
-def counts(tree: CompiledGame, labels: Labels) -> tuple[int, int]:
-    """How many buckets each player has; infosets, where it has no map."""
-    first, second = (
-        len(infosets) if mine is None else int(mine.max()) + 1
-        for infosets, mine in zip(tree.infosets, labels, strict=True)
-    )
-    return first, second
 
 
 def digest(labels: Labels) -> str | None:
@@ -171,9 +161,7 @@ def _check_actions(tree: CompiledGame, labels: np.ndarray, player: int) -> None:
 
 def first_members(labels: np.ndarray) -> np.ndarray:
     """int64 [B], the first infoset of each bucket."""
-    members = np.empty(int(labels.max()) + 1, np.int64)
-    members[labels[::-1]] = np.arange(len(labels))[::-1]  # the first comes last, stays
-    return members
+    return np.unique(labels, return_index=True)[1]
 
 
 def pool(decisions: Decisions, labels: np.ndarray, reach: np.ndarray) -> np.ndarray:

@@ -2,9 +2,8 @@
 
 import dataclasses
 import math
-from typing import Any
 
-from spiel_cr.cfr import regret_matching
+from spiel_cr.cfr.regret_matching import Rule
 from spiel_cr.common.checks import check_choice, check_number, check_whole
 from spiel_cr.common.parameters import parse, table_of
 
@@ -26,7 +25,7 @@ class CFRConfig:
     """
 
     name: str = dataclasses.field(compare=False)
-    rule: regret_matching.Rule
+    rule: Rule = Rule()
     gamma: float = 0.0
     alternating: bool = True
 
@@ -78,7 +77,7 @@ class MCCFRConfig:
     """
 
     name: str = dataclasses.field(compare=False)
-    rule: regret_matching.Rule
+    rule: Rule = Rule()
     gamma: float = 0.0
     alternating: bool = True
     scheme: str = "outcome"
@@ -110,38 +109,27 @@ class MCCFRConfig:
         check_number(self.bonus, "bonus", "(0, inf)")
 
 
-def _preset(name: str, gamma: float, **rule: float | bool) -> CFRConfig:
-    return CFRConfig(name=name, gamma=gamma, rule=regret_matching.Rule(**rule))  # type: ignore[arg-type]
-
-
 # Published defaults. OpenSpiel's CFRSolver and CFRPlusSolver are cfr and cfr+.
 PRESETS: dict[str, CFRConfig] = {
     preset.name: preset
     for preset in (
-        _preset("cfr", 0.0),
-        _preset("cfr+", 1.0, beta=-math.inf),
-        _preset("lcfr", 1.0, alpha=1.0, beta=1.0),
-        _preset("dcfr", 2.0, alpha=1.5, beta=0.0),
-        _preset("pcfr+", 2.0, beta=-math.inf, predictive=True),
-        _preset("pdcfr+", 5.0, alpha=2.3, beta=-math.inf, predictive=True),
+        CFRConfig("cfr"),
+        CFRConfig("cfr+", Rule(beta=-math.inf), gamma=1.0),
+        CFRConfig("lcfr", Rule(alpha=1.0, beta=1.0), gamma=1.0),
+        CFRConfig("dcfr", Rule(alpha=1.5, beta=0.0), gamma=2.0),
+        CFRConfig("pcfr+", Rule(beta=-math.inf, predictive=True), gamma=2.0),
+        CFRConfig("pdcfr+", Rule(2.3, -math.inf, predictive=True), gamma=5.0),
     )
 }
-
-
-def _sampled(name: str, **settings: Any) -> MCCFRConfig:
-    rule = settings.pop("rule", regret_matching.Rule())
-    return MCCFRConfig(name=name, rule=rule, **settings)
-
-
 SAMPLED_PRESETS: dict[str, MCCFRConfig] = {
     preset.name: preset
     for preset in (
-        _sampled("os-mccfr"),
-        _sampled("es-mccfr", scheme="external", batch=64),
-        _sampled("as-mccfr", scheme="average", epsilon=0.05, batch=64),
-        _sampled(
+        MCCFRConfig("os-mccfr"),
+        MCCFRConfig("es-mccfr", scheme="external", batch=64),
+        MCCFRConfig("as-mccfr", scheme="average", epsilon=0.05, batch=64),
+        MCCFRConfig(
             "vr-mccfr",
-            rule=regret_matching.Rule(beta=-math.inf),
+            Rule(beta=-math.inf),
             gamma=2.0,
             baseline="expected",
             explore="balanced",
@@ -150,9 +138,10 @@ SAMPLED_PRESETS: dict[str, MCCFRConfig] = {
         ),
     )
 }
+ALGORITHMS: dict[str, CFRConfig | MCCFRConfig] = {**PRESETS, **SAMPLED_PRESETS}
 
 # What may be written in brackets. A preset says what the others are.
-_RULE = table_of(regret_matching.Rule)
+_RULE = table_of(Rule)
 _FULL_WIDTH = {**_RULE, **table_of(CFRConfig, leave_out=("name", "rule"))}
 _SAMPLED = {**_RULE, **table_of(MCCFRConfig, leave_out=("name", "rule", "scheme"))}
 
@@ -177,17 +166,22 @@ def parse_algorithm(algorithm: str | CFRConfig) -> CFRConfig:
     return config
 
 
-def parse_sampled(solver: str | MCCFRConfig) -> MCCFRConfig:
+def parse_sampled(algorithm: str | MCCFRConfig, name: str = "solver") -> MCCFRConfig:
     """Reads a sampled algorithm, see `parse_any`.
+
+    Args:
+      algorithm: as there.
+      name: of the argument, for errors.
 
     Raises:
       ValueError: a full-width one, or as `parse_any`.
     """
-    config = parse_any(solver)
+    config = parse_any(algorithm)
     if isinstance(config, MCCFRConfig):
         return config
     raise ValueError(
-        f"solver={solver!r} does not sample; choose one of {', '.join(SAMPLED_PRESETS)}"
+        f"{name}={algorithm!r} does not sample; choose one of "
+        f"{', '.join(SAMPLED_PRESETS)}"
     )
 
 
@@ -217,11 +211,11 @@ def parse_any(algorithm: str | CFRConfig | MCCFRConfig) -> CFRConfig | MCCFRConf
             "algorithm='lp' solves whole games only: use it with solve, and without "
             "parameters"
         )
-    preset = PRESETS.get(name) or SAMPLED_PRESETS.get(name)
+    preset = ALGORITHMS.get(name)
     if preset is None:
         raise ValueError(
             f"algorithm={algorithm!r}: there is no algorithm {name!r}; choose one of "
-            f"{', '.join(PRESETS)}, {', '.join(SAMPLED_PRESETS)}; solve also takes lp"
+            f"{', '.join(ALGORITHMS)}; solve also takes lp"
         )
     table = _FULL_WIDTH if isinstance(preset, CFRConfig) else _SAMPLED
     values = parameters.convert(table)

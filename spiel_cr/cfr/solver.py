@@ -67,6 +67,7 @@ class Solver:
       form: the game.
       problem: the game on the device, as the program takes it. It may be exchanged for
         another one of equal shapes between iterations.
+      state: the state, as pure functions take it.
       config: the algorithm: a frozen dataclass with a `name`.
       dtype: float64 or float32.
       buckets: for each player the bucket of each infoset, or None.
@@ -111,18 +112,13 @@ class Solver:
         self._order = (first, 1 - first)
         self._program = program
         with precision(dtype):
-            self.problem, self._state = jax.device_put((problem, state))
+            self.problem, self.state = jax.device_put((problem, state))
         self.compile_seconds = self._advance(0)
 
     @property
     def iterations(self) -> int:
         """Iterations done so far."""
-        return int(self._state.iteration)
-
-    @property
-    def state(self) -> State:
-        """The state, as pure functions take it."""
-        return self._state
+        return int(self.state.iteration)
 
     def restore(self, leaves: Sequence[np.ndarray], *, seconds: float) -> None:
         """Puts back a state that was taken apart by `jax.tree.leaves`.
@@ -134,13 +130,13 @@ class Solver:
         Raises:
           ValueError: the arrays do not fit this game.
         """
-        mine, structure = jax.tree.flatten(self._state)
+        mine, structure = jax.tree.flatten(self.state)
         shapes = [(leaf.shape, leaf.dtype) for leaf in mine]
         if shapes != [(leaf.shape, leaf.dtype) for leaf in leaves]:
             raise ValueError("the state is one of another game, dtype or solver option")
         with precision(self.dtype):
             arrays = jax.device_put(list(leaves))
-        self._state = jax.tree.unflatten(structure, arrays)
+        self.state = jax.tree.unflatten(structure, arrays)
         self.seconds = seconds
 
     def run(
@@ -234,7 +230,7 @@ class Solver:
         return by_position[self.form.layouts[player].infosets]
 
     def _player(self, player: int) -> PlayerState:
-        return self._state.players[self._order[player]]
+        return self.state.players[self._order[player]]
 
     def _sequences(self, player: int) -> np.ndarray:
         by_position = np.asarray(self._player(player).average, np.float64)
@@ -245,6 +241,6 @@ class Solver:
         started = time.perf_counter()
         count = np.asarray(iterations, np.int32)
         with precision(self.dtype):
-            after = self._program(self.problem, self._state, count, config=self.config)
-            self._state = jax.block_until_ready(after)
+            after = self._program(self.problem, self.state, count, config=self.config)
+            self.state = jax.block_until_ready(after)
         return time.perf_counter() - started

@@ -10,6 +10,7 @@ owns the consecutive numbers `first_sequence[i] + a` for its a-th legal action.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 
 import jax
@@ -60,6 +61,11 @@ class Histories:
 
     def __len__(self) -> int:
         return len(self.parent)
+
+    @property
+    def by_depth(self) -> list[slice]:
+        """The histories of each depth, from depth 0."""
+        return [slice(*ends) for ends in itertools.pairwise(self.level_start.tolist())]
 
     def actions_to(self, history: int) -> list[int]:
         """OpenSpiel actions (chance included) from the root to `history`."""

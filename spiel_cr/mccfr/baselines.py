@@ -48,7 +48,7 @@ class Visit(NamedTuple):
       weight: float [M], w(h), negative for player 1's updates; 0 where the visit is not
         to be updated.
       own: float [M] or None, what the visit adds to sampled averages.
-      inside: bool [M] or None, whether the visit may teach baselines; None: all may.
+      in_tree: bool [M] or None, whether the visit may teach baselines; None: all may.
     """
 
     history: jax.Array
@@ -61,7 +61,7 @@ class Visit(NamedTuple):
     rho: jax.Array
     weight: jax.Array
     own: jax.Array | None
-    inside: jax.Array | None
+    in_tree: jax.Array | None
 
 
 class Learning(NamedTuple):
@@ -142,7 +142,7 @@ def learn(
     if visit.chosen is not None:
         actions, seen, below = visit.chosen, estimates, learning.below
         # Finished trajectories choose something too.
-        followed = visit.inside
+        followed = visit.in_tree
         if visit.over is not None:
             followed = ~visit.over if followed is None else followed & ~visit.over
     else:
@@ -150,8 +150,8 @@ def learn(
         actions = jnp.arange(visit.sigma.shape[0], dtype=jnp.int32)[:, None]
         seen = _at(estimates, visit.slots)
         followed = visit.slots < len(estimates)
-        if visit.inside is not None:
-            followed = followed & visit.inside[None]
+        if visit.in_tree is not None:
+            followed = followed & visit.in_tree[None]
         below = None if learning.below is None else _at(learning.below, visit.slots)
     if config.baseline == "average":
         assert learning.sums is not None and learning.counts is not None

@@ -50,7 +50,7 @@ class Front(NamedTuple):
         trajectory comes here, times the trajectory's share of the batch.
       ratio: float [M] or None, targeted over untargeted probability to come here.
       own: float [M] or None, own reach times the share, over the probability.
-      inside: bool [M] or None, in the incremental tree.
+      in_tree: bool [M] or None, in the incremental tree.
       trajectory: int32 [M], the index of the trajectory.
     """
 
@@ -58,7 +58,7 @@ class Front(NamedTuple):
     weight: jax.Array
     ratio: jax.Array | None
     own: jax.Array | None
-    inside: jax.Array | None
+    in_tree: jax.Array | None
     trajectory: jax.Array
 
 
@@ -86,7 +86,7 @@ def top(batch: Batch, shares: jax.Array) -> Front:
         weight=shares,
         ratio=None if batch.targeted is None else jnp.ones_like(shares),
         own=shares if batch.config.averaging == "sampled" else None,
-        inside=None if batch.tables.known is None else jnp.ones(batch.size, bool),
+        in_tree=None if batch.tables.known is None else jnp.ones(batch.size, bool),
         trajectory=jnp.arange(batch.size, dtype=jnp.int32),
     )
 
@@ -134,9 +134,9 @@ def descend(
     sigma = _mask(batch.tables.strategy[entries], legal)
     rho = sigma
     if batch.player in shape.players:
-        inside = own if front.inside is None else own & front.inside
+        in_tree = own if front.in_tree is None else own & front.in_tree
         rho = jnp.where(
-            inside[None], _explore(batch, entries, count, legal, sigma), sigma
+            in_tree[None], _explore(batch, entries, count, legal, sigma), sigma
         )
     every = own if config.scheme != "outcome" else jnp.zeros_like(own)
     if shape.branches:
@@ -184,12 +184,13 @@ def descend(
         rho=positive,
         weight=front.weight * own * (1 - 2 * batch.player),
         own=None if front.own is None else front.own * own,
-        inside=front.inside,
+        in_tree=front.in_tree,
     )
-    ahead = _advance(batch, front, own, step, child, depth)
+    weighs = several or batch.player in shape.players
+    ahead = _advance(front, own, step, child, weighs)
     if gain is not None:
         visit, ahead = _mix(config.delta, front, visit, ahead, gain, step)
-    if front.inside is not None and known is not None:
+    if front.in_tree is not None and known is not None:
         visit, ahead, known = _grow(batch, known, level, visit, ahead, step)
     return visit, known, ahead
 
@@ -221,31 +222,27 @@ class _Step(NamedTuple):
 
 
 def _advance(
-    batch: Batch,
-    front: Front,
-    own: jax.Array,
-    step: _Step,
-    child: jax.Array,
-    depth: int,
+    front: Front, own: jax.Array, step: _Step, child: jax.Array, weighs: bool
 ) -> Front:
-    """The next front, but for targeting and the incremental tree."""
-    weight = step.lift(front.weight)
-    own_weight = None if front.own is None else step.lift(front.own)
-    mine = step.lift(own)
-    several = step.parent is not None
-    if several or batch.player in batch.plan[depth].players:
+    """The next front, but for targeting and the incremental tree.
+
+    Args:
+      front: the visits.
+      own: bool [M], whether the updating player acts there.
+      step: what they follow.
+      child: int32 [M'], the histories that come next.
+      weighs: whether a weight can change: the player acts, or several are followed.
+    """
+    mine, weight, own_weight = step.lift(own), step.lift(front.weight), front.own
+    if weighs:
         # Where the others draw one action from sigma, sigma / rho is one.
-        others = step.sigma if several else step.rho
+        others = step.rho if step.parent is None else step.sigma
         weight = weight * jnp.where(mine, 1, others) / step.rho
     if own_weight is not None:
-        own_weight = own_weight * jnp.where(mine, step.sigma, 1) / step.rho
-    return Front(
-        history=child,
-        weight=weight,
-        ratio=front.ratio,
-        own=own_weight,
-        inside=front.inside,
-        trajectory=step.lift(front.trajectory),
+        own_weight = step.lift(own_weight) * jnp.where(mine, step.sigma, 1) / step.rho
+    trajectory = step.lift(front.trajectory)
+    return front._replace(
+        history=child, weight=weight, own=own_weight, trajectory=trajectory
     )
 
 
@@ -285,15 +282,15 @@ def _grow(
     step: _Step,
 ) -> tuple[baselines.Visit, Front, jax.Array]:
     """Adds the first unknown infoset on each trajectory; what is below is a rollout."""
-    assert visit.inside is not None and batch.tables.known is not None
+    assert visit.in_tree is not None and batch.tables.known is not None
     decides = level.player[visit.history] <= 1
-    adds = jnp.where(visit.inside & decides, visit.row, len(known) - 1)
-    inside = visit.inside & (batch.tables.known[visit.row] | ~decides)
+    adds = jnp.where(visit.in_tree & decides, visit.row, len(known) - 1)
+    in_tree = visit.in_tree & (batch.tables.known[visit.row] | ~decides)
     visit = visit._replace(
-        weight=visit.weight * visit.inside,
-        own=None if visit.own is None else visit.own * visit.inside,
+        weight=visit.weight * visit.in_tree,
+        own=None if visit.own is None else visit.own * visit.in_tree,
     )
-    return visit, ahead._replace(inside=step.lift(inside)), known.at[adds].set(True)
+    return visit, ahead._replace(in_tree=step.lift(in_tree)), known.at[adds].set(True)
 
 
 def _explore(

@@ -119,11 +119,9 @@ def build(
     sizes = [infosets.decisions.num_sequences for infosets in tree.infosets]
     row, chance = _rows(tree, player, counts, sizes)
     first_child = np.searchsorted(histories.parent, np.arange(len(histories)))
-    starts = histories.level_start
     levels = []
-    for begin, end in zip(starts[:-1], starts[1:], strict=True):
-        here = slice(int(begin), int(end))
-        children = first_child[here] - end
+    for here in histories.by_depth:
+        children = first_child[here] - here.stop
         after = int(counts[here].sum())
         levels.append(
             SampleLevel(
@@ -170,12 +168,10 @@ def retarget(arrays: SampleTree, tree: CompiledGame, target: np.ndarray) -> Samp
     if not target.any():
         raise ValueError("target names no history; leave it out or name some")
     allowed = leads_to(tree, target)
-    starts, padding = tree.histories.level_start, _width(tree) + 1
+    padding = len(arrays.balanced) - len(arrays.row_of) + 1
     levels = [
-        level._replace(target=_flags(allowed[begin:end], padding))
-        for level, begin, end in zip(
-            arrays.levels, starts[:-1], starts[1:], strict=True
-        )
+        level._replace(target=_flags(allowed[here], padding))
+        for level, here in zip(arrays.levels, tree.histories.by_depth, strict=True)
     ]
     return arrays._replace(levels=tuple(levels))
 
@@ -186,11 +182,6 @@ def _check_mask(tree: CompiledGame, name: str, mask: np.ndarray) -> None:
             f"{name} has shape {mask.shape}; it must say yes or no for each of the "
             f"{len(tree.histories)} histories"
         )
-
-
-def _width(tree: CompiledGame) -> int:
-    """The largest number of actions."""
-    return int(np.bincount(tree.histories.parent[1:], minlength=1).max())
 
 
 def _balance(decisions: Decisions) -> np.ndarray:
@@ -227,12 +218,11 @@ def leads_to(tree: CompiledGame, target: np.ndarray) -> np.ndarray:
     """bool [N], the histories on the way to a target, the targets, and all below."""
     histories = tree.histories
     above, below = target.copy(), target.copy()
-    starts = histories.level_start
-    for begin, end in reversed(list(zip(starts[1:-1], starts[2:], strict=True))):
-        parents = histories.parent[begin:end]
-        above[parents[above[begin:end]]] = True
-    for begin, end in zip(starts[1:-1], starts[2:], strict=True):
-        below[begin:end] |= below[histories.parent[begin:end]]
+    depths = histories.by_depth[1:]
+    for here in reversed(depths):
+        above[histories.parent[here][above[here]]] = True
+    for here in depths:
+        below[here] |= below[histories.parent[here]]
     return above | below
 
 
@@ -271,22 +261,20 @@ def _plan(
     follows = [forced | (player == p) for p in range(2)]
     slots = [_slots(histories, follow) for follow in (*follows, forced)]
     depths, alive = [], True
-    for d, (begin, end) in enumerate(
-        zip(histories.level_start[:-1], histories.level_start[1:], strict=True)
-    ):
-        here = counts[begin:end]
-        width = int(here.max(initial=0))
+    for d, here in enumerate(histories.by_depth):
+        widths = counts[here]
+        width = int(widths.max(initial=0))
         depths.append(
             Depth(
                 width=width,
-                full=alive and width > 0 and bool((here == width).all()),
-                players=frozenset(int(p) for p in np.unique(player[begin:end])),
-                branches=bool(forced[begin:end].any()),
+                full=alive and width > 0 and bool((widths == width).all()),
+                players=frozenset(int(p) for p in np.unique(player[here])),
+                branches=bool(forced[here].any()),
                 slots=(int(slots[0][d]), int(slots[1][d])),
                 forced=int(slots[2][d]),
             )
         )
-        alive = alive and bool((here > 0).all())
+        alive = alive and bool((widths > 0).all())
     return tuple(depths)
 
 
@@ -296,26 +284,20 @@ def _slots(histories: Histories, follow: np.ndarray) -> np.ndarray:
     Where all actions are followed, the children's histories add up; elsewhere one child
     is drawn, and the largest number over the children counts, depth by depth.
     """
-    starts = histories.level_start
-    depth = len(starts) - 1
+    depths = histories.by_depth
     if not follow.any():
-        return np.ones(depth, np.int64)
-    below = np.zeros((0, depth), np.int64)
-    for d in range(depth - 1, -1, -1):
-        begin, end = int(starts[d]), int(starts[d + 1])
-        mine = np.zeros((end - begin, depth), np.int64)
+        return np.ones(len(depths), np.int64)
+    below = np.zeros((0, len(depths)), np.int64)
+    for d, here in reversed(list(enumerate(depths))):
+        mine = np.zeros((here.stop - here.start, len(depths)), np.int64)
         if len(below):
-            parent = histories.parent[end : int(starts[d + 2])] - begin
+            parent = histories.parent[depths[d + 1]] - here.start
             # Children of one history are contiguous.
             has, first = np.unique(parent, return_index=True)
-            followed = follow[begin:end][has]
-            if followed.all():
-                mine[has] = np.add.reduceat(below, first, axis=0)
-            else:
-                mine[has] = np.maximum.reduceat(below, first, axis=0)
-            if followed.any() and not followed.all():
-                summed = np.add.reduceat(below, first, axis=0)
-                mine[has[followed]] = summed[followed]
+            followed = follow[here][has]
+            for ufunc, rows in ((np.add, followed), (np.maximum, ~followed)):
+                if rows.any():
+                    mine[has[rows]] = ufunc.reduceat(below, first, axis=0)[rows]
         mine[:, d] = 1
         below = mine
     return cast(np.ndarray, below.max(axis=0))

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spiel_cr.cfr.config import SAMPLED_PRESETS, MCCFRConfig, parse_any
+from spiel_cr.cfr.config import MCCFRConfig, parse_sampled
 from spiel_cr.common.checks import check_iterations, check_seed, check_whole
 from spiel_cr.common.jax_utils import cast, precision
 from spiel_cr.compilation.compiler import Game, as_compiled
@@ -128,12 +128,7 @@ def estimate_variance(
     Raises:
       ValueError: a full-width algorithm, or as `solve`.
     """
-    config = parse_any(algorithm)
-    if not isinstance(config, MCCFRConfig):
-        raise ValueError(
-            f"algorithm={algorithm!r} samples nothing; choose one of "
-            f"{', '.join(SAMPLED_PRESETS)}"
-        )
+    config = parse_sampled(algorithm, "algorithm")
     samples = check_iterations(samples, name="samples")
     seed = check_seed(seed)
     learning = check_whole(learning, "learning", 0)
@@ -185,8 +180,8 @@ def estimate_variance(
             means = [np.bincount(owner, row[1:]) / actions / done for row in sums]
             found.append((*means, root / done))
     by_player: list[Any] = list(zip(*found, strict=True))
-    total, visiting, parts, roots = by_player
-    return Variance(total, visiting, parts, roots, done)
+    total, visiting, values, roots = by_player
+    return Variance(total, visiting, values, roots, done)
 
 
 @functools.partial(jax.jit, static_argnames=("plan", "config"))

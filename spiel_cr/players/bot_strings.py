@@ -25,14 +25,11 @@ MEMORY_LIMIT = "4GB"
 
 _RESOLVING = table_of(ResolvingConfig)
 _PARTIAL = table_of(PartialConfig)
-_OOS = {
-    **{name: _RESOLVING[name] for name in ("solver", "iterations", "move_ms")},
-    **{"init_ms": float, "target": str, "iteration_weight": float},
-}
+_OOS = {name: _RESOLVING[name] for name in ("solver", "iterations", "move_ms")}
+_OOS |= {"init_ms": float, "target": str, "iteration_weight": float}
 # What a sampler on partial trees makes use of: it has no clock.
-_PARTIAL_OOS = {"solver", "iterations", "max_histories", "leaf"} | {
-    *("max_particles", "uniform_share", "opponent_share")
-}
+_PARTIAL_OOS = {"solver", "iterations", "max_histories", "leaf"}
+_PARTIAL_OOS |= {"max_particles", "uniform_share", "opponent_share"}
 
 
 def _partial(given: dict[str, Any], names: Mapping[str, Any]) -> PartialConfig | None:

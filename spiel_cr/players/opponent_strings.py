@@ -3,7 +3,7 @@
 import pyspiel
 from open_spiel.python.policy import Policy, UniformRandomPolicy
 
-from spiel_cr.cfr.config import PRESETS, SAMPLED_PRESETS
+from spiel_cr.cfr.config import ALGORITHMS
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.parameters import parse
 from spiel_cr.compilation import loading
@@ -15,7 +15,7 @@ from spiel_cr.policies.result import load_policy
 from spiel_cr.responses.opponents import CHUMPS, BotPolicy, chump
 from spiel_cr.solving.whole_game import solve
 
-_ALGORITHMS = (*PRESETS, *SAMPLED_PRESETS, "lp")
+_ALGORITHMS = (*ALGORITHMS, "lp")
 
 
 def load_opponent(

@@ -143,8 +143,7 @@ def history_values(
         behaviour = [uniform_behaviour(i.decisions) for i in tree.infosets]
     value = histories.utility.copy()
     step = move_probabilities(tree, behaviour)
-    starts = histories.level_start
-    for begin, end in reversed(list(zip(starts[1:-1], starts[2:], strict=True))):
-        share = step[begin - 1 : end - 1] * value[begin:end]
-        np.add.at(value, histories.parent[begin:end], share)
+    for here in reversed(histories.by_depth[1:]):
+        share = step[here.start - 1 : here.stop - 1] * value[here]
+        np.add.at(value, histories.parent[here], share)
     return value

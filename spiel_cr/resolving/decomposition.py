@@ -87,15 +87,10 @@ def decompose(tree: CompiledGame, player: int) -> Decomposition:
     )
 
 
-def _by_level(histories: Histories) -> list[slice]:
-    bounds = histories.level_start
-    return [slice(a, b) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
-
-
 def _last_decider(histories: Histories) -> np.ndarray:
     """int8 [N], who decided last before each history; CHANCE if nobody has."""
     last = np.full(len(histories), CHANCE, np.int8)
-    for level in _by_level(histories)[1:]:
+    for level in histories.by_depth[1:]:
         parent = histories.parent[level]
         decider = histories.player[parent]
         last[level] = np.where(decider >= 0, decider, last[parent])
@@ -106,7 +101,7 @@ def _layers(histories: Histories, opening: np.ndarray) -> tuple[np.ndarray, np.n
     """int32 [N]: openings at or above each history; int64 [N]: the last one, or -1."""
     layer = opening.astype(np.int32)
     anchor = np.where(opening, np.arange(len(histories)), -1)
-    for level in _by_level(histories)[1:]:
+    for level in histories.by_depth[1:]:
         parent = histories.parent[level]
         layer[level] += layer[parent]
         anchor[level] = np.where(opening[level], anchor[level], anchor[parent])

@@ -30,12 +30,12 @@ class Lookahead(NamedTuple):
     Attributes:
       histories: int64 [L], terminals within reach and histories at which it is cut off.
       values: float64 [L], player 0's utility there.
-      inside: for each player bool [I], the infosets that are not cut off.
+      kept: for each player bool [I], the infosets that are not cut off.
     """
 
     histories: np.ndarray
     values: np.ndarray
-    inside: tuple[np.ndarray, np.ndarray]
+    kept: tuple[np.ndarray, np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,8 +96,8 @@ def build_forest(
     own_kept, other_kept = d.own_layer >= layer, d.other_layer >= first_layer
     ends, utility = d.terminals, histories.utility[d.terminals]
     if lookahead is not None:
-        own_kept = own_kept & lookahead.inside[i]
-        other_kept = other_kept & lookahead.inside[1 - i]
+        own_kept = own_kept & lookahead.kept[i]
+        other_kept = other_kept & lookahead.kept[1 - i]
         ends, utility = lookahead.histories, lookahead.values
     own, other = np.flatnonzero(own_kept), np.flatnonzero(other_kept)
     augmented = np.flatnonzero((d.augmented_layer == layer) & (layer > 1))

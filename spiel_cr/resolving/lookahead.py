@@ -33,7 +33,6 @@ def look_ahead(
     """
     check_iterations(depth, name="depth")
     d, histories = decomposition, decomposition.tree.histories
-    starts = histories.level_start
     # Moves below the last root, -1 above all roots.
     moves = np.full(len(histories), -1, np.int64)
     is_root = np.zeros(len(histories), bool)
@@ -41,10 +40,9 @@ def look_ahead(
     within = np.zeros(len(histories), bool)
     cut = np.zeros(len(histories), bool)
     new = (d.layer > number) & (histories.player != TERMINAL)
-    for begin, end in zip(starts[:-1], starts[1:], strict=True):
-        level = slice(int(begin), int(end))
+    for level in histories.by_depth:
         root = is_root[level]
-        if begin:
+        if level.start:
             above = histories.parent[level]
             moves[level] = np.where(moves[above] >= 0, moves[above] + 1, -1)
             within[level] = within[above] & ~cut[above]
@@ -54,11 +52,11 @@ def look_ahead(
     ends = np.flatnonzero(within & (histories.player == TERMINAL))
     values = leaf_utilities(value, d.tree, leaves)
     first, second = (np.zeros(len(infosets), bool) for infosets in d.tree.infosets)
-    inside = first, second
+    kept = first, second
     for p in range(2):
-        inside[p][histories.infoset[within & ~cut & (histories.player == p)]] = True
+        kept[p][histories.infoset[within & ~cut & (histories.player == p)]] = True
     return Lookahead(
         histories=np.concatenate([ends, leaves]),
         values=np.concatenate([histories.utility[ends], values]),
-        inside=inside,
+        kept=kept,
     )

@@ -6,6 +6,7 @@ augmented infosets of where it may be next. Everything it does follows from its 
 information and these; it never sees the hidden part of a state.
 """
 
+import copy
 import dataclasses
 from typing import NamedTuple
 
@@ -75,12 +76,7 @@ class Match:
     last: _Solve | None = None
 
     def copy(self) -> "Match":
-        return Match(
-            self.behaviour.copy(),
-            self.opponent_values.copy(),
-            self.opponent_reach.copy(),
-            set(self.solved),
-        )
+        return copy.deepcopy(dataclasses.replace(self, last=None))
 
 
 class Resolver:
@@ -127,9 +123,8 @@ class Resolver:
             Layer(d, number, config.gadget, self._look_ahead(number))
             for number in numbers
         ]
-        self._sampled = []
-        if config.sampled is not None:
-            self._sampled = [SampledLayer.of(d, number) for number in numbers]
+        sampled = numbers if config.sampled is not None else ()
+        self._sampled = [SampledLayer.of(d, number) for number in sampled]
         self._start = self._blank()
         # Twice: programs are compiled the first time, and the second time tells what a
         # solve costs besides iterating.

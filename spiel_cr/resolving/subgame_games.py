@@ -209,8 +209,8 @@ class Layer(Mapping[int, Subgame]):
         opening = own_kept[own_side.decisions.parent[own_kept] == 0]
         last_own = own_side.owner[self._ends[0][entries]]
         root = np.full(len(entries), -1, np.int32)
-        inside = last_own >= 0
-        root[inside] = np.searchsorted(opening, own_side.top[last_own[inside]])
+        owned = last_own >= 0
+        root[owned] = np.searchsorted(opening, own_side.top[last_own[owned]])
         first_next = len(other_side.decisions) - len(self._next_behind)
         following = other_kept[other_kept >= first_next] - first_next
         behind, next_behind = self._behind[entries], self._next_behind[following]

@@ -47,16 +47,11 @@ def realisation_plan(
     # units: q[owner of s'] - (sum of q after s') - payoff[s'] x <= 0.
     dual = -tree.T.tocsr()
     inequality = sparse.hstack([-payoff[1:], dual[1:]], format="csr")
-    equality = sparse.hstack(
-        [plan, sparse.csr_array((len(own), len(other)))], format="csr"
-    )
-    root = sparse.csr_array(
-        (np.ones(1), (np.zeros(1, int), np.zeros(1, int))),
-        shape=(1, own_count + len(other)),
-    )
-    objective = np.concatenate(
-        [-payoff[[0]].toarray().ravel(), -tree[:, [0]].toarray().ravel()]
-    )
+    nothing = sparse.csr_array((len(own), len(other)))
+    equality = sparse.hstack([plan, nothing], format="csr")
+    size = own_count + len(other)
+    root = sparse.csr_array(([1.0], ([0], [0])), shape=(1, size))
+    objective = -np.append(payoff[[0]].toarray(), tree[:, [0]].toarray())
     solution = optimize.linprog(
         objective,
         A_ub=inequality,
@@ -76,13 +71,8 @@ def _flow(decisions: Decisions) -> sparse.csr_array:
     """[I, S]: +1 at each infoset's parent sequence, -1 at its own sequences."""
     infosets = np.arange(len(decisions))
     owner = decisions.owner[1:]
-    return sparse.csr_array(
-        (
-            np.concatenate([np.ones(len(infosets)), -np.ones(len(owner))]),
-            (
-                np.concatenate([infosets, owner]),
-                np.concatenate([decisions.parent, 1 + np.arange(len(owner))]),
-            ),
-        ),
-        shape=(len(infosets), decisions.num_sequences),
-    )
+    signs = np.concatenate([np.ones(len(infosets)), -np.ones(len(owner))])
+    rows = np.concatenate([infosets, owner])
+    columns = np.concatenate([decisions.parent, 1 + np.arange(len(owner))])
+    shape = len(infosets), decisions.num_sequences
+    return sparse.csr_array((signs, (rows, columns)), shape=shape)

@@ -1,13 +1,13 @@
 """Solving a whole game: `solve`, by the CFR family or exactly by linear programming."""
 
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from tqdm import tqdm
 
 from spiel_cr.cfr import cfr
-from spiel_cr.cfr.abstraction import Buckets, Labels, labels_of
+from spiel_cr.cfr.abstraction import Buckets, labels_of
 from spiel_cr.cfr.config import CFRConfig, MCCFRConfig, parse_any
 from spiel_cr.cfr.solver import Solver
 from spiel_cr.common import storage
@@ -148,17 +148,18 @@ def solve(
     if exact:
         return _solve_exactly(tree, build_seconds)
     labels = labels_of(tree, buckets, imperfect_recall=imperfect_recall)
-    solver = _make_solver(tree, config, dtype, seed, labels)
-    batch = config.batch if isinstance(config, MCCFRConfig) else 0
+    options: dict[str, Any] = {"buckets": labels}
+    if dtype is not None:
+        options["dtype"] = dtype
+    if isinstance(config, MCCFRConfig):
+        solver = mccfr.make_solver(tree, config=config, seed=seed, **options)
+        batch, drawn = config.batch, seed
+    else:
+        solver = cfr.make_solver(tree.form, config=config, **options)
+        batch, drawn = 0, None
     keeper = None
     if checkpoint_path is not None:
-        keeper = Keeper(
-            checkpoint_path,
-            tree,
-            solver,
-            checkpoint_every,
-            seed=seed if batch else None,
-        )
+        keeper = Keeper(checkpoint_path, tree, solver, checkpoint_every, seed=drawn)
         keeper.resume()
         if solver.iterations > goal.iterations:
             raise ValueError(
@@ -184,22 +185,6 @@ def solve(
         build_seconds=build_seconds,
         trajectories=2 * batch * solver.iterations,
         curve=curve,
-    )
-
-
-def _make_solver(
-    tree: CompiledGame,
-    config: CFRConfig | MCCFRConfig,
-    dtype: np.typing.DTypeLike | None,
-    seed: int,
-    buckets: Labels,
-) -> Solver:
-    if isinstance(config, CFRConfig):
-        dtype = dtype or np.float64
-        return cfr.make_solver(tree.form, config=config, dtype=dtype, buckets=buckets)
-    dtype = dtype or np.float32
-    return mccfr.make_solver(
-        tree, config=config, dtype=dtype, seed=seed, buckets=buckets
     )
 
 

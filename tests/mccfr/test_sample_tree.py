@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.compilation.compiler import compile_game
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.mccfr import sample_tree
 from tests.support import games, reference, sampling_reference
@@ -24,9 +24,9 @@ GAMES = ("kuhn", "goofspiel4", "leduc7", "random")
 def compiled(name: str) -> CompiledGame:
     if name == "random":
         game = random_game(3, turns="by history", max_actions=4, depth=5)
-        return tree_lib.compile_game(game)
+        return compile_game(game)
     if name == "goofspiel3":
-        return tree_lib.compile_game(GOOFSPIEL)
+        return compile_game(GOOFSPIEL)
     return games.compiled(name)
 
 

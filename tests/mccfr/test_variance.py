@@ -13,7 +13,7 @@ import pytest
 import spiel_cr
 from spiel_cr.cfr import cfr
 from spiel_cr.mccfr import variance
-from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.policies import conversions
 from tests.support import games, reference
 from tests.support.strategies import random_behaviours
 
@@ -32,7 +32,7 @@ def late_strategy(name, iterations=200):
 
 def _policy(tree, compiled, behaviours):
     """The strategies by the reference's infosets."""
-    table = policy_lib.tabular_policy(compiled, behaviours)
+    table = conversions.tabular_policy(compiled, behaviours)
     return reference.from_openspiel(tree, table)
 
 
@@ -146,9 +146,9 @@ def test_variances_of_outcome_sampling_by_enumeration(seed):
     compiled = games.compiled("kuhn")
     behaviours = random_behaviours(compiled, seed)
     found = spiel_cr.estimate_variance(
-        compiled, f"os-mccfr(epsilon={EPSILON})", behaviours, samples=20_000, learning=0
+        compiled, f"os-mccfr(epsilon={EPSILON})", behaviours, samples=10_000, learning=0
     )
-    assert found.samples >= 20_000
+    assert found.samples >= 10_000
     off = []
     for p, infosets in enumerate(compiled.infosets):
         expected = Enumerated("kuhn", behaviours, p, EPSILON)
@@ -182,7 +182,7 @@ def _check_parts(found):
     assert found.mean_visiting == pytest.approx(visiting.mean())
     values = np.concatenate(found.values)
     assert found.mean_values == pytest.approx(values.mean())
-    # The parts are uncorrelated; a sample of 20 000 is within a few per cent of that.
+    # The parts are uncorrelated; a sample of 10 000 is within a few per cent of that.
     assert values.mean() == pytest.approx((every - visiting).mean(), rel=0.05)
 
 
@@ -268,7 +268,7 @@ def test_the_same_seed_gives_the_same_figures():
 def test_uniform_strategies_by_default():
     compiled = games.compiled("kuhn")
     uniform = tuple(
-        policy_lib.uniform_behaviour(i.decisions) for i in compiled.infosets
+        conversions.uniform_behaviour(i.decisions) for i in compiled.infosets
     )
     given, default = (
         spiel_cr.estimate_variance(
@@ -282,7 +282,7 @@ def test_uniform_strategies_by_default():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"algorithm": "cfr+"}, "algorithm='cfr\\+' samples nothing; choose one of os"),
+        ({"algorithm": "cfr+"}, "algorithm='cfr\\+' does not sample; choose one of os"),
         ({"algorithm": "os-mccfr(speed=1)"}, "unknown parameter 'speed'"),
         ({"samples": 0}, "samples=0"),
         ({"samples": 1.5}, "samples=1.5"),

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.compilation import compiler as tree_lib
-from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.compilation import compiler
+from spiel_cr.policies import conversions
 from tests.support import games, reference
 from tests.support.made_games import TERMINAL, MadeGame, Node
 from tests.support.strategies import random_behaviours
@@ -18,7 +18,7 @@ PLAYERS = (0, 1)
 def test_table_over_every_infoset(case):
     compiled = games.compiled(case.name)
     behaviours = random_behaviours(compiled, 1)
-    table = policy_lib.tabular_policy(compiled, behaviours)
+    table = conversions.tabular_policy(compiled, behaviours)
     own = openspiel_policy.TabularPolicy(compiled.game)
     assert set(table.state_lookup) == set(own.state_lookup)
     np.testing.assert_array_equal(
@@ -39,8 +39,8 @@ def test_table_over_every_infoset(case):
 def test_openspiel_and_back(case):
     compiled = games.compiled(case.name)
     behaviours = random_behaviours(compiled, 2, zeros=True)
-    table = policy_lib.tabular_policy(compiled, behaviours)
-    back = policy_lib.behaviour_from_policy(compiled, table)
+    table = conversions.tabular_policy(compiled, behaviours)
+    back = conversions.behaviour_from_policy(compiled, table)
     for p in PLAYERS:
         np.testing.assert_array_equal(back[p], behaviours[p])
 
@@ -49,9 +49,9 @@ def test_openspiel_and_back(case):
 def test_uniform_is_openspiels_uniform(case):
     compiled = games.compiled(case.name)
     uniform = openspiel_policy.UniformRandomPolicy(compiled.game)
-    asked = policy_lib.behaviour_from_policy(compiled, uniform)
+    asked = conversions.behaviour_from_policy(compiled, uniform)
     for p in PLAYERS:
-        own = policy_lib.uniform_behaviour(compiled.infosets[p].decisions)
+        own = conversions.uniform_behaviour(compiled.infosets[p].decisions)
         np.testing.assert_array_equal(asked[p], own)
 
 
@@ -60,13 +60,13 @@ def test_reach_is_the_product_on_the_way(case):
     compiled = games.compiled(case.name)
     behaviours = random_behaviours(compiled, 3, zeros=True)
     tree = reference.Tree(compiled.game)
-    table = policy_lib.tabular_policy(compiled, behaviours)
+    table = conversions.tabular_policy(compiled, behaviours)
     policy = reference.from_openspiel(tree, table)
     index_of = {node.path: i for i, node in enumerate(tree.nodes)}
     histories = compiled.histories
     for p in PLAYERS:
         decisions = compiled.infosets[p].decisions
-        reach = policy_lib.reach_from_behaviour(decisions, behaviours[p])
+        reach = conversions.reach_from_behaviour(decisions, behaviours[p])
         for h in range(len(histories)):
             at = index_of[tuple(histories.actions_to(h))]
             # Equal products, perhaps in another order.
@@ -82,11 +82,11 @@ def test_reach_and_back(case):
     behaviours = random_behaviours(compiled, 4, zeros=True)
     for p in PLAYERS:
         decisions = compiled.infosets[p].decisions
-        reach = policy_lib.reach_from_behaviour(decisions, behaviours[p])
-        back = policy_lib.behaviour_from_reach(decisions, reach)
+        reach = conversions.reach_from_behaviour(decisions, behaviours[p])
+        back = conversions.behaviour_from_reach(decisions, reach)
         owner = decisions.owner[1:]
         reached = reach[decisions.parent[owner]] > 0
-        uniform = policy_lib.uniform_behaviour(decisions)
+        uniform = conversions.uniform_behaviour(decisions)
         expected = np.where(reached, behaviours[p][1:], uniform[1:])
         np.testing.assert_allclose(back[1:], expected, rtol=1e-12)
         assert back[0] == 1
@@ -99,7 +99,7 @@ def test_tiny_reach_is_no_zero_reach():
     reach[0] = 1
     first = decisions.first_sequence[0]
     reach[first : first + 2] = [3e-300, 1e-300]
-    back = policy_lib.behaviour_from_reach(decisions, reach)
+    back = conversions.behaviour_from_reach(decisions, reach)
     np.testing.assert_allclose(back[first : first + 2], [0.75, 0.25], rtol=1e-12)
 
 
@@ -112,7 +112,7 @@ def test_a_policy_of_one_player_only():
 
     compiled = games.compiled("kuhn")
     policy = First(compiled.game, list(PLAYERS))
-    for p, behaviour in enumerate(policy_lib.behaviour_from_policy(compiled, policy)):
+    for p, behaviour in enumerate(conversions.behaviour_from_policy(compiled, policy)):
         assert behaviour.sum() == 1 + len(compiled.infosets[p])
 
 
@@ -122,7 +122,7 @@ def test_clashing_information_states_are_refused():
             return Node(len(path), (0, 1), ("same", "same"))
         return Node(TERMINAL, utility=1.0)
 
-    compiled = tree_lib.compile_game(MadeGame(rules, "clash"))
-    uniform = [policy_lib.uniform_behaviour(i.decisions) for i in compiled.infosets]
+    compiled = compiler.compile_game(MadeGame(rules, "clash"))
+    uniform = [conversions.uniform_behaviour(i.decisions) for i in compiled.infosets]
     with pytest.raises(ValueError, match="both players.*'same'"):
-        policy_lib.tabular_policy(compiled, uniform)
+        conversions.tabular_policy(compiled, uniform)

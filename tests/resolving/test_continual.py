@@ -8,8 +8,8 @@ import pytest
 from open_spiel.python.algorithms import exploitability
 
 from spiel_cr.cfr import cfr, config
-from spiel_cr.compilation import compiler as tree_lib
-from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.compilation import compiler
+from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import infoset_values
 from spiel_cr.resolving import continual, decomposition
 from tests.resolving.test_decomposition import Brute
@@ -37,14 +37,14 @@ def nash_conv(name, variant, iterations):
 BOUNDS = [
     ("liars_dice_1x4", "cfr+", 500, 2e-3, slow),
     ("princess4", "cfr+", 500, 3e-2, slow),
-    ("leduc", "cfr+", 2000, 2e-3, ()),
+    ("leduc", "cfr+", 2000, 2e-3, slow),
     ("kuhn", "cfr+", 2000, 5e-4, ()),
     ("goofspiel4", "cfr+", 2000, 5e-5, slow),
     ("liars_dice_1x4", "pdcfr+", 500, 2e-3, slow),
     ("princess4", "pdcfr+", 500, 3e-2, slow),
     ("leduc", "pdcfr+", 2000, 2e-3, slow),
     ("kuhn", "pdcfr+", 2000, 5e-4, ()),
-    ("goofspiel4", "pdcfr+", 2000, 1e-8, slow),
+    ("goofspiel4", "pdcfr+", 2000, 1e-8, ()),
     # Layers that are turns, not decisions.
     ("dark_hex", "pdcfr+", 500, 1e-8, slow),
     # Perfect information: every subgame has one root.
@@ -71,8 +71,8 @@ def test_nash_conv_is_under_its_bound(name, variant, iterations, bound):
     ("name", "variant"),
     [
         ("kuhn", "cfr+"),
-        ("leduc", "cfr+"),
         ("goofspiel4", "pdcfr+"),
+        pytest.param("leduc", "cfr+", marks=slow),
         pytest.param("liars_dice_1x4", "pdcfr+", marks=slow),
         pytest.param("princess4", "pdcfr+", marks=slow),
     ],
@@ -118,14 +118,18 @@ def test_values_of_average_strategies_get_stuck(name, variant, stuck, good):
                 d, layer, state, lambda d, f: AverageValues(variant, 500, d, f)
             )
         behaviours.append(state.behaviour)
-    table = policy_lib.tabular_policy(tree, behaviours)
+    table = conversions.tabular_policy(tree, behaviours)
     assert exploitability.nash_conv(tree.game, table) > stuck
     assert nash_conv(name, variant, 2000) < good
 
 
 @pytest.mark.parametrize(
     ("name", "variant"),
-    [("kuhn", "cfr+"), ("leduc", "cfr+"), ("goofspiel4", "pdcfr+")],
+    [
+        ("kuhn", "cfr+"),
+        ("goofspiel4", "pdcfr+"),
+        pytest.param("leduc", "cfr+", marks=slow),
+    ],
 )
 def test_every_infoset_has_a_strategy(name, variant):
     case = games.BY_NAME[name]
@@ -175,7 +179,7 @@ def solver_of(variant, iterations):
 def test_same_bits_twice():
     one = continual.resolve(games.compiled("goofspiel4"), 150, "pdcfr+")
     other = continual.resolve(
-        tree_lib.compile_game(games.BY_NAME["goofspiel4"].string, observations=True),
+        compiler.compile_game(games.BY_NAME["goofspiel4"].string, observations=True),
         150,
         "pdcfr+",
     )
@@ -198,11 +202,14 @@ def test_the_first_layer_is_the_whole_game():
         start = continual.initial_state(d)
         state = continual.resolve_layer(d, 1, start, solver_of("cfr+", 40))
         whole = cfr.make_solver(
-            compiled.form, config=config.parse_algorithm("cfr+"), first=p
+            compiled.form,
+            config=config.parse_algorithm("cfr+"),
+            first=p,
+            compile="fast",
         )
         whole.run(40)
         decisions = compiled.infosets[p].decisions
-        expected = policy_lib.behaviour_from_reach(decisions, whole.average(p))
+        expected = conversions.behaviour_from_reach(decisions, whole.average(p))
         here = np.isin(decisions.owner, np.flatnonzero(d.own_layer == 1))
         # The forest sums in another order, and ties may turn on rounding; the first
         # decision's average is insensitive to them.
@@ -314,9 +321,9 @@ def test_the_gadget_is_used():
 # Games with a trait.
 
 
-@pytest.mark.parametrize("seed", [1, 4])
+@pytest.mark.parametrize("seed", [1, pytest.param(4, marks=slow)])
 def test_random_games(seed):
-    compiled = tree_lib.compile_game(
+    compiled = compiler.compile_game(
         random_game(seed, depth=5, transient=0.4), observations=True
     )
     result = continual.resolve(compiled, 1000, "pdcfr+")

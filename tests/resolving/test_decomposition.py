@@ -8,7 +8,7 @@ import functools
 
 import pytest
 
-from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.compilation import compiler
 from spiel_cr.resolving import decomposition
 from tests.support import games, made_games, reference
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node
@@ -194,7 +194,7 @@ def test_decomposition_by_brute_force(name, player):
 @pytest.mark.parametrize("turns", ["by depth", "by history"])
 def test_random_decompositions_by_brute_force(turns, seed):
     game = made_games.random_game(seed, turns=turns, transient=0.5, remembered=0.3)
-    compiled = tree_lib.compile_game(game, observations=True)
+    compiled = compiler.compile_game(game, observations=True)
     tree = reference.Tree(game)
     for player in PLAYERS:
         try:
@@ -249,12 +249,12 @@ def uncounted_turns(path):
     return Node(TERMINAL, utility=float(path[-1] == path[-2]))
 
 
-def told_and_forgotten(path):
+def seen_and_forgotten(path):
     """Player 1 is told the hidden move while player 0 acts again, then no more."""
     if not path:
         return Node(0, (0, 1), ("hide", "wait"))
     if len(path) == 1:
-        return Node(0, (0, 1), (f"signal {path[0]}", f"told {path[0]}"))
+        return Node(0, (0, 1), (f"signal {path[0]}", f"saw {path[0]}"))
     if len(path) == 2:
         return Node(1, (0, 1), ("", f"guess after {path[1]}"))
     hidden, signal, guess = path
@@ -262,7 +262,7 @@ def told_and_forgotten(path):
 
 
 def test_a_second_try_that_the_opponent_does_not_notice():
-    compiled = tree_lib.compile_game(
+    compiled = compiler.compile_game(
         MadeGame(hidden_second_try, "again"), observations=True
     )
     d = decomposition.decompose(compiled, 0)
@@ -270,16 +270,16 @@ def test_a_second_try_that_the_opponent_does_not_notice():
 
 
 def test_turns_that_the_opponent_cannot_count_are_refused():
-    compiled = tree_lib.compile_game(MadeGame(uncounted_turns, "uncounted"))
+    compiled = compiler.compile_game(MadeGame(uncounted_turns, "uncounted"))
     with pytest.raises(ValueError, match="cannot tell how many turns player 0"):
         decomposition.decompose(compiled, 0)
     assert decomposition.decompose(compiled, 1).num_layers == 1
 
 
-def test_what_is_told_and_forgotten_does_not_split_augmented_infosets():
+def test_what_is_seen_and_forgotten_does_not_split_augmented_infosets():
     """Layer 2: two roots that player 1 could tell apart there, but not at its move."""
-    game = MadeGame(told_and_forgotten, "told")
-    compiled = tree_lib.compile_game(game, observations=True)
+    game = MadeGame(seen_and_forgotten, "seen")
+    compiled = compiler.compile_game(game, observations=True)
     d = decomposition.decompose(compiled, 0)
     assert d.num_layers == 2
     assert (d.augmented_layer == 2).sum() == 1
@@ -293,6 +293,6 @@ def test_a_player_who_never_acts_has_no_layers():
             return Node(1, (0, 1), ("", "move"))
         return Node(TERMINAL, utility=float(path[0]))
 
-    compiled = tree_lib.compile_game(MadeGame(rules, "alone"), observations=True)
+    compiled = compiler.compile_game(MadeGame(rules, "alone"), observations=True)
     assert decomposition.decompose(compiled, 0).num_layers == 0
     assert decomposition.decompose(compiled, 1).num_layers == 1

@@ -10,8 +10,8 @@ import pytest
 import scipy.optimize
 from open_spiel.python.algorithms import exploitability
 
-from spiel_cr.compilation import compiler as tree_lib
-from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.compilation import compiler
+from spiel_cr.policies import conversions
 from spiel_cr.resolving import decomposition, gadget
 from tests.resolving.test_decomposition import (
     PLAYERS,
@@ -19,7 +19,7 @@ from tests.resolving.test_decomposition import (
     brute_of,
     cut,
     hidden_second_try,
-    told_and_forgotten,
+    seen_and_forgotten,
 )
 from tests.support import games, made_games, reference
 from tests.support.forests import forest_reach, forest_value
@@ -31,7 +31,7 @@ def random_forest(name, player, layer, seed=5):
     d = cut(name, player)
     behaviours = random_behaviours(d.tree, seed)
     decisions = d.tree.infosets[player].decisions
-    reach = policy_lib.reach_from_behaviour(decisions, behaviours[player])
+    reach = conversions.reach_from_behaviour(decisions, behaviours[player])
     opponent_values = np.random.default_rng(seed).normal(size=len(d.augmented_layer))
     forest = gadget.build_forest(d, layer, reach, opponent_values)
     return d, behaviours, opponent_values, forest
@@ -61,7 +61,7 @@ def test_value_of_a_forest_is_that_part_of_the_game(name, player, layer):
     d, behaviours, _, forest = random_forest(name, player, layer)
     tree = reference.Tree(d.tree.game)
     policy = reference.from_openspiel(
-        tree, policy_lib.tabular_policy(d.tree, behaviours)
+        tree, conversions.tabular_policy(d.tree, behaviours)
     )
     brute = brute_of(name, player)
     reach = forest_reach(forest, d, behaviours, np.ones(len(forest.augmented)))
@@ -146,15 +146,15 @@ def best_values(form, player, other_reach):
 def resolve_exactly(d: decomposition.Decomposition) -> np.ndarray:
     """Continual resolving with every forest solved by a linear program."""
     decisions = d.tree.infosets[d.player].decisions
-    behaviour = policy_lib.uniform_behaviour(decisions)
+    behaviour = conversions.uniform_behaviour(decisions)
     opponent_values = np.zeros(len(d.augmented_layer))
     first = decisions.first_sequence
     for layer in range(1, d.num_layers + 1):
-        reach = policy_lib.reach_from_behaviour(decisions, behaviour)
+        reach = conversions.reach_from_behaviour(decisions, behaviour)
         forest = gadget.build_forest(d, layer, reach, opponent_values)
         own = forest.form.decisions[d.player]
         plan = maximin(forest.form, d.player)
-        resolved = policy_lib.behaviour_from_reach(own, plan)
+        resolved = conversions.behaviour_from_reach(own, plan)
         for k, i in enumerate(forest.own):
             if d.own_layer[i] == layer:
                 there = own.first_sequence[k]
@@ -172,7 +172,7 @@ def exact_nash_conv(compiled) -> float:
     behaviours = [
         resolve_exactly(decomposition.decompose(compiled, p)) for p in PLAYERS
     ]
-    table = policy_lib.tabular_policy(compiled, behaviours)
+    table = conversions.tabular_policy(compiled, behaviours)
     return exploitability.nash_conv(compiled.game, table)
 
 
@@ -188,7 +188,7 @@ def test_exact_resolving_is_an_equilibrium(name, observations):
 
 RANDOM_KINDS = {
     "plain": {},
-    "told more": {"transient": 0.5, "remembered": 0.3},
+    "observes more": {"transient": 0.5, "remembered": 0.3},
     "uncounted": {"turns": "by history", "transient": 0.3},
 }
 
@@ -200,7 +200,7 @@ def test_exact_resolving_of_random_games(kind):
     for seed in range(12):
         game = made_games.random_game(seed, **RANDOM_KINDS[kind])
         for observations in (False, True):
-            compiled = tree_lib.compile_game(game, observations=observations)
+            compiled = compiler.compile_game(game, observations=observations)
             try:
                 roles = [decomposition.decompose(compiled, p) for p in PLAYERS]
             except ValueError as error:
@@ -221,8 +221,8 @@ def test_without_the_gadget_resolving_fails():
     """The terminate values matter: shifted ones spoil the strategy."""
     d = cut("kuhn", 0)
     decisions = d.tree.infosets[0].decisions
-    behaviour = policy_lib.uniform_behaviour(decisions)
-    reach = policy_lib.reach_from_behaviour(decisions, behaviour)
+    behaviour = conversions.uniform_behaviour(decisions)
+    reach = conversions.reach_from_behaviour(decisions, behaviour)
     results = []
     for shift in (0.0, 10.0, -10.0):
         opponent_values = np.full(len(d.augmented_layer), shift)
@@ -238,8 +238,8 @@ def test_without_the_gadget_resolving_fails():
     assert -10 < results[5] < results[1] + 1e-9 < 10
 
 
-@pytest.mark.parametrize("rules", [hidden_second_try, told_and_forgotten])
+@pytest.mark.parametrize("rules", [hidden_second_try, seen_and_forgotten])
 def test_exact_resolving_of_made_games(rules):
     game = made_games.MadeGame(rules, rules.__name__)
-    compiled = tree_lib.compile_game(game, observations=True)
+    compiled = compiler.compile_game(game, observations=True)
     assert exact_nash_conv(compiled) < EXACT

@@ -8,8 +8,8 @@ import functools
 import numpy as np
 import pytest
 
-from spiel_cr.compilation import compiler as tree_lib
-from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.compilation import compiler
+from spiel_cr.policies import conversions
 from spiel_cr.policies.leaf_values import PolicyValue
 from spiel_cr.resolving import decomposition, gadget
 from spiel_cr.resolving.config import ResolvingConfig
@@ -30,16 +30,16 @@ def uneven(path):
 
     Chance, player 0 twice, (chance 1: a delay), player 1, who was told nothing.
     """
-    told = (f"{len(path)}{path[1:3]}", "?")
+    infos = (f"{len(path)}{path[1:3]}", "?")
     if not path:
-        return Node(CHANCE, (0, 1), told, chance=(0.25, 0.75))
+        return Node(CHANCE, (0, 1), infos, chance=(0.25, 0.75))
     if len(path) in (1, 2):
-        return Node(0, (0, 1), told)
+        return Node(0, (0, 1), infos)
     rest = path[3:]
     if path[0] == 1 and not rest:
-        return Node(CHANCE, (0,), told, chance=(1.0,))
+        return Node(CHANCE, (0,), infos, chance=(1.0,))
     if len(rest) == path[0]:
-        return Node(1, (0, 1), told)
+        return Node(1, (0, 1), infos)
     payoff = 1.0 + path[0] + 2 * path[1] - 3 * path[2] * rest[-1] + 0.5 * rest[-1]
     return Node(TERMINAL, utility=payoff)
 
@@ -48,7 +48,7 @@ def uneven(path):
 def compiled(name):
     if name != "uneven":
         return games.compiled(name)
-    return tree_lib.compile_game(MadeGame(uneven, "uneven"), observations=True)
+    return compiler.compile_game(MadeGame(uneven, "uneven"), observations=True)
 
 
 @functools.cache
@@ -90,7 +90,7 @@ class Walk:
     def __init__(self, name, player, number, depth):
         self.nodes = brute(name).nodes
         self.player, self.number, self.depth = player, number, depth
-        self.leaves, self.ends, self.inside = set(), set(), set()
+        self.leaves, self.ends, self.kept = set(), set(), set()
         self.roots = []
         self.down(0, 0, 0 if number == 1 else None)
 
@@ -109,7 +109,7 @@ class Walk:
                 self.leaves.add(index)
                 return
             if node.key is not None:
-                self.inside.add(node.key)
+                self.kept.add(node.key)
         for child in node.children.values():
             self.down(child, turns, None if moves is None else moves + 1)
 
@@ -166,17 +166,17 @@ def test_cut_where_the_walk_stops(name, player, number, depth):
     np.testing.assert_array_equal(found.values, expected)
     for p in PLAYERS:
         keys = tree.infosets[p].keys
-        inside = {(p, keys[i]) for i in np.flatnonzero(found.inside[p])}
-        assert inside == {key for key in walk.inside if key[0] == p}
+        kept = {(p, keys[i]) for i in np.flatnonzero(found.kept[p])}
+        assert kept == {key for key in walk.kept if key[0] == p}
     # What continual resolving needs is never cut off.
-    assert found.inside[player][d.own_layer == number].all()
+    assert found.kept[player][d.own_layer == number].all()
 
 
 def test_some_infosets_are_partly_beyond_the_cut():
     """What the tests here rest on: a cut through the middle of an infoset."""
     walk = Walk("uneven", 0, 1, 4)
     through = {walk.nodes[index].key for index in walk.leaves}
-    assert through & walk.inside
+    assert through & walk.kept
     assert any(Walk(*row).leaves for row in ROWS if row[2] > 1)
 
 
@@ -188,7 +188,7 @@ def test_a_forest_is_worth_the_game_that_is_cut_off(name, player, number, depth)
     worth = {numbers[h]: values[h] for h in range(len(values))}
     behaviours = random_behaviours(tree, 7)
     policy = reference.from_behaviours(tree, behaviours)
-    reach = policy_lib.reach_from_behaviour(
+    reach = conversions.reach_from_behaviour(
         tree.infosets[player].decisions, behaviours[player]
     )
     rng = np.random.default_rng(8)

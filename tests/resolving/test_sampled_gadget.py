@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from spiel_cr.cfr import config as algorithm
-from spiel_cr.compilation import compiler as tree_lib
+from spiel_cr.compilation import compiler
 from spiel_cr.compilation.tree import CHANCE, TERMINAL
-from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.policies import conversions
 from spiel_cr.resolving import decomposition, sampled_gadget
 from spiel_cr.resolving.config import ResolvingConfig
 from spiel_cr.resolving.resolver import Resolver
@@ -40,7 +40,7 @@ def compiled(name):
     if name != "by turns":
         return games.compiled(name)
     game = random_game(3, turns="by history", transient=0.3)
-    return tree_lib.compile_game(game, observations=True)
+    return compiler.compile_game(game, observations=True)
 
 
 @functools.cache
@@ -234,9 +234,9 @@ def test_the_histories_of_a_layer(name, player, number):
             TERMINAL,
             CHANCE,
         ]
-    inside = d.layer >= number
-    assert len(at) == 1 + 3 * num_augmented + int(inside.sum())
-    ends = inside & (whole.player == TERMINAL)
+    within = d.layer >= number
+    assert len(at) == 1 + 3 * num_augmented + int(within.sum())
+    ends = within & (whole.player == TERMINAL)
     real = np.arange(len(at)) >= 1 + 3 * num_augmented
     np.testing.assert_allclose(
         np.sort(at.utility[real & (at.player == TERMINAL)]),
@@ -244,21 +244,22 @@ def test_the_histories_of_a_layer(name, player, number):
     )
     for p in PLAYERS:
         mine = real & (at.player == p)
-        assert int(mine.sum()) == int((inside & (whole.player == p)).sum())
+        assert int(mine.sum()) == int((within & (whole.player == p)).sum())
         # Infosets hold as many histories as in the whole game.
         sizes = np.unique(at.infoset[mine], return_counts=True)[1]
-        kept = inside & (whole.player == p)
+        kept = within & (whole.player == p)
         expected = np.unique(whole.infoset[kept], return_counts=True)[1]
         np.testing.assert_array_equal(np.sort(sizes), np.sort(expected))
 
 
 def test_trajectories_are_aimed_at_the_infoset_and_its_surroundings():
     """Only what lies above or below one infoset is a target; nothing without an aim."""
-    name, player, number = "leduc7", 1, 2
+    name, player, number = "kuhn", 0, 2
     at = laid_out(name, player, number)
     subgame = max(subgames(name, player, number).values(), key=lambda p: len(p.roots))
     assert len(subgame.roots) > 1
-    config = algorithm.parse_any("os-mccfr")
+    # The algorithm of the players below, whose program serves here.
+    config = algorithm.parse_any("os-mccfr(batch=256)")
     reach, values = np.ones(len(subgame.roots)), np.zeros(len(subgame.augmented))
 
     def targets(infosets):
@@ -322,5 +323,5 @@ def test_the_same_seed_gives_the_same_strategy():
         last = len(resolver.tree.infosets[0]) - 1
         found.append([resolver.strategy(match, i).tolist() for i in range(last + 1)])
     assert found[0] == found[1] != found[2]
-    uniform = policy_lib.uniform_behaviour(resolver.tree.infosets[0].decisions)
+    uniform = conversions.uniform_behaviour(resolver.tree.infosets[0].decisions)
     assert not np.allclose(np.concatenate(found[0]), uniform[1:])

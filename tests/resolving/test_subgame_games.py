@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from spiel_cr.cfr import cfr, config
-from spiel_cr.compilation import compiler as tree_lib
-from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.compilation import compiler
+from spiel_cr.policies import conversions
 from spiel_cr.resolving import decomposition, gadget
 from spiel_cr.resolving.subgame_games import Layer
 from spiel_cr.sequence_form import layout
@@ -36,7 +36,7 @@ GAMES = {
 
 @functools.cache
 def compiled(name):
-    return tree_lib.compile_game(GAMES[name], observations=True)
+    return compiler.compile_game(GAMES[name], observations=True)
 
 
 @functools.cache
@@ -89,7 +89,7 @@ class Setting:
         tree, histories = d.tree, d.tree.histories
         rng = np.random.default_rng(seed)
         self.behaviours = random_behaviours(tree, seed)
-        self.reach = policy_lib.reach_from_behaviour(
+        self.reach = conversions.reach_from_behaviour(
             tree.infosets[player].decisions, self.behaviours[player]
         )
         self.opponent_values = rng.normal(size=len(d.augmented_layer))
@@ -161,7 +161,7 @@ class Setting:
                 rows.append(self.behaviours[p][first : first + count])
             if p != self.player:
                 rows.append(np.ones(len(subgame.next_augmented)))
-            sides[p] = policy_lib.reach_from_behaviour(
+            sides[p] = conversions.reach_from_behaviour(
                 game.form.decisions[p], np.concatenate(rows)
             )
         rows, columns, values = game.form.payoffs
@@ -402,7 +402,7 @@ def test_a_subgame_solved_alone_is_solved_as_in_the_forest(name, player, number)
         found = found[len(found) - len(subgame.next_augmented) :]
         there = np.isin(at.forest.next_augmented, subgame.next_augmented)
         np.testing.assert_allclose(found, values[there], atol=1e-6)
-    uniform = policy_lib.uniform_behaviour(decisions)
+    uniform = conversions.uniform_behaviour(decisions)
     assert np.abs(expected - uniform).max() > 0.1
 
 
