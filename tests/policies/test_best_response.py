@@ -66,7 +66,7 @@ def test_values_are_openspiels(case, kind):
         pure = best_responses.best_response(form, p, reach[1 - p])
         assert set(np.unique(pure)) <= {0.0, 1.0}
         both = list(reach)
-        both[p] = policy_lib.reach_from_behaviour(form.decisions[p], pure)
+        both[p] = conversions.reach_from_behaviour(form.decisions[p], pure)
         won = best_responses.expected_value(form, tuple(both)) * (1 - 2 * p)
         assert won == pytest.approx(responder.value(start), abs=TOLERANCE)
         # Evaluating both players' own behaviour gives the expected value again.
