@@ -58,14 +58,14 @@ def openspiel_nash_conv(path, game):
     return exploitability.nash_conv(pyspiel.load_game(game), table)
 
 
+def info_as_a_process(game):
+    words = [SCRIPT, "info", "--game", game, "--json"]
+    return subprocess.run(words, capture_output=True, text=True, timeout=60)
+
+
 @needs_script
 def test_info_as_a_process():
-    done = subprocess.run(
-        [SCRIPT, "info", "--game", "leduc_poker", "--json"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = info_as_a_process("leduc_poker")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     found = json.loads(lines[-1])
@@ -76,12 +76,7 @@ def test_info_as_a_process():
 
 @needs_script
 def test_mistake_as_a_process():
-    done = subprocess.run(
-        [SCRIPT, "info", "--game", "leduc_poker(flavour=1)", "--json"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = info_as_a_process("leduc_poker(flavour=1)")
     assert done.returncode == 2
     assert done.stdout == ""
     assert "flavour" in done.stderr
