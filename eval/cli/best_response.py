@@ -1,4 +1,32 @@
-"""The command `best-response`: how much can be won against a policy."""
+"""The command `best-response`: how much can be won against a policy.
+
+policies:
+  uniform; {chumps} (poker);
+  an algorithm's average strategy: cfr+(iterations=10), lp;
+  PATH.npz of --save; a bot: resolving(iterations=100)
+
+methods:
+  exact   best response on the compiled game
+  ismcts  ISMCTS-BR (Timbers et al. 2022): search from the exact belief
+  lbr     local best response (Lisy & Bowling 2017): one action ahead
+  learned ISMCTS-BR with a network trained on --rounds of searched episodes; needs
+          pip install spiel_cr[deep], and a game with information state tensors
+
+The game is compiled if it fits into --memory-limit; then the response is a fixed
+strategy, --simulations are run from each information state that it comes to, and its
+value is exact. Otherwise the response searches in each of --matches matches, and the
+value is their mean. So it is for bots that do not always play alike (with a clock, or
+sampling): their policy is estimated, the matches are against the bot itself.
+
+With both seats (the default) value is the sum, a lower bound of NashConv where it is
+exact; a mean of matches is one up to half_width, half of its 95 % interval. share is
+the gain over the policy itself, as a share of the exact best response's.
+
+examples:
+  spiel-cr best-response --game leduc_poker --policy 'cfr+(iterations=10)' \\
+    --method ismcts --simulations 10000
+  spiel-cr best-response --game kuhn_poker --policy out/kuhn.npz --method exact
+"""
 
 import argparse
 import sys
@@ -29,38 +57,14 @@ from ..players.approximate_nash_conv import (
 )
 from .command import Commands, add_command, given, option
 
-_EPILOG = f"""policies:
-  uniform; {", ".join(opponents.CHUMPS)} (poker);
-  an algorithm's average strategy: cfr+(iterations=10), lp;
-  PATH.npz of --save; a bot: resolving(iterations=100)
-
-methods:
-  exact   best response on the compiled game
-  ismcts  ISMCTS-BR (Timbers et al. 2022): search from the exact belief
-  lbr     local best response (Lisy & Bowling 2017): one action ahead
-  learned ISMCTS-BR with a network trained on --rounds of searched episodes; needs
-          pip install spiel_cr[deep], and a game with information state tensors
-
-The game is compiled if it fits into --memory-limit; then the response is a fixed
-strategy, --simulations are run from each information state that it comes to, and its
-value is exact. Otherwise the response searches in each of --matches matches, and the
-value is their mean. So it is for bots that do not always play alike (with a clock, or
-sampling): their policy is estimated, the matches are against the bot itself.
-
-With both seats (the default) value is the sum, a lower bound of NashConv where it is
-exact; a mean of matches is one up to half_width, half of its 95 % interval. share is
-the gain over the policy itself, as a share of the exact best response's.
-
-examples:
-  spiel-cr best-response --game leduc_poker --policy 'cfr+(iterations=10)' \\
-    --method ismcts --simulations 10000
-  spiel-cr best-response --game kuhn_poker --policy out/kuhn.npz --method exact"""
-
 
 def add(commands: Commands) -> None:
     """Adds the command."""
     text = "find a response to a policy: a lower bound on its exploitability"
-    parser = add_command(commands, "best-response", _best_response, text, _EPILOG)
+    chumps = ", ".join(opponents.CHUMPS)
+    parser = add_command(
+        commands, "best-response", _best_response, text, __doc__, chumps=chumps
+    )
     option(parser, "--game")
     option(parser, "--policy", "the opponent, see below", metavar="PATH|NAME")
     text = "how the response is found"

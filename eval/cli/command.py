@@ -35,9 +35,10 @@ def add_command(
     name: str,
     run: Callable[[argparse.Namespace], dict[str, object]],
     text: str,
-    epilog: str | None = None,
+    doc: str | None = None,
     *,
     resumes: bool = False,
+    **lists: str,
 ) -> argparse.ArgumentParser:
     """Adds a command; every one can end with a line of JSON.
 
@@ -46,9 +47,12 @@ def add_command(
       name: what the user types.
       run: does the work, prints for people, and returns what --json prints.
       text: one line of help.
-      epilog: printed as it is at the end of the command's --help.
+      doc: docstring of the command's file. What comes after its first line is printed
+        as it is at the end of the command's --help.
       resumes: whether the same command goes on from its --out after an interruption.
+      **lists: what stands for the names in braces of `doc`.
     """
+    epilog = (doc or "").partition("\n\n")[2].format(**lists)
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
         help=text,

@@ -1,4 +1,30 @@
-"""The command `compare`: algorithms side by side."""
+"""The command `compare`: algorithms side by side.
+
+algorithms, with semicolons between them:
+  default: all of ours and all of OpenSpiel's below (the default)
+  ours: {ours}
+  bundled: all of OpenSpiel's below
+
+Ours are the algorithms of solve, with their parameters, 'lp',
+'resolve(solver=cfr+,iterations=100)' (without iterations: as many as fit in the budget)
+and the bots of play, such as 'resolving(solver=cfr+,iterations=100)'.
+
+OpenSpiel's:
+{bundled}
+
+--out is a folder: results.jsonl, a line per run (an algorithm on a game with a seed),
+written as soon as it is finished; settings.json; report.html; report.md. The same
+command again runs only what is missing there; more games, algorithms or seeds add to
+it. Results of `spiel-cr tournament --out DIR/NAME` are shown in the report, too.
+
+examples:
+  spiel-cr compare --game leduc_poker
+  spiel-cr compare --game kuhn_poker --game 'liars_dice(numdice=1,dice_sides=4)' \\
+    --algorithms 'cfr+;vr-mccfr;openspiel-cfr+;openspiel-os-mccfr' --seconds 2 \\
+    --seeds 5 --workers 2 --out out/two
+  spiel-cr compare --game kuhn_poker --algorithms 'default;pcfr+' --iterations 1000 \\
+    --out out/kuhn
+"""
 
 import argparse
 import re
@@ -20,36 +46,14 @@ _OUT = "out/compare"
 # Letters of a folder's name.
 _LONGEST = 100
 
-_EPILOG = f"""algorithms, with semicolons between them:
-  default: all of ours and all of OpenSpiel's below (the default)
-  ours: {"; ".join(registry.GROUPS["ours"])}
-  bundled: all of OpenSpiel's below
-
-Ours are the algorithms of solve, with their parameters, 'lp',
-'resolve(solver=cfr+,iterations=100)' (without iterations: as many as fit in the budget)
-and the bots of play, such as 'resolving(solver=cfr+,iterations=100)'.
-
-OpenSpiel's:
-{registry.describe()}
-
---out is a folder: results.jsonl, a line per run (an algorithm on a game with a seed),
-written as soon as it is finished; settings.json; report.html; report.md. The same
-command again runs only what is missing there; more games, algorithms or seeds add to
-it. Results of `spiel-cr tournament --out DIR/NAME` are shown in the report, too.
-
-examples:
-  spiel-cr compare --game leduc_poker
-  spiel-cr compare --game kuhn_poker --game 'liars_dice(numdice=1,dice_sides=4)' \\
-    --algorithms 'cfr+;vr-mccfr;openspiel-cfr+;openspiel-os-mccfr' --seconds 2 \\
-    --seeds 5 --workers 2 --out out/two
-  spiel-cr compare --game kuhn_poker --algorithms 'default;pcfr+' --iterations 1000 \\
-    --out out/kuhn"""
-
 
 def add(commands: Commands) -> None:
     """Adds the command."""
     text = "run algorithms side by side on games, ours and OpenSpiel's, with a report"
-    parser = add_command(commands, "compare", _compare, text, _EPILOG, resumes=True)
+    lists = {"ours": "; ".join(registry.GROUPS["ours"]), "bundled": registry.describe()}
+    parser = add_command(
+        commands, "compare", _compare, text, __doc__, resumes=True, **lists
+    )
     option(parser, "--game", "OpenSpiel string; may be repeated", action="append")
     option(parser, "--algorithms", "see below", "default", metavar="'A;B;C'")
     budget = parser.add_mutually_exclusive_group()

@@ -1,4 +1,28 @@
-"""The command `evaluate`: NashConv of a player that thinks."""
+"""The command `evaluate`: NashConv of a player that thinks.
+
+bots:
+{bots}
+
+  resolving and oos think under a budget: iterations per solve, or move_ms
+  milliseconds per move (with init_ms before the first one), or both.
+
+examples:
+  spiel-cr evaluate --game kuhn_poker --bot 'resolving(solver=cfr+,iterations=100)'
+  spiel-cr evaluate --game leduc_poker --bot 'resolving(move_ms=50,init_ms=500)' \\
+    --repeats 5 --out out/leduc
+  spiel-cr evaluate --game leduc_poker --bot 'oos(iterations=20)' \\
+    --evaluator playing --matches 2000
+
+evaluators:
+  traversing  asks the bot at every infoset, reached as in a match: exact NashConv of
+              what it plays. Bots whose answers vary (a clock, sampling) need --repeats.
+  playing     plays matches against an opponent that avoids ending the game, and takes
+              the mean of the strategies met, uniform ones where none was (NashConv is
+              too high for that): for games with too many infosets to ask at each.
+
+With --out DIR all results are kept in DIR as JSON lines (and a CSV at the end); the
+same command continues an interrupted evaluation.
+"""
 
 import argparse
 import functools
@@ -25,34 +49,13 @@ from .command import Commands, add_command, option, write_csv
 _EVALUATORS = ("traversing", "playing")
 _MATCHES = 1000
 
-_EPILOG = f"""bots:
-{bot_strings.describe_bots()}
-
-  resolving and oos think under a budget: iterations per solve, or move_ms
-  milliseconds per move (with init_ms before the first one), or both.
-
-examples:
-  spiel-cr evaluate --game kuhn_poker --bot 'resolving(solver=cfr+,iterations=100)'
-  spiel-cr evaluate --game leduc_poker --bot 'resolving(move_ms=50,init_ms=500)' \\
-    --repeats 5 --out out/leduc
-  spiel-cr evaluate --game leduc_poker --bot 'oos(iterations=20)' \\
-    --evaluator playing --matches 2000
-
-evaluators:
-  traversing  asks the bot at every infoset, reached as in a match: exact NashConv of
-              what it plays. Bots whose answers vary (a clock, sampling) need --repeats.
-  playing     plays matches against an opponent that avoids ending the game, and takes
-              the mean of the strategies met, uniform ones where none was (NashConv is
-              too high for that): for games with too many infosets to ask at each.
-
-With --out DIR all results are kept in DIR as JSON lines (and a CSV at the end); the
-same command continues an interrupted evaluation."""
-
 
 def add(commands: Commands) -> None:
     """Adds the command."""
     text = "measure NashConv of a player that thinks"
-    parser = add_command(commands, "evaluate", _evaluate, text, _EPILOG)
+    parser = add_command(
+        commands, "evaluate", _evaluate, text, __doc__, bots=bot_strings.describe_bots()
+    )
     option(parser, "--game")
     text = "the player: name(parameter=value,...), see below"
     option(parser, "--bot", text, required=True)

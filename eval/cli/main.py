@@ -2,6 +2,15 @@
 
 People read the lines; with --json the last line of stdout is one JSON object for
 programs. Progress goes to stderr.
+
+examples:
+  spiel-cr info --game leduc_poker
+  spiel-cr solve --game leduc_poker --algorithm cfr+ --iterations 1000
+  spiel-cr resolve --game 'liars_dice(numdice=1,dice_sides=4)' --iterations 500 --json
+
+Games are OpenSpiel strings. Besides OpenSpiel's own there are python_ii_goofspiel,
+python_princess_and_monster, python_latent_tic_tac_toe, python_leduc_poker,
+python_rock_paper_scissors and python_scotland_yard.
 """
 
 import argparse
@@ -43,15 +52,6 @@ _COMMANDS = (
     study,
 )
 
-_EPILOG = """examples:
-  spiel-cr info --game leduc_poker
-  spiel-cr solve --game leduc_poker --algorithm cfr+ --iterations 1000
-  spiel-cr resolve --game 'liars_dice(numdice=1,dice_sides=4)' --iterations 500 --json
-
-Games are OpenSpiel strings. Besides OpenSpiel's own there are python_ii_goofspiel,
-python_princess_and_monster, python_latent_tic_tac_toe, python_leduc_poker,
-python_rock_paper_scissors and python_scotland_yard."""
-
 
 def main() -> None:
     """Entry point of the command `spiel-cr`."""
@@ -63,7 +63,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse_flags.ArgumentParser(
         prog="spiel-cr",
         description="Solve, resolve and judge two-player zero-sum OpenSpiel games.",
-        epilog=_EPILOG,
+        epilog=(__doc__ or "").partition("\n\n")[2],
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")

@@ -1,4 +1,15 @@
-"""The command `play`: one match, to watch or to take part in."""
+"""The command `play`: one match, to watch or to take part in.
+
+bots, with their parameters in brackets:
+{bots}
+  human: you, at this terminal
+
+The first bot is player 0. You are shown what your player knows, and choose by the
+number or the name of an action; q quits.
+
+example:
+  spiel-cr play --game leduc_poker --bots 'human;resolving(move_ms=200)'
+"""
 
 import argparse
 import sys
@@ -18,17 +29,6 @@ from .command import Commands, add_command, bot_options, split_bots
 
 HUMAN = "human"
 
-_EPILOG = f"""bots, with their parameters in brackets:
-{bot_strings.describe_bots()}
-  {HUMAN}: you, at this terminal
-
-The first bot is player 0. You are shown what your player knows, and choose by the
-number or the name of an action; q quits.
-
-example:
-  spiel-cr play --game leduc_poker --bots '{HUMAN};resolving(move_ms=200)'
-"""
-
 
 class _LeaveError(Exception):
     """The person wants to stop."""
@@ -37,7 +37,9 @@ class _LeaveError(Exception):
 def add(commands: Commands) -> None:
     """Adds the command."""
     text = "watch two bots play a match, or play against one"
-    parser = add_command(commands, "play", _play, text, _EPILOG)
+    parser = add_command(
+        commands, "play", _play, text, __doc__, bots=bot_strings.describe_bots()
+    )
     bot_options(parser, "'A;B'", "see below")
     text = "of all that is drawn (default: another each time)"
     parser.add_argument("--seed", type=int, help=text)

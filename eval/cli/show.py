@@ -1,4 +1,19 @@
-"""The command `show`: look inside a strategy from a file."""
+"""The command `show`: look inside a strategy from a file.
+
+columns:
+  own      probability that the player's own actions lead to the information state
+  others   the same of opponent and chance
+  value    counterfactual value under the policy: the player's utility from there on,
+           weighted by `others`, in the game's units
+  gain     how much more a best response from there on would get, weighted alike
+  actions  name, probability, and the counterfactual value of taking it
+
+examples:
+  spiel-cr solve --game kuhn_poker --save out/kuhn.npz
+  spiel-cr show --policy out/kuhn.npz --game kuhn_poker
+  spiel-cr show --policy out/kuhn.npz --game kuhn_poker --html out/kuhn.html \\
+    --gadgets 'resolving(solver=cfr+,iterations=100)'
+"""
 
 import argparse
 import pathlib
@@ -15,27 +30,13 @@ from ..inspection import infoset_view, tree_page, tree_subgames
 from ..reporting.html_page import plain
 from .command import Commands, add_command, option
 
-_EPILOG = """columns:
-  own      probability that the player's own actions lead to the information state
-  others   the same of opponent and chance
-  value    counterfactual value under the policy: the player's utility from there on,
-           weighted by `others`, in the game's units
-  gain     how much more a best response from there on would get, weighted alike
-  actions  name, probability, and the counterfactual value of taking it
-
-examples:
-  spiel-cr solve --game kuhn_poker --save out/kuhn.npz
-  spiel-cr show --policy out/kuhn.npz --game kuhn_poker
-  spiel-cr show --policy out/kuhn.npz --game kuhn_poker --html out/kuhn.html \\
-    --gadgets 'resolving(solver=cfr+,iterations=100)'"""
-
 _SORTS = ("game", "reach", "gain")
 
 
 def add(commands: Commands) -> None:
     """Adds the command."""
     text = "look inside a policy: probabilities, reach and values at its infosets"
-    parser = add_command(commands, "show", _show, text, _EPILOG)
+    parser = add_command(commands, "show", _show, text, __doc__)
     option(parser, "--policy", "file written with --save")
     option(parser, "--game")
     option(parser, "--player", "only this one's", type=int, choices=(0, 1))

@@ -1,4 +1,8 @@
-"""The command `study`: figures of the literature, computed again."""
+"""The command `study`: figures of the literature, computed again.
+
+studies:
+{studies}
+"""
 
 import argparse
 import time
@@ -24,15 +28,13 @@ STUDIES: dict[str, Study] = {
     for module in (*_OF_SOLVERS, resolving_oos, best_responses)
 }
 
-_EPILOG = "studies:\n" + "\n".join(
-    f"  {study.name}: {study.text}" for study in STUDIES.values()
-)
-
 
 def add(commands: Commands) -> None:
     """Adds the command."""
     text = "compute a published figure again, and print both"
-    parser = add_command(commands, "study", _study, text, _EPILOG)
+    lines = (f"  {study.name}: {study.text}" for study in STUDIES.values())
+    listed = "\n".join(lines)
+    parser = add_command(commands, "study", _study, text, __doc__, studies=listed)
     parser.add_argument("name", choices=tuple(STUDIES), help="see below")
     text = "of the default numbers of iterations and samples"
     option(parser, "--size", text, 1.0, metavar="SHARE")

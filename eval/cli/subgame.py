@@ -1,4 +1,14 @@
-"""The command `subgame`: one subgame resolved on top of a trunk."""
+"""The command `subgame`: one subgame resolved on top of a trunk.
+
+examples:
+  spiel-cr subgame --game kuhn_poker --actions 0,1,0,1 --iterations 1000
+  spiel-cr subgame --game kuhn_poker --actions 'Deal:0,Deal:1,Pass,Bet' \\
+    --iterations 1000 --values best_response --noise 0.1
+
+Actions are OpenSpiel's, chance moves included, as numbers or in words, separated by
+commas (write a number for an action with a comma in its name). They must lead to a
+second or later decision of a player; that player resolves the subgame there.
+"""
 
 import argparse
 import json
@@ -16,20 +26,11 @@ from ..players import one_step
 from ..reporting import plots
 from .command import Commands, add_command, given, option, write_csv
 
-_EPILOG = """examples:
-  spiel-cr subgame --game kuhn_poker --actions 0,1,0,1 --iterations 1000
-  spiel-cr subgame --game kuhn_poker --actions 'Deal:0,Deal:1,Pass,Bet' \\
-    --iterations 1000 --values best_response --noise 0.1
-
-Actions are OpenSpiel's, chance moves included, as numbers or in words, separated by
-commas (write a number for an action with a comma in its name). They must lead to a
-second or later decision of a player; that player resolves the subgame there."""
-
 
 def add(commands: Commands) -> None:
     """Adds the command."""
     text = "resolve one subgame on top of a trunk, and follow NashConv"
-    parser = add_command(commands, "subgame", _subgame, text, _EPILOG)
+    parser = add_command(commands, "subgame", _subgame, text, __doc__)
     option(parser, "--game")
     text = "from the root to the subgame, see below"
     option(parser, "--actions", text, required=True)

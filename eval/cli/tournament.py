@@ -1,16 +1,7 @@
-"""The command `tournament`: a round robin between bots."""
+"""The command `tournament`: a round robin between bots.
 
-import argparse
-import sys
-
-from spiel_cr.players import bot_strings
-
-from ..players.tournament import Tournament, play_tournament
-from .command import Commands, add_command, bot_options, given, option, split_bots
-from .play import HUMAN
-
-_EPILOG = f"""bots, with their parameters in brackets:
-{bot_strings.describe_bots()}
+bots, with their parameters in brackets:
+{bots}
 
 Matches come in twos: the second is played with swapped seats, and chance draws from
 the same numbers. Confidence intervals are computed over these twos. The same seed gives
@@ -26,12 +17,27 @@ example:
     --bots 'resolving(iterations=100);solved(solver=cfr+,iterations=1000);uniform'
 """
 
+import argparse
+import sys
+
+from spiel_cr.players import bot_strings
+
+from ..players.tournament import Tournament, play_tournament
+from .command import Commands, add_command, bot_options, given, option, split_bots
+from .play import HUMAN
+
 
 def add(commands: Commands) -> None:
     """Adds the command."""
     text = "play a round robin between bots, with confidence intervals"
     parser = add_command(
-        commands, "tournament", _tournament, text, _EPILOG, resumes=True
+        commands,
+        "tournament",
+        _tournament,
+        text,
+        __doc__,
+        resumes=True,
+        bots=bot_strings.describe_bots(),
     )
     bot_options(parser, "'A;B;C'", "two or more, see below")
     option(parser, "--matches", "matches of each pair, half in each seat", 100)

@@ -227,10 +227,7 @@ def leads_to(tree: CompiledGame, target: np.ndarray) -> np.ndarray:
 
 
 def _rows(
-    tree: CompiledGame,
-    player: np.ndarray,
-    counts: np.ndarray,
-    sizes: list[int],
+    tree: CompiledGame, player: np.ndarray, counts: np.ndarray, sizes: list[int]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Each history's first entry in tables over actions, and chance probabilities."""
     histories = tree.histories

@@ -116,10 +116,7 @@ def describe_bots() -> str:
 
 
 def prepare(
-    game: Game,
-    strings: Sequence[str],
-    *,
-    memory_limit: int | str | None = MEMORY_LIMIT,
+    game: Game, strings: Sequence[str], *, memory_limit: int | str | None = MEMORY_LIMIT
 ) -> CompiledGame | pyspiel.Game:
     """Compiles a game for bots that share it, unless none of them needs it whole.
 

@@ -19,11 +19,7 @@ _ALGORITHMS = (*ALGORITHMS, "lp")
 
 
 def load_opponent(
-    text: str,
-    game: Game,
-    *,
-    seed: int = 0,
-    memory_limit: int | str | None = None,
+    text: str, game: Game, *, seed: int = 0, memory_limit: int | str | None = None
 ) -> Policy:
     """An opponent from a string.
 

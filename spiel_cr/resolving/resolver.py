@@ -90,12 +90,7 @@ class Resolver:
     """
 
     def __init__(
-        self,
-        tree: CompiledGame,
-        player: int,
-        config: ResolvingConfig,
-        *,
-        seed: int = 0,
+        self, tree: CompiledGame, player: int, config: ResolvingConfig, *, seed: int = 0
     ) -> None:
         """Cuts the game, compiles every program, and solves the whole game once.
 

@@ -11,12 +11,7 @@ from spiel_cr.eval.judging import python_judge
 from spiel_cr.eval.judging.cpp_judge import ExactJudge
 
 import spiel_cr
-from benchmarks import (
-    c_reference,
-    cfr,
-    cfr_tables,
-    solver_run,
-)
+from benchmarks import c_reference, cfr, cfr_tables, solver_run
 from benchmarks.peers import find
 from tests.support.benchmark_pages import FACTS
 

@@ -15,12 +15,7 @@ PAGE = pathlib.Path(__file__).parents[2] / "docs" / "sampling.md"
 _PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 PLAN = sampling.Plan(
-    seconds=0.05,
-    seeds=2,
-    repeats=3,
-    window=0.01,
-    batch_seconds=0.02,
-    batch_seeds=1,
+    seconds=0.05, seeds=2, repeats=3, window=0.01, batch_seconds=0.02, batch_seeds=1
 )
 # Four solvers of each kind are enough to see that all are treated alike.
 FEW = (

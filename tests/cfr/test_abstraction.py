@@ -167,8 +167,7 @@ def compare(game, tree, maps, name, iterations):
 
 
 @pytest.mark.parametrize(
-    ("string", "name"),
-    [(FORGETFUL[0], "cfr+"), (FORGETFUL[2], "cfr")],
+    ("string", "name"), [(FORGETFUL[0], "cfr+"), (FORGETFUL[2], "cfr")]
 )
 def test_iterates_are_those_of_the_reference(string, name):
     game, tree = compiled(string), walked(string)

@@ -153,8 +153,7 @@ def test_the_second_player_may_update_first():
     form = games.compiled("goofspiel4_descending").form
     rows, columns, values = form.payoffs
     swapped = layout.build(
-        (form.decisions[1], form.decisions[0]),
-        sum_payoffs(columns, rows, -values),
+        (form.decisions[1], form.decisions[0]), sum_payoffs(columns, rows, -values)
     )
     second = solver_of(form, "cfr+", first=1, values=True)
     mirrored = solver_of(swapped, "cfr+", values=True)
@@ -163,9 +162,7 @@ def test_the_second_player_may_update_first():
     for p in PLAYERS:
         for what in ("average", "current_behaviour", "infoset_values"):
             np.testing.assert_allclose(
-                getattr(second, what)(p),
-                getattr(mirrored, what)(1 - p),
-                atol=TOLERANCE,
+                getattr(second, what)(p), getattr(mirrored, what)(1 - p), atol=TOLERANCE
             )
 
 

@@ -221,9 +221,7 @@ def test_a_run_without_a_number_fails(tmp_path, monkeypatch, capsys):
 
 def test_one_run_at_a_time(tmp_path):
     pytest.importorskip("fcntl")
-    settings = {
-        **dict(games=[], algorithms=[], seeds=1, budget={}, versions={}),
-    }
+    settings = {**dict(games=[], algorithms=[], seeds=1, budget={}, versions={})}
     first = run_folder.open_folder(tmp_path, settings)
     with pytest.raises(ValueError, match="in use by another run"):
         run_folder.open_folder(tmp_path, settings)

@@ -355,12 +355,7 @@ def test_nash_conv_falls_with_iterations():
     assert by_iterations[2000] < 1e-3
     assert found.trunk_nash_conv < 1e-3
     sizes = (found.infosets, found.augmented_infosets)
-    assert (found.player, found.layer, *sizes) == (
-        0,
-        2,
-        3,
-        3,
-    )
+    assert (found.player, found.layer, *sizes) == (0, 2, 3, 3)
     seconds = [p.seconds for p in found.curve]
     assert seconds == sorted(seconds)
     table = conversions.tabular_policy(compiled("kuhn"), found.behaviours)

@@ -128,12 +128,7 @@ def test_knowledge(game_string):
 
 @pytest.mark.parametrize(
     "params",
-    [
-        {"conflict": "lose"},
-        {"conflict": ""},
-        {"conflict": True},
-        {"conflicts": "keep"},
-    ],
+    [{"conflict": "lose"}, {"conflict": ""}, {"conflict": True}, {"conflicts": "keep"}],
 )
 def test_nonsense_is_refused(params):
     with pytest.raises(ValueError, match="python_latent_tic_tac_toe.*conflict"):

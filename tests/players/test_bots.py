@@ -282,12 +282,7 @@ def test_trajectories_go_where_the_match_is(target, monkeypatch):
 
     monkeypatch.setattr(sample_tree, "retarget", recording)
     bot = bots.OOSBot(
-        compiled,
-        0,
-        solver=AIMED,
-        move_ms=None,
-        iterations=1,
-        target=target,
+        compiled, 0, solver=AIMED, move_ms=None, iterations=1, target=target
     )
     histories = compiled.histories
     sizes = []
@@ -472,9 +467,6 @@ def test_a_bad_player_is_refused(player):
     ids=str,
 )
 def test_what_online_outcome_sampling_refuses(change, message):
-    arguments = {
-        **{"solver": SMALL_BATCH, "move_ms": None, "iterations": 2},
-        **change,
-    }
+    arguments = {**{"solver": SMALL_BATCH, "move_ms": None, "iterations": 2}, **change}
     with pytest.raises(ValueError, match=message):
         bots.OOSBot(games.compiled("kuhn"), 0, **arguments)

@@ -4,13 +4,8 @@ import functools
 
 import numpy as np
 import pytest
-from open_spiel.python.algorithms import (
-    best_response as openspiel_best_response,
-)
-from open_spiel.python.algorithms import (
-    expected_game_score,
-    exploitability,
-)
+from open_spiel.python.algorithms import best_response as openspiel_best_response
+from open_spiel.python.algorithms import expected_game_score, exploitability
 
 from spiel_cr.compilation import compiler
 from spiel_cr.policies import best_responses, conversions

@@ -230,10 +230,7 @@ def test_the_histories_of_a_layer(name, player, number):
     assert (at.player[branch] == 1 - player).all()
     for g in range(num_augmented):
         below = np.flatnonzero(at.parent == 1 + g)
-        assert [int(at.player[h]) for h in below] == [
-            TERMINAL,
-            CHANCE,
-        ]
+        assert [int(at.player[h]) for h in below] == [TERMINAL, CHANCE]
     within = d.layer >= number
     assert len(at) == 1 + 3 * num_augmented + int(within.sum())
     ends = within & (whole.player == TERMINAL)

@@ -290,8 +290,7 @@ def test_the_common_capacity_is_that_of_all_pieces(name, player, number, kind):
     expected = layout.common_shapes(
         [
             layout.shapes_of(
-                subgame.decisions,
-                Payoffs(subgame.rows, subgame.columns, subgame.base),
+                subgame.decisions, Payoffs(subgame.rows, subgame.columns, subgame.base)
             )
             for subgame in cut_up.values()
         ]
@@ -310,9 +309,7 @@ def test_subgames_are_cut_out_when_they_are_asked_for(monkeypatch):
     cuts = []
     whole_cut = Layer._cut
     monkeypatch.setattr(
-        Layer,
-        "_cut",
-        lambda self, k: cuts.append(k) or whole_cut(self, k),
+        Layer, "_cut", lambda self, k: cuts.append(k) or whole_cut(self, k)
     )
     cut_up = Layer(cut("ii_goofspiel3", 0), 2)
     assert len(cut_up) > 2

@@ -13,10 +13,7 @@ import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 from spiel_cr.policies import best_responses
 from spiel_cr.policies import conversions as policy_lib
-from spiel_cr.policies.best_responses import (
-    best_response_value,
-    reach_of,
-)
+from spiel_cr.policies.best_responses import best_response_value, reach_of
 from spiel_cr.responses import ismcts_br, ismcts_kernel, posterior, responder_tree
 from spiel_cr.responses.ismcts_config import SearchConfig
 from tests.support.strategies import random_behaviours

@@ -359,13 +359,7 @@ def test_matches_by_openspiels_referee(string):
         assert bots[seat].simulations % 20 == 0 < bots[seat].simulations
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"player": 2},
-        {"seed": -1},
-    ],
-)
+@pytest.mark.parametrize("settings", [{"player": 2}, {"seed": -1}])
 def test_bad_arguments(settings):
     game = pyspiel.load_game("kuhn_poker")
     given = {"player": 0, "opponent": policy_lib.UniformRandomPolicy(game), **settings}

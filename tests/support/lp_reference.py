@@ -107,10 +107,7 @@ def game_value(game: pyspiel.Game) -> float:
 
 
 def _collect(
-    form: _SequenceForm,
-    state: pyspiel.State,
-    last: tuple[int, int],
-    chance: float,
+    form: _SequenceForm, state: pyspiel.State, last: tuple[int, int], chance: float
 ) -> None:
     """Enters the histories from `state` on, reached by the sequences `last`."""
     if state.is_terminal():
