@@ -51,7 +51,7 @@ class Worlds:
         Raises:
           RuntimeError: none of the histories that were kept is possible.
         """
-        seen = tuple(observations(state, player, between=False))
+        seen = tuple(observations(state, player, waiting=False))
         if len(seen) == 1 and (player, (), seen[0].seen) not in self._beliefs:
             self._beliefs.clear()
         nodes, weights = self._belief(player, seen)

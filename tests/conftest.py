@@ -31,13 +31,13 @@ pytest.register_assert_rewrite(
 # Strict numerics: a float32 is one that somebody chose, and nothing broadcasts by
 # accident. The library sets the precision that it needs by itself.
 jax.config.update("jax_enable_x64", True)
-# jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_numpy_rank_promotion", "raise")
 
 _FOLDER = pathlib.Path(__file__).parent
 _KNOWN = _FOLDER / "durations.json"
 _WRITTEN = _FOLDER.parent / "out" / "test-durations.json"
-# Compiled programs and games are thrown away between files above this size.
-_TIDY_BYTES = 900_000_000
+# Compiled programs and games are thrown away between tests above this size.
+_TIDY_BYTES = 1_150_000_000
 
 _seconds: dict[str, float] = collections.defaultdict(float)
 _peaks: dict[str, int] = {}
@@ -103,9 +103,9 @@ def _peak(record_property):
     record_property("peak_bytes", memory.peak_bytes())
 
 
-@pytest.fixture(autouse=True, scope="module")
+@pytest.fixture(autouse=True)
 def _tidy():
-    """Gives memory back after a file, where the process has grown."""
+    """Gives memory back after a test, where the process has grown."""
     yield
     if _held() > _TIDY_BYTES:
         games.compiled.cache_clear()

@@ -3,7 +3,7 @@
 import pyspiel
 
 from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.partial.tree import PartialTree, no_room
+from spiel_cr.partial.tree import PartialTree, no_capacity
 from spiel_cr.policies.leaf_values import LeafValue
 
 
@@ -45,5 +45,5 @@ def compile_partial(
     tree = partial.compile().tree
     for player, infosets in enumerate(tree.infosets):
         if not (partial.is_whole or len(infosets)):
-            raise no_room(partial, player)
+            raise no_capacity(partial, player)
     return tree

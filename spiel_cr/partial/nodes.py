@@ -213,22 +213,22 @@ class NodeTable:
         ends = self.used + np.cumsum(self.num_actions[rows], dtype=np.int64)[last]
         return list(ends.tolist())
 
-    def _choose(self, frontier: np.ndarray, room: int) -> list[np.ndarray]:
+    def _choose(self, frontier: np.ndarray, budget: int) -> list[np.ndarray]:
         """Whole infosets in order of reach, in chunks of rows.
 
         Args:
           frontier: rows of one level that can be expanded.
-          room: how many children they may have at most.
+          budget: how many children they may have at most.
         """
         _, group = np.unique(self._infosets(frontier), return_inverse=True)
         cost = np.bincount(group, self.num_actions[frontier]).astype(np.int64)
         order = np.argsort(-np.bincount(group, self.reach[frontier]), kind="stable")
         chosen = np.ones(len(cost), bool)
-        if cost.sum() > room:
+        if cost.sum() > budget:
             prices = zip(order.tolist(), cost[order].tolist(), strict=True)
             for infoset, price in prices:
-                chosen[infoset] = price <= room
-                room -= price * (price <= room)
+                chosen[infoset] = price <= budget
+                budget -= price * (price <= budget)
         place = np.empty(len(cost), np.int64)
         place[order] = np.arange(len(order))
         rows = np.flatnonzero(chosen[group])

@@ -36,7 +36,7 @@ class Knowledge(NamedTuple):
     Attributes:
       belief: the histories of its infoset (its knowledge set of order 1).
       alternatives: others, at decisions of the player with other infosets, none after
-        another, at which the opponent may have observed the same as at the belief, now
+        another, at which the opponent may have seen the same as at the belief, now
         or later; weighted relative to the belief. Empty also if that is not known.
       roots: where a tree for this decision begins: the opponent's turn, or the belief,
         if the opponent has not acted since the player's last decision.
@@ -117,8 +117,8 @@ def at_infoset(
         return knowledge
     opponent_roots = alternatives = np.zeros(0, np.int64)
     if histories.observations is not None:
-        observed = np.isin(histories.observations, histories.observations[own])
-        alike = observed & (histories.player == player)
+        seen = np.isin(histories.observations, histories.observations[own])
+        alike = seen & (histories.player == player)
         alternatives = _alternatives(histories, own, player, alike)
         opponent_roots = alternatives[alike[alternatives]]
     if turn is not None:
@@ -159,8 +159,8 @@ def _alternatives(
       histories: of the tree.
       own: the histories of the player's infoset.
       player: i.
-      alike: bool [N], decisions of the player at which the opponent has observed what
-        it has observed at the infoset.
+      alike: bool [N], decisions of the player at which the opponent has seen what
+        it has seen at the infoset.
     """
     is_own = np.zeros(len(histories), bool)
     is_own[own] = True
@@ -168,7 +168,7 @@ def _alternatives(
     while len(parents := np.unique(histories.parent[parents])) and parents[-1] >= 0:
         parents = parents[parents >= 0]
         above[parents] = True
-    # From where the opponent had observed no more than now, on to the player's next
+    # From where the opponent had seen no more than now, on to the player's next
     # decision.
     since, stays = alike & above, (histories.player == player) & ~above
     stops = is_own | (stays & alike)
@@ -219,9 +219,9 @@ def follow(
     alternatives = alternatives.relative_to(taken * step.probability)
     opponent_roots = opponent_roots.relative_to(taken)
     if step.turn is None:
-        observed = step.belief.nodes.observation
+        seen = step.belief.nodes.observation
         opponent_roots = alternatives.select(
-            np.isin(alternatives.nodes.observation, observed)
+            np.isin(alternatives.nodes.observation, seen)
         )
     return Knowledge(step.belief, alternatives, roots, opponent_roots)
 
@@ -230,9 +230,9 @@ def _follow_others(
     particles: ParticleFilter, before: Knowledge, step: Step
 ) -> tuple[Belief, Belief]:
     """`Knowledge.alternatives` and `opponent_roots`, in weights of `before`."""
-    observed, label = step.belief.nodes.observation, step.belief.nodes.label[0]
-    # Where the opponent has observed nothing new, the player's turn goes on.
-    old = np.setdiff1d(before.belief.nodes.observation, observed)
+    seen, label = step.belief.nodes.observation, step.belief.nodes.label[0]
+    # Where the opponent has seen nothing new, the player's turn goes on.
+    old = np.setdiff1d(before.belief.nodes.observation, seen)
     belief = join(before.belief, before.alternatives)
     ready = np.arange(len(belief.weights)) >= len(before.belief.weights)
     found, opponent_roots = [], [belief.select(np.zeros(0, np.int64))]
@@ -253,6 +253,6 @@ def _follow_others(
             belief, _ = particles.children(belief)
         ready = belief.nodes.label != label
     alternatives = join(*found)
-    alike = np.isin(alternatives.nodes.observation, observed)
+    alike = np.isin(alternatives.nodes.observation, seen)
     kept = [particles.resample(alternatives.select(some)) for some in (alike, ~alike)]
     return join(*kept), particles.resample(join(*opponent_roots))

@@ -27,7 +27,7 @@ from spiel_cr.partial.capacity import Capacities
 from spiel_cr.partial.config import PartialConfig
 from spiel_cr.partial.match import PartialAgent
 from spiel_cr.partial.solved_tree import SolvedTree
-from spiel_cr.partial.tree import PartialTree, no_room
+from spiel_cr.partial.tree import PartialTree, no_capacity
 from spiel_cr.policies.observations import Stage, observations
 from spiel_cr.resolving.clock import Clock, Cost
 from spiel_cr.resolving.config import ResolvingConfig
@@ -88,7 +88,7 @@ class PartialResolver(PartialAgent):
         start = SolvedTree.of(tree, player)
         self._laying.add(len(tree), time.perf_counter() - begun)
         if not len(start.snapshot.tree.infosets[player]):
-            raise no_room(tree, player)
+            raise no_capacity(tree, player)
         forest = start.forest()
         first = self._solver_for(forest)
         assert first is not None
@@ -230,7 +230,7 @@ class PartialResolver(PartialAgent):
             else:
                 action = random.choice(state.legal_actions())
                 if state.current_player() == self.player:
-                    seen = observations(state, self.player, between=False)
+                    seen = observations(state, self.player, waiting=False)
                     answer = self.strategy(seen)
                     if answer is not None and random.random() < 0.5:
                         action = random.choice(answer[0], p=answer[1])

@@ -176,12 +176,12 @@ class ArraySimulator(Simulator):
         count, player = len(states), visit.player
         label, observation = np.full((2, count), -1, np.int32)
         for p in range(2):
-            information, observed = visit.information[p], visit.observations[p]
+            information, seen = visit.information[p], visit.observations[p]
             if information is not None:
                 label[player == p] = self.acting_labels[p].of_rows(information)
-            if observed is not None:
+            if seen is not None:
                 rows = player == 1 - p
-                observation[rows] = self.other_labels[p].of_rows(observed)
+                observation[rows] = self.other_labels[p].of_rows(seen)
             elif (player == 1 - p).any():
                 self.observations = False
         num_actions = np.zeros(count, np.int32)

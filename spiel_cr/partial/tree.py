@@ -187,26 +187,26 @@ class PartialTree:
           ValueError: with `collapse`, one of them comes after another.
         """
         parent = self.table.parent[: self.table.used]
-        inside, above = np.zeros((2, len(parent)), bool)
-        inside[self.rows(ids)] = True
+        within, above = np.zeros((2, len(parent)), bool)
+        within[self.rows(ids)] = True
         order, starts = self.table.breadth_first()
         levels = [order[a:b] for a, b in itertools.pairwise(starts[1:].tolist())]
         for level in () if collapse else levels:
-            inside[level] |= inside[parent[level]]
+            within[level] |= within[parent[level]]
         for level in reversed(levels):
-            above[parent[level[inside[level] | above[level]]]] = True
-        if collapse and (above & inside).any():
+            above[parent[level[within[level] | above[level]]]] = True
+        if collapse and (above & within).any():
             raise ValueError(
                 "ids: with collapse=True no history may come after another one, which "
                 "drops what comes after it; leave it out"
             )
-        above &= ~inside
+        above &= ~within
         siblings = np.append(False, above[parent[1:]])
-        kept = np.flatnonzero(inside | above | siblings)
+        kept = np.flatnonzero(within | above | siblings)
         table = self.table.take(kept)
         # Terminals stay what they are, whatever leads to them.
         goes_on = table.num_actions[: len(kept)] > 0
-        stubs = np.flatnonzero(~(inside | above)[kept] & goes_on)
+        stubs = np.flatnonzero(~(within | above)[kept] & goes_on)
         table.stub[stubs] = True
         table.num_actions[stubs] = 0
         table.first[stubs] = -1
@@ -333,7 +333,7 @@ class PartialTree:
         )
 
 
-def no_room(partial: PartialTree, player: int) -> ValueError:
+def no_capacity(partial: PartialTree, player: int) -> ValueError:
     """What to raise for a tree that has no decision of a player."""
     return ValueError(
         f"max_histories={partial.table.capacity} has no room for a decision of player "

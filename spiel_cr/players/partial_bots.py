@@ -46,7 +46,7 @@ class _PartialBot(PolicyPlayer):
         self.agent.restart()
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
-        answer = self.agent.strategy(observations(state, self._player, between=False))
+        answer = self.agent.strategy(observations(state, self._player, waiting=False))
         if answer is None:
             legal = state.legal_actions()
             return [(action, 1 / len(legal)) for action in legal]

@@ -20,7 +20,7 @@ class Stage(NamedTuple):
 
 
 def observations(
-    state: pyspiel.State, player: int, *, between: bool = True
+    state: pyspiel.State, player: int, *, waiting: bool = True
 ) -> list[Stage]:
     """What a player has seen on the way to its decision at `state`.
 
@@ -28,7 +28,7 @@ def observations(
       state: the player is to act. Only what its information-state strings tell, and its
         own actions, is used.
       player: whose view.
-      between: also look at the strings where it does not act.
+      waiting: also look at the strings where it does not act.
 
     Raises:
       ValueError: the player is not to act.
@@ -44,7 +44,7 @@ def observations(
     seen: list[str] = []
     for action in [*state.history(), None]:
         acts = replay.current_player() == player
-        if acts or between:
+        if acts or waiting:
             text = replay.information_state_string(player)
             if not seen or seen[-1] != text:
                 seen.append(text)

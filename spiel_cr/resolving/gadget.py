@@ -128,7 +128,9 @@ def build_forest(
         (other_side, [extended[d.extended[ends]], terminate]),
     ]
     (first, rows), (second, columns) = sides if i == 0 else sides[::-1]
-    payoffs = sum_payoffs(*(np.concatenate(parts) for parts in (rows, columns, values)))
+    payoffs = sum_payoffs(
+        *(np.concatenate(fragments) for fragments in (rows, columns, values))
+    )
     return Forest((first, second), payoffs, own, augmented, other, next_augmented)
 
 

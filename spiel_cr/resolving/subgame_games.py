@@ -142,8 +142,8 @@ class Layer(Mapping[int, Subgame]):
             other_side, other_ends = _with_gadget(other_side, other_ends, count, gadget)
         self._other, self._ends = other_side, (own_ends, other_ends)
         self._payoffs = _Groups(labels)
-        parts = (self._own.groups, other_side.groups, self._payoffs)
-        numbers = np.unique(np.concatenate([groups.numbers for groups in parts]))
+        fragments = (self._own.groups, other_side.groups, self._payoffs)
+        numbers = np.unique(np.concatenate([groups.numbers for groups in fragments]))
         self._known: dict[int, Subgame | None] = dict.fromkeys(numbers.tolist())
         shapes = (
             _capacity(self._own, own_ends, labels),

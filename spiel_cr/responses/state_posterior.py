@@ -141,7 +141,7 @@ class StatePosterior:
         self.update(state)
 
     def _update(self, state: pyspiel.State) -> None:
-        stages = observations(state, self._player, between=self._between)
+        stages = observations(state, self._player, waiting=self._between)
         known = self._stages
         done = len(known)
         if (

@@ -14,8 +14,8 @@ def test_capacities_take_what_fits():
     known = Capacities()
     need = (padded_shape([3, 2, 2, 2, 2, 2, 2], [2], rows=[4, 1]),) * 2
     assert known.find(need) is None
-    room = known.learn(need)
-    assert known.find(need) is room and known.learn(need) is room
+    learnt = known.learn(need)
+    assert known.find(need) is learnt and known.learn(need) is learnt
     assert len(known) == 1
     for wrong in (
         padded_shape([9, 2], [2], rows=[4, 1]),
@@ -30,9 +30,9 @@ def test_capacities_take_what_fits():
     assert len(known) == 2
     # What is much smaller than all known gets one of its own.
     wide = (padded_shape([2] * 500, rows=[30] * 500),) * 2
-    assert known.learn(wide) is not known.learn(need) is room
+    assert known.learn(wide) is not known.learn(need) is learnt
     tiny = (padded_shape([2], rows=[1]),) * 2
-    assert known.learn(tiny) is room
+    assert known.learn(tiny) is learnt
     alone = Capacities()
     alone.learn(wide)
     assert alone.learn(tiny) is alone.find(tiny) and len(alone) == 2

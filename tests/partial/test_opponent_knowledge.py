@@ -31,9 +31,9 @@ def compiled(name):
 
 @functools.cache
 def solved_tree(name, player, capacity):
-    part = PartialTree.start(name, capacity, vectorised=False)
-    part.grow()
-    return SolvedTree.of(part, player)
+    fragment = PartialTree.start(name, capacity, vectorised=False)
+    fragment.grow()
+    return SolvedTree.of(fragment, player)
 
 
 def line(tree, history):
@@ -61,7 +61,7 @@ def expected(name, player, infoset):
     """All roots by enumeration: {actions from the root: share}.
 
     All histories of the opponent's infosets at its turn; if it had none, all decisions
-    of the player, the first on each line, where the opponent has observed the same.
+    of the player, the first on each line, where the opponent has matching the same.
     """
     tree, reach = compiled(name), reaches(name)
     histories = tree.histories
@@ -80,13 +80,13 @@ def expected(name, player, infoset):
         acts = histories.player == 1 - player
         found = np.flatnonzero(acts & np.isin(histories.infoset, list(turns)))
     else:
-        observed = np.isin(histories.observations, histories.observations[own]) & acts
+        matching = np.isin(histories.observations, histories.observations[own]) & acts
         above = {x for h in own for x in line(tree, h)} - set(own.tolist())
         found = [
             h
-            for h in np.flatnonzero(observed)
+            for h in np.flatnonzero(matching)
             if h not in above
-            and not any(x not in above and observed[x] for x in list(line(tree, h))[1:])
+            and not any(x not in above and matching[x] for x in list(line(tree, h))[1:])
         ]
     total = reach[found].sum()
     return {tuple(histories.actions_to(int(h))): reach[h] / total for h in found}

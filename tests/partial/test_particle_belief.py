@@ -10,7 +10,7 @@ from spiel_cr.partial.particle_belief import Belief, ParticleFilter, uniform_str
 from spiel_cr.partial.tree import PartialTree
 
 
-def test_so_many_roots_that_there_is_room_below():
+def test_so_many_roots_that_few_histories_fit_below():
     assert most_roots(1000, 300) == 4
     assert most_roots(1000, 3000) == 46
     assert most_roots(1000, 10**6) == 1000
@@ -36,7 +36,7 @@ def believe(name, player, most, steps):
 
 
 @pytest.mark.parametrize("name", ["python_leduc_poker", "leduc_poker"])
-def test_a_belief_is_all_that_is_possible(name):
+def test_a_belief_holds_every_consistent_history(name):
     """By Bayes' rule, from the whole game, against uniform play."""
     tree = compile_game(name)
     histories, player = tree.histories, 1

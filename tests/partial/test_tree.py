@@ -73,16 +73,16 @@ def paths(tree):
 @pytest.mark.parametrize("name", GAMES)
 def test_enough_capacity_gives_the_whole_game(name, vectorised):
     tree = whole(name, vectorised)
-    for room in (len(tree.histories), 2 * len(tree.histories)):
+    for capacity in (len(tree.histories), 2 * len(tree.histories)):
         partial = compile_partial(
-            name, room, "rollouts", observations=True, vectorised=vectorised
+            name, capacity, "rollouts", observations=True, vectorised=vectorised
         )
         assert_same(partial, tree)
 
 
 @BOTH_WAYS
 @pytest.mark.parametrize("name", GAMES[:4])
-def test_growing_to_the_end_gives_the_whole_game(name, vectorised):
+def test_expanding_to_the_end_gives_the_whole_game(name, vectorised):
     """In steps; N is never exceeded on the way."""
     tree = whole(name, vectorised)
     size = len(tree.histories)
@@ -98,17 +98,17 @@ def test_growing_to_the_end_gives_the_whole_game(name, vectorised):
 
 
 @BOTH_WAYS
-@pytest.mark.parametrize("room", [50, 100, 400, 894])
-def test_a_partial_tree_is_a_part(room, vectorised):
+@pytest.mark.parametrize("capacity", [50, 100, 400, 894])
+def test_a_partial_tree_agrees_with_the_whole_one(capacity, vectorised):
     """What is there is the same in the whole game, which goes on at the frontier."""
     partial = compile_partial(
         LEDUC,
         observations=True,
-        max_histories=room,
+        max_histories=capacity,
         leaf="rollouts",
         vectorised=vectorised,
     )
-    assert len(partial.histories) <= room
+    assert len(partial.histories) <= capacity
     complete = paths(whole(LEDUC))
     for path, (player, utility, cut, key) in paths(partial).items():
         if cut:
@@ -122,8 +122,8 @@ def test_a_partial_tree_is_a_part(room, vectorised):
 
 def test_levels_are_whole_and_then_infosets():
     """No room is left for an infoset of the last level that was left out."""
-    room = 300
-    partial = compile_partial(LEDUC, max_histories=room, leaf="rollouts")
+    capacity = 300
+    partial = compile_partial(LEDUC, max_histories=capacity, leaf="rollouts")
     tree, depth = whole(LEDUC), {}
     children = np.bincount(tree.histories.parent[1:], minlength=len(tree.histories))
     histories = {
@@ -144,7 +144,7 @@ def test_levels_are_whole_and_then_infosets():
     last = min(depth[True])
     for (level, _, _), members in left_out.items():
         if level == last:
-            assert len(partial.histories) + children[members].sum() > room
+            assert len(partial.histories) + children[members].sum() > capacity
 
 
 def exact(tree, behaviour=None):
@@ -163,8 +163,10 @@ def test_exact_values_at_the_frontier_give_the_value_of_the_whole_game(name):
     solved = solve(tree, "lp")
     leaf = exact(tree, solved.average)
     expected = conversions.history_values(tree, solved.average)[0]
-    for room in (len(tree.histories) // 4, len(tree.histories) // 2):
-        partial = compile_partial(name, max_histories=room, leaf=leaf, vectorised=False)
+    for capacity in (len(tree.histories) // 4, len(tree.histories) // 2):
+        partial = compile_partial(
+            name, max_histories=capacity, leaf=leaf, vectorised=False
+        )
         mine = [
             _carried(tree, partial, p, behaviour)
             for p, behaviour in enumerate(solved.average)
@@ -279,16 +281,20 @@ def split_infosets(partial):
 
 
 @BOTH_WAYS
-@pytest.mark.parametrize("room", [60, 200, 500])
-def test_infosets_stay_whole(room, vectorised):
+@pytest.mark.parametrize("capacity", [60, 200, 500])
+def test_infosets_stay_whole(capacity, vectorised):
     """In one go or in steps; and most of the room is used."""
-    for steps in ([room], range(20, room + 1, 40), [20, room // 2, room]):
-        grown = PartialTree.start(LEDUC, room, vectorised=vectorised)
+    for steps in (
+        [capacity],
+        range(20, capacity + 1, 40),
+        [20, capacity // 2, capacity],
+    ):
+        grown = PartialTree.start(LEDUC, capacity, vectorised=vectorised)
         for most in steps:
             grown.grow(most)
             assert split_infosets(grown.compile().tree) == 0
             assert len(grown) <= most
-        assert 0.7 * room < len(grown) <= room
+        assert 0.7 * capacity < len(grown) <= capacity
 
 
 def test_taking_back_leaves_infosets_whole():
@@ -493,10 +499,10 @@ def test_capacity_that_is_not_used_takes_no_memory():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["phantom_ttt", "python_ii_goofspiel(num_cards=7)"])
 def test_games_that_are_never_whole(name):
-    room = 5000
-    partial = compile_partial(name, max_histories=room, leaf="rollouts(n=1)")
-    assert 0.9 * room < len(partial.histories) <= room
-    assert partial.frontier.sum() > room / 2
+    capacity = 5000
+    partial = compile_partial(name, max_histories=capacity, leaf="rollouts(n=1)")
+    assert 0.9 * capacity < len(partial.histories) <= capacity
+    assert partial.frontier.sum() > capacity / 2
     solved = solve(partial, "cfr+", 50)
     behaviours = [conversions.uniform_behaviour(i.decisions) for i in partial.infosets]
     alike = dataclasses.replace(solved, average=tuple(behaviours))

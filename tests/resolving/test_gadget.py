@@ -53,7 +53,7 @@ FOREST_ROWS = [
 
 
 @pytest.mark.parametrize(("name", "player", "layer"), FOREST_ROWS)
-def test_value_of_a_forest_is_that_part_of_the_game(name, player, layer):
+def test_value_of_a_forest_is_that_of_its_histories(name, player, layer):
     """If o follows everywhere: i's reach and chance of the roots, times values there.
 
     o's own reach above the roots is left out, as in counterfactual values.

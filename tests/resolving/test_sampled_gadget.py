@@ -84,7 +84,7 @@ def worth(name, seed=3):
 
 def table_of(at, samples, subgame_behaviours, d, choice):
     """float64 [T], probabilities of all actions, in the order of `sampling.py`."""
-    parts = []
+    fragments = []
     forest_own, forest_other = numbers_of(d, at)
     for p in PLAYERS:
         decisions, rows = d.tree.infosets[p].decisions, [np.ones(1)]
@@ -94,8 +94,8 @@ def table_of(at, samples, subgame_behaviours, d, choice):
             first = decisions.first_sequence[i]
             rows.append(subgame_behaviours[p][first : first + decisions.num_actions[i]])
         rest = at.tree.form.decisions[p].num_sequences - sum(map(len, rows))
-        parts += [*rows, np.ones(rest)]
-    return np.concatenate([*parts, samples.chance])
+        fragments += [*rows, np.ones(rest)]
+    return np.concatenate([*fragments, samples.chance])
 
 
 def numbers_of(d, at):

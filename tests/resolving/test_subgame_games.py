@@ -284,7 +284,7 @@ def test_all_games_of_a_layer_have_one_shape(name, player, number, kind):
 
 @every_gadget
 @every_layer
-def test_the_common_capacity_is_that_of_all_pieces(name, player, number, kind):
+def test_the_common_capacity_is_that_of_all_subgames(name, player, number, kind):
     """Computed without cutting any out; here from the subgames themselves."""
     cut_up = Layer(cut(name, player), number, kind)
     expected = layout.common_shapes(
@@ -341,7 +341,7 @@ def test_shapes_differ_without_the_common_capacity():
 def test_next_augmented_infosets_lie_behind_the_one_passed_before(name, player, number):
     at = setting(name, player, number)
     d, parent = at.d, at.d.tree.histories.parent
-    # Gate of the next layer → augmented infosets of this one that lead to it.
+    # By augmented infoset of the next layer, those of this one that lead to it.
     leads: dict[int, set[int]] = {}
     for r, g in at.augmented_of.items():
         if d.augmented_layer[g] == number + 1:
