@@ -16,12 +16,12 @@ import jax
 import numpy as np
 import pyspiel
 from open_spiel.python.algorithms import ismcts, mcts
-from spiel_cr.eval.players import approximate_nash_conv
 from tqdm import tqdm
 
 import spiel_cr
 from benchmarks.document import Column, table
 from benchmarks.frame import Benchmark, Parser, Row, goofspiel, group_by, sentence
+from spiel_cr.eval.players import approximate_nash_conv
 from spiel_cr.responses import ismcts_br, opponents, responder_tree
 from spiel_cr.responses.ismcts_config import SearchConfig
 

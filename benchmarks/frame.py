@@ -16,10 +16,9 @@ import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from spiel_cr.eval.common import conditions
-
 import game_defs  # noqa: F401  registers the project's games
 from benchmarks import document
+from spiel_cr.eval.common import conditions
 
 Row: TypeAlias = dict[str, Any]
 

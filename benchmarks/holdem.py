@@ -18,15 +18,15 @@ from typing import NamedTuple
 
 import numpy as np
 import pyspiel
-from spiel_cr.eval.common.json_log import JsonLog
-from spiel_cr.eval.common.statistics import mean_and_half_width
-from spiel_cr.eval.players import match as matches
 from tqdm import tqdm
 
 from benchmarks.document import interval, table
 from benchmarks.frame import Parser, Row, facts, group_by
 from benchmarks.holdem_judge import Judge
 from spiel_cr.common.memory import peak_bytes
+from spiel_cr.eval.common.json_log import JsonLog
+from spiel_cr.eval.common.statistics import mean_and_half_width
+from spiel_cr.eval.players import match as matches
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.opponent_strings import load_opponent
 from spiel_cr.responses import opponents

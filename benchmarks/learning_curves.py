@@ -16,13 +16,12 @@ import time
 from collections.abc import Iterator, Sequence
 
 import jax
-from spiel_cr.eval.reporting.plots import picture
 
 import spiel_cr
-from benchmarks.document import table
+from benchmarks.document import draw_band, table
 from benchmarks.frame import Benchmark, Parser, Row, group_by, say
-from benchmarks.pictures import draw_band
 from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.eval.reporting.plots import picture
 from spiel_cr.players.opponent_strings import load_opponent
 from spiel_cr.policies.conversions import behaviour_from_policy
 from spiel_cr.responses import learn_compiled

@@ -13,14 +13,14 @@ from collections.abc import Iterator, Sequence
 import jax
 import numpy as np
 import pyspiel
-from spiel_cr.eval.common.statistics import mean_and_half_width
-from spiel_cr.eval.players import match as matches
 
 import spiel_cr
 from benchmarks import frame, partial_opponents
 from benchmarks.document import MEMORY, Column, table
 from benchmarks.frame import Row
 from spiel_cr.common.memory import peak_bytes
+from spiel_cr.eval.common.statistics import mean_and_half_width
+from spiel_cr.eval.players import match as matches
 from spiel_cr.partial.config import PartialConfig
 from spiel_cr.players.partial_bots import PartialOOSBot, PartialResolvingBot
 from spiel_cr.resolving.config import ResolvingConfig

@@ -15,13 +15,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyspiel
-from spiel_cr.eval.common.statistics import mean_and_half_width
 from tqdm import tqdm
 
 import spiel_cr
 from benchmarks import partial_opponents
 from benchmarks.document import table
 from benchmarks.frame import Benchmark, Parser, Row
+from spiel_cr.eval.common.statistics import mean_and_half_width
 from spiel_cr.policies.best_responses import reach_of
 from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.policies.conversions import history_values

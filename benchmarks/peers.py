@@ -13,6 +13,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+
+from benchmarks.c_reference import CReference
+from spiel_cr.cfr import cfr
+from spiel_cr.cfr.config import PRESETS, parse_algorithm
 from spiel_cr.eval.common.game_instance import GameInstance
 from spiel_cr.eval.contestants import registry
 from spiel_cr.eval.contestants.protocol import (
@@ -22,10 +26,6 @@ from spiel_cr.eval.contestants.protocol import (
     SolverAdapter,
     SteppingAdapter,
 )
-
-from benchmarks.c_reference import CReference
-from spiel_cr.cfr import cfr
-from spiel_cr.cfr.config import PRESETS, parse_algorithm
 
 
 class Solver(NamedTuple):

@@ -11,15 +11,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+
+import spiel_cr
+from benchmarks.document import Column, grid, image_path, interval, table
+from benchmarks.frame import Benchmark, Parser, Row, group_by, say, sentence
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.eval.players import match as matches
 from spiel_cr.eval.players import tournament, traversing
 from spiel_cr.eval.reporting.plots import picture
-
-import spiel_cr
-from benchmarks.document import Column, grid, interval, table
-from benchmarks.frame import Benchmark, Parser, Row, group_by, say, sentence
-from benchmarks.pictures import image_path
-from spiel_cr.compilation.tree import CompiledGame
 
 
 class Plan(NamedTuple):

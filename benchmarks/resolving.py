@@ -9,11 +9,11 @@ import sys
 from collections.abc import Iterator, Sequence
 
 import jax
-from spiel_cr.eval.judging import python_judge
 
 import spiel_cr
 from benchmarks.document import grid
 from benchmarks.frame import Benchmark, Parser, Row, goofspiel, say, sentence
+from spiel_cr.eval.judging import python_judge
 
 _BUNDLED = "points_order=ascending,returns_type=win_loss"
 

@@ -11,19 +11,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import jax
+
+import spiel_cr
+from benchmarks import cfr, sampling_tables
+from benchmarks.document import image_path
+from benchmarks.frame import Benchmark, Parser, Row, say
+from benchmarks.sampling_tables import EXTERNAL, OUTCOME
+from benchmarks.solver_run import run_for, warm_up
+from spiel_cr.cfr.config import PRESETS, MCCFRConfig, parse_any
 from spiel_cr.eval.common.game_instance import GameInstance
 from spiel_cr.eval.contestants import registry
 from spiel_cr.eval.contestants.protocol import SolverAdapter
 from spiel_cr.eval.judging.cpp_judge import ExactJudge
 from spiel_cr.eval.reporting import plots
-
-import spiel_cr
-from benchmarks import cfr, sampling_tables
-from benchmarks.frame import Benchmark, Parser, Row, say
-from benchmarks.pictures import image_path
-from benchmarks.sampling_tables import EXTERNAL, OUTCOME
-from benchmarks.solver_run import run_for, warm_up
-from spiel_cr.cfr.config import PRESETS, MCCFRConfig, parse_any
 
 _GAMES = ("leduc_poker", "goofspiel5", "liars_dice")
 

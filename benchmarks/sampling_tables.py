@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from spiel_cr.eval.reporting.plots import picture
-
-from benchmarks.document import Column, ratio, spaced, table
+from benchmarks.document import Column, draw_band, image_path, ratio, spaced, table
 from benchmarks.frame import Row, group_by, sentence
-from benchmarks.pictures import draw_band, image_path
+from spiel_cr.eval.reporting.plots import picture
 
 OUTCOME = "openspiel-os-mccfr"
 EXTERNAL = "openspiel-es-mccfr"

@@ -15,13 +15,13 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import TypeAlias
 
 import jax
-from spiel_cr.eval.common.game_instance import GameInstance
-from spiel_cr.eval.contestants import registry
-from spiel_cr.eval.judging.cpp_judge import ExactJudge
 
 from benchmarks import c_reference, peers
 from benchmarks.frame import Row
 from spiel_cr.common.memory import peak_bytes
+from spiel_cr.eval.common.game_instance import GameInstance
+from spiel_cr.eval.contestants import registry
+from spiel_cr.eval.judging.cpp_judge import ExactJudge
 
 # Batches of iterations between two looks at the clock take about this many seconds, or
 # a tenth of the budget if that is less.

@@ -6,9 +6,8 @@ Run as `python examples/play_a_tournament.py [GAME]`.
 import sys
 import tempfile
 
-from spiel_cr.eval.players import tournament
-
 import game_defs  # noqa: F401  registers the project's games
+from spiel_cr.eval.players import tournament
 
 game = sys.argv[1] if len(sys.argv) > 1 else "python_leduc_poker"
 bots = ["resolving(iterations=50)", "solved(solver=cfr+,iterations=500)", "uniform"]

@@ -49,7 +49,8 @@ def add(commands: Commands) -> None:
     option(
         parser,
         "--noise",
-        "multiply these values by normal variables of mean 1 and this deviation",
+        "multiply these values by normal variables of mean 1 and this standard "
+        "deviation",
         0.0,
         metavar="STD",
     )

@@ -71,7 +71,7 @@ class ResponseConfig:
         """How local best response plays after its action."""
         try:
             opponents.chump(game, "always_call")
-        except ValueError:
+        except opponents.NotPokerError:
             return self.leaf or "uniform"
         return self.leaf or "call"
 

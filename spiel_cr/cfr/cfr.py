@@ -150,7 +150,8 @@ def update_player(
     if mean_values is not None and values:
         mean_values += share * (jnp.concatenate(values[::-1]) - mean_values)
     regrets, next_strategy = update_regrets(
-        rule, tree, shared, player.regrets, actions[::-1], means[::-1], iteration
+        *(rule, tree, shared, player.regrets, player.strategy),
+        *(actions[::-1], means[::-1], iteration),
     )
     return PlayerState(
         strategy=next_strategy,
@@ -176,6 +177,7 @@ def update_regrets(
     tree: treeplex.Treeplex,
     shared: SharedRegrets | None,
     regrets: treeplex.Blocks,
+    strategy: treeplex.Blocks,
     actions: Sequence[Sequence[jax.Array]],
     means: Sequence[Sequence[jax.Array]],
     iteration: jax.Array,
@@ -187,6 +189,7 @@ def update_regrets(
       tree: the player's treeplex; only its blocks are used.
       shared: its buckets.
       regrets: the cumulative regrets.
+      strategy: the current strategy.
       actions: counterfactual values of actions, or estimates of them, [A, n] a block.
       means: values of infosets, [n] a block.
       iteration: float scalar, from 1.
@@ -202,9 +205,11 @@ def update_regrets(
         return shared_regrets.update(rule, tree, shared, regrets, gains, iteration)
     levels = [
         regret_matching.update_blocks(
-            rule, old, new, level.uniform, level.tolerance, iteration
+            rule, old, kept, new, level.uniform, level.tolerance, iteration
         )
-        for old, new, level in zip(regrets, gains, tree.levels, strict=True)
+        for old, kept, new, level in zip(
+            regrets, strategy, gains, tree.levels, strict=True
+        )
     ]
     return tuple(level[0] for level in levels), tuple(level[1] for level in levels)
 

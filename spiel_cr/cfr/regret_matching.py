@@ -76,15 +76,24 @@ def match(rule: Rule, regrets: jax.Array, uniform: jax.Array) -> jax.Array:
 def update_blocks(
     rule: Rule,
     regrets: Sequence[jax.Array],
+    strategy: Sequence[jax.Array],
     instantaneous: Sequence[jax.Array],
     uniform: Sequence[jax.Array],
     tolerance: Sequence[jax.Array],
     iteration: jax.Array,
 ) -> tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]]:
-    """`update` for several blocks: new regrets and next strategies."""
+    """`update` for several blocks: new regrets and next strategies.
+
+    Where there is a single action nothing changes, and the arrays themselves are passed
+    on: another array with the same numbers would be copied in every iteration, which
+    took a third of the time on liar's dice.
+    """
+    columns = zip(regrets, strategy, instantaneous, uniform, tolerance, strict=True)
     blocks = [
-        update(rule, *block, iteration)
-        for block in zip(regrets, instantaneous, uniform, tolerance, strict=True)
+        (old, kept)
+        if len(kept) == 1
+        else update(rule, old, new, even, small, iteration)
+        for old, kept, new, even, small in columns
     ]
     return tuple(block[0] for block in blocks), tuple(block[1] for block in blocks)
 
@@ -114,8 +123,6 @@ def update(
     Returns:
       The new cumulative regrets and the next strategy, both float [A, n].
     """
-    if len(uniform) == 1:
-        return regrets, uniform  # nothing to choose
     # Sums of t terms carry about sqrt(t) times the rounding error of one.
     tolerance = tolerance * jnp.sqrt(iteration)
     regrets = regrets + instantaneous

@@ -124,7 +124,7 @@ def update(
         gained = gained.at[into].add(flat)
     new_regrets, matched = regret_matching.update_blocks(
         rule,
-        regrets[0],
+        *(regrets[0], shared.uniform),
         _blocks(gained, shared.uniform),
         shared.uniform,
         shared.tolerance,

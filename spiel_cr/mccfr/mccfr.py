@@ -267,7 +267,8 @@ def update_player(
         actions.append(blocks)
         means.append(cfr.infoset_values(strategy, blocks))
     regrets, next_strategy = cfr.update_regrets(
-        rule, tree, problem.shared[player], state.regrets, actions, means, iteration
+        *(rule, tree, problem.shared[player], state.regrets, state.strategy),
+        *(actions, means, iteration),
     )
     added = state.reach
     if sample.visits is not None:

@@ -240,7 +240,8 @@ def _back_up(arrays: SearchTree, table: Table, predicted: PriorAndValue) -> Tabl
         visits = jnp.where(legal, table.visits[rows], -1)
         value = total[rows] / jnp.maximum(visits, 1)
         most = visits.max(axis=0)
-        weight = (jnp.maximum(visits, 0) / jnp.maximum(most, 1)) ** _SHARPNESS
+        share = jnp.maximum(visits, 0) / jnp.maximum(most, 1)[None]
+        weight = share**_SHARPNESS
         best = (weight * value).sum(axis=0) / jnp.maximum(weight.sum(axis=0), 1)
         if predicted.value is not None:
             best = jnp.where(most > 0, best, predicted.value[begin:end])
@@ -259,7 +260,8 @@ def _back_up(arrays: SearchTree, table: Table, predicted: PriorAndValue) -> Tabl
 def _rows(arrays: SearchTree, begin: int, end: int) -> tuple[jax.Array, jax.Array]:
     """int32, bool [A, n]: the sequences of infosets begin:end, and which are theirs."""
     actions = jnp.arange(arrays.shape.actions)[:, None]
-    return arrays.first[begin:end] + actions, actions < arrays.actions[begin:end]
+    first, count = arrays.first[None, begin:end], arrays.actions[None, begin:end]
+    return first + actions, actions < count
 
 
 def _choices(
@@ -285,17 +287,17 @@ def _choices(
     visits = jnp.where(legal, table.visits[rows], 0)
     value = table.value[rows]
     mean = (visits * value).sum(axis=0) / jnp.maximum(visits.sum(axis=0), 1)
-    value = jnp.where(visits > 0, value, mean)
+    value = jnp.where(visits > 0, value, mean[None])
     drive = exploration * jnp.sqrt(table.reached + coming)
-    push = jnp.where(legal, drive * predicted.prior[rows], 0)
+    push = jnp.where(legal, drive[None] * predicted.prior[rows], 0)
 
-    def scores(extra: jax.Array | float) -> jax.Array:
+    def scores(extra: jax.Array) -> jax.Array:
         """PUCT's scores if every action had this many more visits."""
-        return jnp.where(push > 0, value + push / (1 + visits + extra), -jnp.inf)
+        return jnp.where(push > 0, value + push / (1 + visits + extra[None]), -jnp.inf)
 
     def shares(level: jax.Array) -> jax.Array:
         """How many visits lower each action's score to a level."""
-        above = jnp.maximum(level - value, 1e-9)
+        above = jnp.maximum(level[None] - value, 1e-9)
         return jnp.where(push > 0, jnp.maximum(push / above - 1 - visits, 0), 0)
 
     def halve(_: int, bounds: tuple[jax.Array, jax.Array]) -> Any:
@@ -304,13 +306,15 @@ def _choices(
         enough = shares(middle).sum(axis=0) > coming
         return jnp.where(enough, middle, low), jnp.where(enough, high, middle)
 
+    none = jnp.zeros_like(coming)
     if width == 1:
-        best = scores(0.0).argmax(axis=0)
-        weight = (jnp.arange(arrays.shape.actions)[:, None] == best).astype(push.dtype)
+        best = scores(none).argmax(axis=0)
+        actions = jnp.arange(arrays.shape.actions)[:, None]
+        weight = (actions == best[None]).astype(push.dtype)
     else:
-        bounds = scores(coming).max(axis=0), scores(0.0).max(axis=0)
+        bounds = scores(coming).max(axis=0), scores(none).max(axis=0)
         low, _ = jax.lax.fori_loop(0, _HALVINGS, halve, bounds)
         weight = shares(low)
-    ends = jnp.cumsum(weight, axis=0) / weight.sum(axis=0)
+    ends = jnp.cumsum(weight, axis=0) / weight.sum(axis=0)[None]
     unused = len(table.visits) - 1
     return jnp.ones_like(table.visits).at[jnp.where(legal, rows, unused)].set(ends)

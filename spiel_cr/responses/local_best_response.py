@@ -185,7 +185,7 @@ def _default_policy(game: pyspiel.Game, leaf: str) -> openspiel_policy.Policy:
         return openspiel_policy.UniformRandomPolicy(game)
     try:
         return opponents.chump(game, "always_call")
-    except ValueError as error:
+    except opponents.NotPokerError as error:
         raise ValueError(f"leaf='call': {error}; give leaf='uniform'") from error
 
 

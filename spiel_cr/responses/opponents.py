@@ -26,6 +26,10 @@ _WISHES: dict[str, tuple[tuple[str, ...], ...]] = {
 CHUMPS = tuple(_WISHES)
 
 
+class NotPokerError(ValueError):
+    """The game has no actions that are called fold, call and raise."""
+
+
 class ChumpPolicy(policy_lib.Policy):
     """A player of poker that hardly looks; see `chump`.
 
@@ -46,7 +50,7 @@ class ChumpPolicy(policy_lib.Policy):
         self.by_legal_actions = not self._two_actions
         known = {_meaning(label) for label in labels}
         if not self._two_actions and not ("call" in known and known <= set(_ROLES)):
-            raise ValueError(
+            raise NotPokerError(
                 f"{game} is not a game of poker: the first player chooses among "
                 f"{', '.join(sorted(labels)) or 'nothing'}; chumps need actions named "
                 f"fold, call (or check) and raise (or bet), as in leduc_poker, "

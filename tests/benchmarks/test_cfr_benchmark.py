@@ -6,13 +6,13 @@ from typing import Any
 
 import pyspiel
 import pytest
-from spiel_cr.eval.common.game_instance import GameInstance
-from spiel_cr.eval.judging import python_judge
-from spiel_cr.eval.judging.cpp_judge import ExactJudge
 
 import spiel_cr
 from benchmarks import c_reference, cfr, cfr_tables, solver_run
 from benchmarks.peers import find
+from spiel_cr.eval.common.game_instance import GameInstance
+from spiel_cr.eval.judging import python_judge
+from spiel_cr.eval.judging.cpp_judge import ExactJudge
 from tests.support.benchmark_pages import FACTS
 
 needs_cc = pytest.mark.skipif(

@@ -6,10 +6,10 @@ import numpy as np
 import pyspiel
 import pytest
 from open_spiel.python import policy as policy_lib
-from spiel_cr.eval.players import match as matches
 
 from benchmarks import holdem
 from benchmarks.holdem_judge import Judge
+from spiel_cr.eval.players import match as matches
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.responses import opponents
 

@@ -7,8 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from spiel_cr.eval.cli import main
-from spiel_cr.eval.judging import python_judge
 
 import spiel_cr
 from game_defs import latent_board, leduc_poker
@@ -16,6 +14,8 @@ from spiel_cr.cfr import abstraction, cfr
 from spiel_cr.cfr import config as algorithm
 from spiel_cr.common.jax_utils import precision, quick_options
 from spiel_cr.compilation import compiler, replay, vectorised
+from spiel_cr.eval.cli import main
+from spiel_cr.eval.judging import python_judge
 from spiel_cr.mccfr import mccfr, sample_tree, trajectories
 from spiel_cr.sequence_form import treeplex
 from tests.support import games, made_games, reference

@@ -12,7 +12,6 @@ import time
 import numpy as np
 import pyspiel
 import pytest
-from spiel_cr.eval.cli import main
 
 import spiel_cr
 from spiel_cr.common import storage
@@ -20,6 +19,7 @@ from spiel_cr.common.errors import TooManyHistoriesError
 from spiel_cr.compilation import cache, state_walk, vectorised, vectorised_walk
 from spiel_cr.compilation.compiler import compile_game
 from spiel_cr.compilation.fingerprints import fingerprint
+from spiel_cr.eval.cli import main
 from tests.compilation.test_vectorised import same
 from tests.support import games, made_games
 

@@ -7,12 +7,12 @@ import sys
 import numpy as np
 import pyspiel
 import pytest
-from spiel_cr.eval.cli import main
-from spiel_cr.eval.players import approximate_nash_conv
-from spiel_cr.eval.players.approximate_nash_conv import ResponseConfig
 
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
+from spiel_cr.eval.cli import main
+from spiel_cr.eval.players import approximate_nash_conv
+from spiel_cr.eval.players.approximate_nash_conv import ResponseConfig
 from spiel_cr.players import opponent_strings
 from spiel_cr.policies import conversions as policy
 from spiel_cr.policies.best_responses import best_response_value, reach_of

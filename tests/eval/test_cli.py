@@ -9,10 +9,10 @@ import sys
 import pyspiel
 import pytest
 from open_spiel.python.algorithms import exploitability
-from spiel_cr.eval.cli import main
-from spiel_cr.eval.judging import python_judge
 
 import spiel_cr
+from spiel_cr.eval.cli import main
+from spiel_cr.eval.judging import python_judge
 
 SCRIPT = pathlib.Path(sys.executable).parent / "spiel-cr"
 needs_script = pytest.mark.skipif(not SCRIPT.exists(), reason="not installed")

@@ -12,6 +12,8 @@ import pyspiel
 import pytest
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import exploitability
+
+from spiel_cr import solve
 from spiel_cr.eval.cli import compare as cli_compare
 from spiel_cr.eval.cli import main
 from spiel_cr.eval.common.budget import Budget
@@ -19,8 +21,6 @@ from spiel_cr.eval.common.game_instance import GameInstance
 from spiel_cr.eval.comparison import comparisons, measure
 from spiel_cr.eval.contestants import protocol, registry
 from spiel_cr.eval.judging import python_judge
-
-from spiel_cr import solve
 from spiel_cr.policies import conversions as policy_lib
 from tests.support import games
 from tests.support.strategies import random_behaviours

@@ -3,11 +3,11 @@
 import time
 
 import pytest
+
+import spiel_cr
 from spiel_cr.eval.common.budget import Budget
 from spiel_cr.eval.comparison import comparisons, measure
 from spiel_cr.eval.contestants import registry
-
-import spiel_cr
 from spiel_cr.policies.conversions import uniform_behaviour
 
 KUHN = "kuhn_poker"

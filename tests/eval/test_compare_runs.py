@@ -10,6 +10,7 @@ import threading
 import time
 
 import pytest
+
 from spiel_cr.eval.cli import main
 from spiel_cr.eval.common import conditions, json_log
 from spiel_cr.eval.common.budget import Budget

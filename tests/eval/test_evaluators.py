@@ -10,10 +10,10 @@ import numpy as np
 import pyspiel
 import pytest
 from open_spiel.python.algorithms import exploitability
-from spiel_cr.eval.cli import main
-from spiel_cr.eval.players import one_step, playing, traversing
 
 import spiel_cr
+from spiel_cr.eval.cli import main
+from spiel_cr.eval.players import one_step, playing, traversing
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from tests.support import games

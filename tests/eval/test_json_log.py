@@ -4,6 +4,7 @@ import json
 import os
 
 import pytest
+
 from spiel_cr.eval.common.json_log import JsonLog, OtherRunError, read_lines
 
 SETTINGS = {"game": "kuhn_poker", "seed": 0, "bots": ("a", "b")}

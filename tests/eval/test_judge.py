@@ -4,9 +4,9 @@ import numpy as np
 import pyspiel
 import pytest
 from open_spiel.python import policy as policy_lib
-from spiel_cr.eval.judging import python_judge
 
 import game_defs  # noqa: F401  (registers the games)
+from spiel_cr.eval.judging import python_judge
 
 
 def random_table(game, seed):

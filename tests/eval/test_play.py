@@ -6,11 +6,11 @@ import json
 import numpy as np
 import pyspiel
 import pytest
+
+import spiel_cr
 from spiel_cr.eval.cli import main
 from spiel_cr.eval.cli import play as play_command
 from spiel_cr.eval.players import match as matches
-
-import spiel_cr
 
 KUHN = "kuhn_poker"
 GOOFSPIEL = "goofspiel(num_cards=3,imp_info=true,points_order=descending)"

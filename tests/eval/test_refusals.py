@@ -1,6 +1,7 @@
 """How every command refuses: exit code 2, a line that names what is wrong, no work."""
 
 import pytest
+
 from spiel_cr.eval.cli import main
 
 KUHN = "--game kuhn_poker"

@@ -8,10 +8,10 @@ import shlex
 import xml.etree.ElementTree as ElementTree
 
 import pytest
+
 from spiel_cr.eval.cli import main
 from spiel_cr.eval.contestants import registry
 from spiel_cr.eval.reporting import curves, html_page, report, report_text, summary, svg
-
 from tests.support import browser
 
 GAMES = ["kuhn_poker", "leduc_poker"]

@@ -7,11 +7,11 @@ import types
 
 import numpy as np
 import pytest
-from spiel_cr.eval.cli import main
-from spiel_cr.eval.inspection import infoset_view, tree_page, tree_subgames
 
 import spiel_cr
 from spiel_cr.common.errors import HiddenTurnsError
+from spiel_cr.eval.cli import main
+from spiel_cr.eval.inspection import infoset_view, tree_page, tree_subgames
 from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.policies.best_responses import best_response_value, reach_of
 from tests.support import browser, games

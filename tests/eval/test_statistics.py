@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+
 from spiel_cr.eval.common.statistics import mean_and_half_width
 
 # Of Student's t with one degree of freedom: tan(0.475 pi); with two, from its closed

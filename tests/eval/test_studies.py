@@ -5,11 +5,11 @@ import types
 
 import numpy as np
 import pytest
+
+import spiel_cr
 from spiel_cr.eval.cli import main, study
 from spiel_cr.eval.studies import best_responses, resolving_oos, sampling, sweeps
 from spiel_cr.eval.studies.study import Line, Study
-
-import spiel_cr
 from spiel_cr.policies.result import CurvePoint
 
 

@@ -9,10 +9,10 @@ import numpy as np
 import pyspiel
 import pytest
 from open_spiel.python.algorithms import expected_game_score
-from spiel_cr.eval.cli import main
-from spiel_cr.eval.players import tournament
 
 import spiel_cr
+from spiel_cr.eval.cli import main
+from spiel_cr.eval.players import tournament
 from spiel_cr.players import bot_strings
 
 KUHN = "kuhn_poker"

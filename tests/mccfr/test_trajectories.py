@@ -151,7 +151,7 @@ def walks_of(rules: sampling_reference.Rules) -> Walks:
 
 
 def marked(game: Setup, nodes: frozenset[int]) -> np.ndarray | None:
-    """bool [N] for `sampling.build`; None for no history."""
+    """bool [N] for `sample_tree.build`; None for no history."""
     mask = np.zeros(len(game.compiled.histories), bool)
     mask[[game.number[i] for i in nodes]] = True
     return mask if nodes else None

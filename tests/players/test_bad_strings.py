@@ -1,9 +1,9 @@
 """Every reader of strings refuses a bad one, and names the value and the remedy."""
 
 import pytest
-from spiel_cr.eval.contestants import registry
 
 from spiel_cr import load_bot, parse_algorithm, solve
+from spiel_cr.eval.contestants import registry
 from spiel_cr.players import opponent_strings
 from spiel_cr.policies.leaf_values import parse_leaf
 from spiel_cr.resolving.config import ResolvingConfig

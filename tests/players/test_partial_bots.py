@@ -7,10 +7,10 @@ import jax.extend.backend
 import numpy as np
 import pyspiel
 import pytest
-from spiel_cr.eval.players import match
 
 import game_defs  # noqa: F401  registers the games
 from spiel_cr.compilation import compiler
+from spiel_cr.eval.players import match
 from spiel_cr.partial.compiler import compile_partial
 from spiel_cr.partial.config import PartialConfig
 from spiel_cr.partial.tree import PartialTree

@@ -170,7 +170,9 @@ def test_chains_of_imports_are_short(folder):
     assert floors(packages) <= MOST_FLOORS["packages"]
 
 
-@pytest.mark.parametrize("folder", ["spiel_cr", "eval", "game_defs", "tests"])
+@pytest.mark.parametrize(
+    "folder", ["spiel_cr", "eval", "game_defs", "benchmarks", "tests"]
+)
 def test_folders_are_small(folder):
     for place in [
         ROOT / folder,

@@ -1,6 +1,7 @@
 """Depth-limited lookahead: where it is cut, what is there, and what a forest is worth.
 
-All is held to slow walks over `reference.py`'s tree, which shares no code with leaf.py.
+All is held to slow walks over `reference.py`'s tree, which shares no code with
+leaf_values.py.
 """
 
 import functools

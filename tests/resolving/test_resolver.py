@@ -1,7 +1,7 @@
 """Resolvers: subgame after subgame, the strategy of the forests of `resolve`.
 
 `resolve` is held to account by exact solutions and NashConv elsewhere
-(`test_gadget.py`, `test_resolving.py`); a resolver must do the same subgame by subgame,
+(`test_gadget.py`, `test_continual.py`); a resolver must do the same subgame by subgame,
 asked in any order, and wherever the match goes.
 """
 

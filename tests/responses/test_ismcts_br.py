@@ -7,10 +7,10 @@ import jax
 import numpy as np
 import pytest
 from open_spiel.python.algorithms import best_response as openspiel_best_response
-from spiel_cr.eval.players.approximate_nash_conv import expected_reward
 
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
+from spiel_cr.eval.players.approximate_nash_conv import expected_reward
 from spiel_cr.policies import best_responses
 from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.policies.best_responses import best_response_value, reach_of

@@ -10,10 +10,10 @@ pytest.importorskip("flax")
 pytest.importorskip("optax")
 
 import jax  # noqa: E402
-from spiel_cr.eval.players import approximate_nash_conv  # noqa: E402
 
 from spiel_cr.common import storage  # noqa: E402
 from spiel_cr.compilation import compiler as tree_lib  # noqa: E402
+from spiel_cr.eval.players import approximate_nash_conv  # noqa: E402
 from spiel_cr.players import opponent_strings
 from spiel_cr.responses import learn_states
 from spiel_cr.responses.ismcts_config import SearchConfig  # noqa: E402
