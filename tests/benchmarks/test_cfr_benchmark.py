@@ -92,7 +92,7 @@ def test_c_reference_equals_spiel_cr() -> None:
 def test_c_reference_equals_spiel_cr_where_noise_breaks_ties() -> None:
     # Without noise rounding decides here; whether that shows depends on the CPU.
     result = c_reference.disagreement(
-        spiel_cr.compile_game(cfr.GAMES["goofspiel4"]).form
+        spiel_cr.compile_game(cfr.GAMES["goofspiel5"]).form
     )
     assert result["agrees"], result
 

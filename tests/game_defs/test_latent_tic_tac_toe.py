@@ -141,7 +141,7 @@ def test_nonsense_is_refused(params):
 def test_random_games_follow_the_reference(keep):
     rng = np.random.default_rng(1)
     conflicts = 0
-    for _ in range(300):
+    for _ in range(1000):
         state = play(KEEP if keep else DISCARD, [])
         reference = Reference(keep)
         last = -1
@@ -155,7 +155,7 @@ def test_random_games_follow_the_reference(keep):
             reference.mark(cell)
             assert state.is_terminal() == reference.is_over(), state
         assert state.returns() == [reference.value(), -reference.value()], state
-    assert conflicts > 300
+    assert conflicts > 1000
 
 
 def test_moves_of_openspiel():
