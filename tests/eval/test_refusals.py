@@ -54,6 +54,7 @@ ROWS = [
     (f"{TOURNAMENT} {BOTS} --game=kuhn_pocker", "kuhn_pocker"),
     (f"{EVALUATE} sarsa", "there is no bot 'sarsa'"),
     (f"{EVALUATE} uniform --matches 5", "so leave --matches out"),
+    (f"{EVALUATE} uniform --matches 5", "matches=5"),
     (f"{EVALUATE} uniform --repeats 0", "repeats=0"),
     (f"{EVALUATE} uniform --seed -1", "seed=-1"),
     (f"{EVALUATE} uniform --evaluator playing --matches 0", "matches=0"),
