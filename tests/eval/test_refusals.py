@@ -74,5 +74,6 @@ def test_refusals(tmp_path, capsys, words, named):
     assert stopped.value.code == 2
     out, err = capsys.readouterr()
     assert named in err.splitlines()[-1]
+    assert err.splitlines()[-1].startswith("spiel-cr")
     assert not out and "Traceback" not in err
     assert not list(tmp_path.iterdir())
