@@ -15,3 +15,19 @@ class HiddenTurnsError(ValueError):
 
 class TooManyHistoriesError(ValueError):
     """The game has more histories than were allowed."""
+
+
+class InvalidGameError(ValueError):
+    """A game breaks what it promises, such as zero sum; the message names a history."""
+
+
+class DamagedFileError(ValueError):
+    """A file does not hold what was written to it; the message names the file."""
+
+
+class FileInUseError(ValueError):
+    """Another process writes to this file or folder; the message names it."""
+
+
+class SolverFailedError(RuntimeError):
+    """A numerical solver ended without a solution; the message says why."""
