@@ -4,6 +4,8 @@ The way of the data: game string → `compile_game` → `solve` or `resolve` →
 OpenSpiel's own tools judge.
 """
 
+from importlib import metadata as _metadata
+
 from spiel_cr.cfr.config import (
     PRESETS,
     SAMPLED_PRESETS,
@@ -23,6 +25,8 @@ from spiel_cr.resolving.config import ResolvingConfig
 from spiel_cr.resolving.continual import resolve
 from spiel_cr.solving.openspiel_solver import CFRSolver
 from spiel_cr.solving.whole_game import solve
+
+__version__ = _metadata.version("spiel_cr")
 
 __all__ = [
     "PRESETS",

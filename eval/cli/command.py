@@ -3,13 +3,70 @@
 import argparse
 import csv
 import pathlib
+import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from spiel_cr.players.bot_strings import MEMORY_LIMIT
 
 Commands = argparse._SubParsersAction
 
+
+class Parser(argparse.ArgumentParser):
+    """Reads a command line; every refusal says where help is."""
+
+    def error(self, message: str) -> NoReturn:
+        """Prints usage and message, and ends the process with exit code 2."""
+        super().error(f"{message}; see {self.prog} --help")
+
+
+def text_value(text: str) -> str:
+    """An option's value as it is, where it can be printed and given to OpenSpiel."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not UTF-8; write it in UTF-8"
+        ) from None
+    if "\0" in text:
+        raise argparse.ArgumentTypeError(f"{text!r} has a NUL in it; leave that out")
+    return text
+
+
+def path_value(text: str) -> str:
+    """The path of a file or folder."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no path; give one that has a name"
+        )
+    return text_value(text)
+
+
+def whole_value(text: str) -> int:
+    """A whole number; the range is checked where it is used."""
+    if not re.fullmatch(r"\s*[+-]?[0-9]{1,4000}\s*", text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no whole number; write one such as 10"
+        )
+    return int(text)
+
+
+def number_value(text: str) -> float:
+    """A number; the range is checked where it is used."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no number; write one such as 0.5"
+        ) from None
+
+
+# How values are read: by the type of the option's default, text where it has none.
+_READERS: dict[type, Callable[[str], Any]] = {
+    str: text_value,
+    int: whole_value,
+    float: number_value,
+}
 # Options of several commands; each command may replace any of it.
 _SHARED: dict[str, dict[str, Any]] = {
     "--game": {"required": True, "help": "OpenSpiel game string"},
@@ -17,14 +74,19 @@ _SHARED: dict[str, dict[str, Any]] = {
     "--seed": {"default": 0, "help": "of all that is drawn"},
     "--iterations": {"type": int, "metavar": "N"},
     "--matches": {"type": int, "metavar": "N"},
-    "--out": {"metavar": "DIR"},
-    "--plot": {"metavar": "PATH", "help": "draw the curve (png, svg or pdf)"},
+    "--out": {"metavar": "DIR", "type": path_value},
+    "--plot": {
+        "metavar": "PATH",
+        "type": path_value,
+        "help": "draw the curve (png, svg or pdf)",
+    },
     "--memory-limit": {
         "metavar": "SIZE",
         "help": "refuse games that need more than this, such as 3GB",
     },
     "--cache": {
         "metavar": "DIR",
+        "type": path_value,
         "help": "keep compiled games in this folder for the next time",
     },
 }
@@ -91,6 +153,9 @@ def option(
         settings.setdefault("type", type(default))
         text += " (default %(default)s)"
         settings["default"] = default
+    if "action" not in settings or settings["action"] == "append":
+        kind = settings.get("type", str)
+        settings["type"] = _READERS.get(kind, kind)
     settings["help"] = text
     parser.add_argument(flag, **settings)
 

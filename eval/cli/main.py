@@ -18,10 +18,10 @@ import json
 import sys
 from collections.abc import Sequence
 
-from absl import app, logging
-from absl.flags import argparse_flags
+from absl import app, flags, logging
 
 import game_defs  # noqa: F401  registers the project's games
+import spiel_cr
 from spiel_cr.common import storage
 
 from . import (
@@ -37,6 +37,7 @@ from . import (
     subgame,
     tournament,
 )
+from .command import Parser
 
 _COMMANDS = (
     info,
@@ -58,18 +59,28 @@ def main() -> None:
     app.run(_run, flags_parser=_parse)
 
 
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    """Reads the command line; argparse exits by itself on --help and on mistakes."""
-    parser = argparse_flags.ArgumentParser(
+def make_parser() -> Parser:
+    """The parser of all commands."""
+    parser = Parser(
         prog="spiel-cr",
         description="Solve, resolve and judge two-player zero-sum OpenSpiel games.",
         epilog=(__doc__ or "").partition("\n\n")[2],
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    version = f"spiel-cr {spiel_cr.__version__}"
+    parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for command in _COMMANDS:
         command.add(commands)
-    return parser.parse_args(argv[1:])
+    return parser
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    """Reads the command line; argparse exits by itself on --help and on mistakes."""
+    arguments = make_parser().parse_args(argv[1:])
+    # absl's own flags are no options of ours: --flagfile would end in a traceback.
+    flags.FLAGS.mark_as_parsed()
+    return arguments
 
 
 def _run(arguments: argparse.Namespace) -> None:

@@ -25,7 +25,7 @@ from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.players import bot_strings
 
 from ..players.match import Match, play_match
-from .command import Commands, add_command, bot_options, split_bots
+from .command import Commands, add_command, bot_options, split_bots, whole_value
 
 HUMAN = "human"
 
@@ -42,7 +42,7 @@ def add(commands: Commands) -> None:
     )
     bot_options(parser, "'A;B'", "see below")
     text = "of all that is drawn (default: another each time)"
-    parser.add_argument("--seed", type=int, help=text)
+    parser.add_argument("--seed", type=whole_value, help=text)
 
 
 def _play(arguments: argparse.Namespace) -> dict[str, object]:

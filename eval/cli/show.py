@@ -28,7 +28,7 @@ from spiel_cr.policies import conversions
 
 from ..inspection import infoset_view, tree_page, tree_subgames
 from ..reporting.html_page import plain
-from .command import Commands, add_command, option
+from .command import Commands, add_command, option, path_value
 
 _SORTS = ("game", "reach", "gain")
 
@@ -37,7 +37,7 @@ def add(commands: Commands) -> None:
     """Adds the command."""
     text = "look inside a policy: probabilities, reach and values at its infosets"
     parser = add_command(commands, "show", _show, text, __doc__)
-    option(parser, "--policy", "file written with --save")
+    option(parser, "--policy", "file written with --save", type=path_value)
     option(parser, "--game")
     option(parser, "--player", "only this one's", type=int, choices=(0, 1))
     text = "only information states with this text in them"
@@ -47,7 +47,7 @@ def add(commands: Commands) -> None:
     text = "this many at most for each player"
     option(parser, "--limit", text, 40, metavar="N")
     text = "write the tree as a page to walk through"
-    option(parser, "--html", text, metavar="FILE")
+    option(parser, "--html", text, metavar="FILE", type=path_value)
     option(
         parser,
         "--gadgets",

@@ -7,7 +7,7 @@ from spiel_cr.common import memory
 
 from ..judging import python_judge
 from ..reporting import plots
-from .command import Commands, add_command, given, option
+from .command import Commands, add_command, given, option, path_value
 
 
 def add(commands: Commands) -> None:
@@ -24,7 +24,7 @@ def add(commands: Commands) -> None:
     option(parser, "--eval-every", text, type=int, metavar="N")
     option(parser, "--plot", "draw these points (png, svg or pdf)")
     text = "continue from this file if it exists, and write the state to it"
-    option(parser, "--checkpoint", text, metavar="PATH")
+    option(parser, "--checkpoint", text, metavar="PATH", type=path_value)
     text = "time between two writes"
     option(parser, "--checkpoint-every", text, 60.0, metavar="SECONDS")
     option(
@@ -64,7 +64,13 @@ def add_solver_options(parser: argparse.ArgumentParser) -> None:
     )
     option(parser, "--memory-limit")
     option(parser, "--cache")
-    option(parser, "--save", "write the policy to this .npz file", metavar="PATH")
+    option(
+        parser,
+        "--save",
+        "write the policy to this .npz file",
+        metavar="PATH",
+        type=path_value,
+    )
     option(
         parser,
         "--judge",

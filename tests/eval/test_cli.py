@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -81,6 +82,14 @@ def test_mistake_as_a_process():
     assert done.stdout == ""
     assert "flavour" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        run("--version")
+    assert stopped.value.code == 0
+    assert capsys.readouterr().out == f"spiel-cr {spiel_cr.__version__}\n"
+    assert re.fullmatch(r"\d+\.\d+\.\d+.*", spiel_cr.__version__)
 
 
 def test_info_without_json_prints_no_json(capsys):

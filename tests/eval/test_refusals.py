@@ -63,6 +63,12 @@ ROWS = [
     (f"{RESPONSE} nobody", "opponent='nobody'"),
     (f"{RESPONSE} uniform --method lbr --learn 5", "--learn 5"),
     ("study kuhn --size 0", "size=0"),
+    (f"solve {KUHN} --save=", "--save"),
+    (f"solve {KUHN} --checkpoint=", "--checkpoint"),
+    (f"info {KUHN} --cache=", "--cache"),
+    (f"{EVALUATE} uniform --out=", "--out"),
+    ("solve --game kuhn\udcff", "'kuhn\\udcff' is not UTF-8"),
+    ("solve --flagfile=missing", "--flagfile"),
 ]
 
 
