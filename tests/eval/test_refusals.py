@@ -68,7 +68,7 @@ ROWS = [
     (f"info {KUHN} --cache=", "--cache"),
     (f"{EVALUATE} uniform --out=", "--out"),
     ("solve --game kuhn\udcff", "'kuhn\\udcff' is not UTF-8"),
-    ("solve --flagfile=missing", "--flagfile"),
+    (f"solve {KUHN} --flagfile=missing", "--flagfile"),
 ]
 
 
