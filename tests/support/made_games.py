@@ -91,6 +91,7 @@ class MadeGame(pyspiel.Game):
             pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC
         ),
         strings: bool = True,
+        largest: float = 100.0,
     ) -> None:
         game_type = pyspiel.GameType(
             short_name=name,
@@ -112,8 +113,8 @@ class MadeGame(pyspiel.Game):
             num_distinct_actions=16,
             max_chance_outcomes=16,
             num_players=2,
-            min_utility=-100.0,
-            max_utility=100.0,
+            min_utility=-largest,
+            max_utility=largest,
             utility_sum=0.0,
             max_game_length=64,
         )

@@ -1,0 +1,154 @@
+"""What a game's states say of its rules, checked where it is asked.
+
+A game promises two players, zero sum, and odds of chance that sum to 1. Whoever steps
+OpenSpiel's states asks for outcomes and payoffs here, so that a broken promise is
+noticed at the first state that breaks it, also in a game that is never compiled.
+"""
+
+import math
+from collections.abc import Iterable
+
+import pyspiel
+
+from spiel_cr.common.errors import InvalidGameError
+
+# How far the odds at a chance node may be from 1 in sum.
+CHANCE_TOLERANCE = 1e-9
+# How far two returns may be from zero in sum, as a share of the larger one; and as a
+# share of the game's declared utilities, for payoffs that are differences of these.
+PAYOFF_TOLERANCE = 1e-9
+DECLARED_TOLERANCE = 1e-13
+
+
+def chance_outcomes(state: pyspiel.State) -> list[tuple[int, float]]:
+    """The outcomes of a chance node and their probabilities, in the game's order.
+
+    Outcomes of probability zero are left out: nothing leads there, and odds below them
+    would be 0 / 0. The probabilities are as the game gives them, not normalised.
+
+    Args:
+      state: a chance node.
+
+    Raises:
+      InvalidGameError: a probability is negative or no number, or they do not sum to 1.
+    """
+    outcomes: list[tuple[int, float]] = state.chance_outcomes()
+    total = 0.0
+    for _, probability in outcomes:
+        if not probability > 0:
+            break
+        total += probability
+    else:
+        if abs(total - 1) <= CHANCE_TOLERANCE:
+            return outcomes
+    return _positive(state, outcomes)
+
+
+def _positive(
+    state: pyspiel.State, outcomes: list[tuple[int, float]]
+) -> list[tuple[int, float]]:
+    """The outcomes of positive probability; refuses odds that are none."""
+    for action, probability in outcomes:
+        if not 0 <= probability <= 1 + CHANCE_TOLERANCE:
+            raise invalid(
+                state,
+                f"chance outcome {action} has probability {probability}",
+                "a probability must lie in [0, 1]; correct the game's chance_outcomes",
+            )
+    total = math.fsum(probability for _, probability in outcomes)
+    if not abs(total - 1) <= CHANCE_TOLERANCE:
+        raise invalid(
+            state,
+            f"the probabilities of chance sum to {total}",
+            "they must sum to 1 (in a file, write 1/3 and not 0.333); correct the "
+            "game's chance_outcomes",
+        )
+    return [(action, p) for action, p in outcomes if p > 0]
+
+
+def returns(state: pyspiel.State) -> tuple[float, float]:
+    """Both players' utilities at a terminal state, in the game's own units.
+
+    Args:
+      state: a terminal one.
+
+    Raises:
+      InvalidGameError: they are not two finite numbers that sum to zero, up to 1e-9 of
+        the larger one.
+    """
+    given = state.returns()
+    if len(given) != 2:
+        raise invalid(
+            state,
+            f"there are {len(given)} returns",
+            "a game of two players has two; correct the game's returns",
+        )
+    first, second = given
+    # NaN and infinite returns, of either sign, never sum to zero.
+    if first + second != 0:
+        _check_sum(state, first, second)
+    return first, second
+
+
+def player_return(state: pyspiel.State, player: int) -> float:
+    """One player's utility at a terminal state, see `returns`."""
+    return returns(state)[player]
+
+
+def _check_sum(state: pyspiel.State, first: float, second: float) -> None:
+    """Refuses returns that are not finite or do not sum to zero."""
+    if not (math.isfinite(first) and math.isfinite(second)):
+        raise invalid(
+            state,
+            f"the returns are {first} and {second}",
+            "payoffs must be finite numbers; correct the game's returns",
+        )
+    if abs(first + second) > sum_tolerance(state.get_game(), first, second):
+        raise invalid(
+            state,
+            f"the returns {first} and {second} sum to {first + second}",
+            "spiel_cr solves zero-sum games; look for a zero-sum variant among the "
+            "game's parameters, or correct its returns",
+        )
+
+
+def sum_tolerance(game: pyspiel.Game, first: float, second: float) -> float:
+    """How far from zero two returns of a game may be in sum."""
+    declared = max(abs(game.min_utility()), abs(game.max_utility()))
+    larger = max(abs(first), abs(second))
+    rounding = DECLARED_TOLERANCE * declared if math.isfinite(declared) else 0.0
+    return max(PAYOFF_TOLERANCE * larger, rounding)
+
+
+def invalid(state: pyspiel.State, what: str, remedy: str) -> InvalidGameError:
+    """The error to raise at a state that breaks a promise of its game.
+
+    Args:
+      state: where.
+      what: what is wrong there, with the value.
+      remedy: what must hold, and what to do.
+    """
+    game = state.get_game()
+    place = describe_history(game, state.history())
+    return InvalidGameError(f"{game}: {place} {what}; {remedy}")
+
+
+def describe_history(game: pyspiel.Game, actions: Iterable[int]) -> str:
+    """A history in words, for errors: its moves by name, then as OpenSpiel's actions.
+
+    Args:
+      game: a sequential game.
+      actions: from the root, chance included.
+    """
+    path = [int(action) for action in actions]
+    if not path:
+        return "at the root"
+    state, names = game.new_initial_state(), []
+    try:
+        for action in path:
+            names.append(state.action_to_string(state.current_player(), action))
+            state.apply_action(action)
+    # The game is known to be broken: the numbers alone must do.
+    except Exception:
+        return f"after actions {path}"
+    return f"after {', '.join(names)} (actions {path})"
