@@ -161,14 +161,23 @@ class PartialAgent(abc.ABC):
     def _make_solved(self, tree: PartialTree) -> SolvedTree | None:
         """A tree with what is known of its strategies; None: it cannot be resolved.
 
-        A tree that begins with a chance move to some histories need not be a game with
-        perfect recall: players may have moved between two of them.
+        What has been found of the game since may show that it has no layers. A tree that
+        begins with a chance move to some histories need not be a game with perfect
+        recall: players may have moved between two of them.
+
+        Raises:
+          ImperfectRecallError: of a tree that begins as the game does: the game itself
+            has no perfect recall.
         """
         self.counts.most_histories = max(self.counts.most_histories, len(tree))
         try:
             return SolvedTree.of(tree, self.player, self.solved)
-        except (ImperfectRecallError, HiddenTurnsError):
+        except HiddenTurnsError:
             return None
+        except ImperfectRecallError:
+            if tree.has_chance_root:
+                return None
+            raise
 
     def _restarted_tree(self, knowledge: Knowledge, max_histories: int) -> PartialTree:
         """A tree that begins with what the players consider possible."""

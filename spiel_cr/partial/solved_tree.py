@@ -49,14 +49,17 @@ class SolvedTree:
         Args:
           partial: the tree.
           player: i.
-          before: take strategies over from there.
+          before: take strategies over from there, and what the opponent is known to
+            forget: this tree may end before that shows.
 
         Raises:
           ImperfectRecallError, HiddenTurnsError: what is there of the game seems not
             fit to be resolved.
         """
-        snapshot = partial.compile()
-        decomposition = decompose(snapshot.tree, player)
+        snapshot, alike = partial.compile(), None
+        if before is not None:
+            alike = before._augmented_of(snapshot.ids)
+        decomposition = decompose(snapshot.tree, player, alike=alike)
         first, second = (
             uniform_behaviour(infosets.decisions) for infosets in snapshot.tree.infosets
         )
@@ -137,6 +140,10 @@ class SolvedTree:
           after: made from `focus(roots)`; brought up to the layer before the subgame.
           roots: the subgame's.
 
+        An augmented infoset is never split by that (see `of`). Some may be joined: what
+        o has there is the sum of what it had, since counterfactual values are sums over
+        histories.
+
         Returns:
           Whether the tree still has these roots. More of the game may show that players
           know less than they seemed to; then it does not.
@@ -208,6 +215,14 @@ class SolvedTree:
         sequences = self._sequences(player, infosets[known])
         odds[np.repeat(known, counts)] = self.mixed(player, mix)[sequences]
         return odds
+
+    def _augmented_of(self, ids: np.ndarray) -> np.ndarray:
+        """int32 [n], the augmented infosets of histories by id; -1 where none is."""
+        d = self.decomposition
+        if not len(d.roots):
+            return np.full(len(ids), -1, np.int32)
+        is_root, place = _find(self.snapshot.ids[d.roots], ids)
+        return np.where(is_root, d.root_augmented[place], np.int32(-1))
 
     def _sequences(self, player: int, infosets: np.ndarray) -> np.ndarray:
         """int64, the sequences of some of a player's infosets."""

@@ -78,9 +78,11 @@ class StateSimulator(Simulator):
 
     def _observe(self, state: pyspiel.State, player: int) -> int:
         """The label of what the player who does not act has observed, or -1."""
-        if self.observations:
-            try:
-                return self.other_labels[player][state.information_state_string(player)]
-            except pyspiel.SpielError:
-                self.observations = False
-        return -1
+        if not self.observations:
+            return -1
+        try:
+            key = state.information_state_string(player)
+        except pyspiel.SpielError:  # the game does not provide that
+            self.observations = False
+            return -1
+        return self.other_labels[player][key]

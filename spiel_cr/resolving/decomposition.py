@@ -65,12 +65,21 @@ class Decomposition:
         return int(self.own_layer.max(initial=0))
 
 
-def decompose(tree: CompiledGame, player: int) -> Decomposition:
+def decompose(
+    tree: CompiledGame, player: int, *, alike: np.ndarray | None = None
+) -> Decomposition:
     """Cuts the game at every decision of `player`, or at every turn.
 
     Where the opponent cannot tell how many decisions the player has made (it may try
     again after a hidden failure, say), only the first decision after one of the
     opponent's opens a layer.
+
+    Args:
+      tree: the game.
+      player: i, the resolving player.
+      alike: int [N], equal numbers from 0 up where the opponent is known to forget
+        later what it observes now, although the tree does not show it: roots of one
+        layer with equal numbers are in one augmented infoset. -1: nothing is known.
 
     Raises:
       HiddenTurnsError: the opponent cannot even tell the player's turns apart.
@@ -80,7 +89,7 @@ def decompose(tree: CompiledGame, player: int) -> Decomposition:
     for opening in (acts, acts & (previous != player)):
         layer, anchor = _layers(tree.histories, opening)
         if _layers_are_known(tree, layer, opening):
-            return _decompose(tree, player, opening, layer, anchor)
+            return _decompose(tree, player, opening, layer, anchor, alike)
     raise HiddenTurnsError(
         f"{tree.game}: player {1 - player} cannot tell how many turns player {player} "
         f"has had, so the game has no layers to resolve; use solve instead"
@@ -129,12 +138,16 @@ def _decompose(
     opening: np.ndarray,
     layer: np.ndarray,
     anchor: np.ndarray,
+    alike: np.ndarray | None,
 ) -> Decomposition:
     histories, other = tree.histories, 1 - player
     own = tree.infosets[player]
     roots = np.flatnonzero(opening)
     above = np.where(histories.parent[roots] >= 0, anchor[histories.parent[roots]], -1)
-    root_augmented = _augmented_infosets(tree, player, roots, above, layer, anchor)
+    root_augmented = _augmented_infosets(
+        *(tree, player, roots, above, layer, anchor),
+        alike=None if alike is None else alike[roots],
+    )
     count = int(root_augmented.max(initial=-1)) + 1
     augmented_at = np.full(len(histories), -1, np.int32)
     augmented_at[roots] = root_augmented
@@ -182,12 +195,15 @@ def _augmented_infosets(
     above: np.ndarray,
     layer: np.ndarray,
     anchor: np.ndarray,
+    *,
+    alike: np.ndarray | None,
 ) -> np.ndarray:
     """int32 [roots], the augmented infoset of every root.
 
     Starts from (layer, o's sequence, o's observation), and joins what o cannot tell
     apart at its next own decision or at the next augmented infoset: some games tell a
-    player who does not act more than it remembers later.
+    player who does not act more than it remembers later. Joins also what is known to be
+    `alike`, int [roots].
     """
     histories = tree.histories
     sequence = histories.sequence[1 - player]
@@ -196,6 +212,11 @@ def _augmented_infosets(
         keys.append(histories.observations[roots])
     _, augmented = np.unique(np.stack(keys, axis=1), axis=0, return_inverse=True)
     augmented = augmented.reshape(-1).astype(np.int32)
+    if alike is not None and (known := np.flatnonzero(alike >= 0)).size:
+        pairs = np.stack([layer[roots[known]], alike[known]], axis=1)
+        _, pair = np.unique(pairs, axis=0, return_inverse=True)
+        count = int(augmented.max()) + 1
+        augmented = _components(augmented[known], pair.reshape(-1), count)[augmented]
     root_index = np.full(len(histories), -1, np.int64)
     root_index[roots] = np.arange(len(roots))
     decisions = np.flatnonzero(histories.player == 1 - player)

@@ -9,6 +9,7 @@ import pyspiel
 import pytest
 
 import game_defs  # noqa: F401  registers the games
+from spiel_cr.common.errors import ImperfectRecallError
 from spiel_cr.compilation import compiler
 from spiel_cr.eval.players import match
 from spiel_cr.partial.compiler import compile_partial
@@ -17,6 +18,7 @@ from spiel_cr.partial.tree import PartialTree
 from spiel_cr.players import bot_strings, bots, partial_bots
 from spiel_cr.resolving.config import ResolvingConfig
 from tests.support import games
+from tests.support.made_games import TERMINAL, MadeGame, Node
 
 SOLVER = "pdcfr+"
 GOOFSPIEL = "python_ii_goofspiel(num_cards=4)"
@@ -242,8 +244,17 @@ def test_old_answers_are_counted():
     )
 
 
+def forgets_its_second_move(path):
+    """Turns in the open, but at its third decision player 0 has forgotten its second."""
+    if len(path) == 5:
+        return Node(TERMINAL, utility=float(sum(path[::2])))
+    seen = path[:2] + path[3:] if len(path) == 4 else path
+    infos = (f"0: {len(path)} {seen}", f"1: {path}")
+    return Node(len(path) % 2, (0, 1), infos)
+
+
 def test_trees_that_cannot_be_resolved():
-    """They are given up; faults of a leaf value are not taken for one of these."""
+    """They are given up; faults of a game or a leaf value are not taken for these."""
     agent = make("kuhn_poker", 0, 58).agent
     partial = agent.solved.partial
     tree, ids = agent.solved.snapshot.tree, agent.solved.snapshot.ids
@@ -260,6 +271,12 @@ def test_trees_that_cannot_be_resolved():
     unknown = PartialTree.start("kuhn_poker", 58, leaf=leaf)
     with pytest.raises(ValueError, match="a fault of its own"):
         agent._make_solved(unknown)
+    forgetful = PartialTree.start(MadeGame(forgets_its_second_move, "forgets"), 63)
+    forgetful.grow(62)
+    assert agent._make_solved(forgetful) is not None
+    forgetful.grow()
+    with pytest.raises(ImperfectRecallError, match="0: 4"):
+        agent._make_solved(forgetful)
 
 
 # Online outcome sampling.
