@@ -161,8 +161,8 @@ class PartialAgent(abc.ABC):
     def _make_solved(self, tree: PartialTree) -> SolvedTree | None:
         """A tree with what is known of its strategies; None: it cannot be resolved.
 
-        What has been found of the game since may show that it has no layers. A tree that
-        begins with a chance move to some histories need not be a game with perfect
+        What has been found of the game since may show that it has no layers. A tree
+        that begins with a chance move to some histories need not be a game with perfect
         recall: players may have moved between two of them.
 
         Raises:

@@ -245,7 +245,7 @@ def test_old_answers_are_counted():
 
 
 def forgets_its_second_move(path):
-    """Turns in the open, but at its third decision player 0 has forgotten its second."""
+    """Turns in the open; player 0 forgets its second move before its third."""
     if len(path) == 5:
         return Node(TERMINAL, utility=float(sum(path[::2])))
     seen = path[:2] + path[3:] if len(path) == 4 else path
@@ -272,7 +272,7 @@ def test_trees_that_cannot_be_resolved():
     with pytest.raises(ValueError, match="a fault of its own"):
         agent._make_solved(unknown)
     forgetful = PartialTree.start(MadeGame(forgets_its_second_move, "forgets"), 63)
-    forgetful.grow(62)
+    forgetful.grow(31)
     assert agent._make_solved(forgetful) is not None
     forgetful.grow()
     with pytest.raises(ImperfectRecallError, match="0: 4"):
