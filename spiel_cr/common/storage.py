@@ -1,25 +1,58 @@
-"""Files: arrays and JSON metadata in `.npz`, written atomically, never pickled."""
+"""Files that are written whole or not at all, and are never unpickled.
+
+`save` writes arrays and JSON metadata to an uncompressed `.npz`, which `numpy.load`
+reads, too. At its end stands a seal: a checksum of the archive's index, which itself
+has a checksum of each member. `load` believes nothing that does not fit both.
+
+A file is written beside its place under another name, and renamed when it is whole. If
+the path is a symlink, the file that it leads to is replaced. Nothing but a regular file
+is.
+"""
 
 import contextlib
+import errno
+import hashlib
 import json
+import math
 import os
 import pathlib
+import platform
+import re
 import secrets
+import stat
+import struct
 import time
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from importlib import metadata as importlib_metadata
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import numpy as np
+
+from spiel_cr.common.errors import DamagedFileError, FileInUseError
 
 Path = str | os.PathLike[str]
 
 # The member of the archive that holds the JSON text, as UTF-8 bytes.
 _METADATA = "metadata"
-# Files of writers that were killed are removed after this time.
+# The archive's comment, with which the file ends: where the index begins, and the
+# SHA-256 of everything from there to here, both in hexadecimal digits.
+_SEAL = re.compile(rb"spiel_cr ([0-9a-f]{16}) ([0-9a-f]{64})")
+_SEAL_BYTES = 9 + 16 + 1 + 64
+# What `numpy.save` writes before an array without fields. Sizes up to 18 digits.
+_HEADER = re.compile(
+    rb"\x93NUMPY\x01\x00.."
+    rb"\{'descr': '([<>|][biufcSU][1-9]\d{0,8})', 'fortran_order': (True|False), "
+    rb"'shape': \(((?:\d{1,18}, )*(?:\d{1,18},?)?)\), \} *\n",
+    re.DOTALL,
+)
+_CHUNK = 1 << 22
+# Files of writers that were killed on another machine are removed after this time.
 _STALE_SECONDS = 3600.0
+# The bytes that a path's last part may have before its temporary names are too long.
+_LONG_NAME = 180
+_PROBE_BYTES = 4096
 
 
 def versions() -> dict[str, str]:
@@ -28,14 +61,37 @@ def versions() -> dict[str, str]:
     return {name: importlib_metadata.version(name) for name in packages}
 
 
-def check_writable(path: Path) -> None:
-    """Raises ValueError, before any work, if `save` could not write to `path`."""
-    target = pathlib.Path(path)
-    folder = target.parent.absolute()
-    while not folder.exists():
-        folder = folder.parent
-    if target.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise ValueError(f"{target} cannot be written; give the path of a file")
+def check_writable(path: Path, name: str = "path") -> None:
+    """Tries, before any work, whether a file can be written; leaves nothing behind.
+
+    Args:
+      path: of a file that is there, or that is to be made, folders included.
+      name: of the argument or option that gave the path, for the error.
+
+    Raises:
+      ValueError: the path leads to something that is no regular file, or to a place
+        where no file can be made; or no space is left.
+    """
+    try:
+        target = _target(path)
+        folder = target.parent
+        while not folder.exists():
+            folder = folder.parent
+        most = os.pathconf(folder, "PC_NAME_MAX")
+        if any(len(os.fsencode(part)) > most for part in target.parts):
+            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+        probe = _temporary(folder / target.name)
+        try:
+            with probe.open("xb") as file:
+                file.write(bytes(_PROBE_BYTES))
+        finally:
+            probe.unlink(missing_ok=True)
+    except OSError as error:
+        raise ValueError(
+            f"{name}={os.fspath(path)!r} cannot be written "
+            f"({error.strerror or error}); give the path of a file, in a folder with "
+            f"room for it"
+        ) from error
 
 
 def save(
@@ -43,78 +99,417 @@ def save(
     arrays: Mapping[str, np.ndarray],
     metadata: Mapping[str, Any],
     *,
-    many_writers: bool = False,
+    durable: bool = True,
 ) -> None:
     """Writes arrays and metadata so that a reader sees the old file or the new one.
 
     Args:
       path: the file; its folder is made where it is missing.
-      arrays: by name.
+      arrays: by name: booleans, numbers or strings.
       metadata: anything that JSON can hold.
-      many_writers: other processes may write the same file at the same time.
+      durable: wait until the file is on the disk, so that it survives a crash of the
+        machine. Not needed for what can be made again.
+
+    Raises:
+      OSError: the file cannot be written; the old one is as it was.
+      ValueError: an array holds Python objects.
     """
+    for name, array in arrays.items():
+        if np.asarray(array).dtype.kind not in "biufcSU":
+            raise ValueError(
+                f"array {name!r} has dtype {array.dtype}; files hold booleans, numbers "
+                f"and strings"
+            )
     text = np.frombuffer(json.dumps(dict(metadata)).encode(), np.uint8)
-    with _replacing(path, many_writers) as file:
+    with replacing(path, durable=durable) as file:
         np.savez(file, allow_pickle=False, **{_METADATA: text}, **dict(arrays))
+        _seal(file)
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a file of text, so that a reader sees the old file or the new one."""
-    with _replacing(path) as file:
+    """Writes a file of text, so that a reader sees the old file or the new one.
+
+    Raises:
+      OSError: the file cannot be written; the old one is as it was.
+    """
+    with replacing(path) as file:
         file.write(text.encode())
 
 
 @contextlib.contextmanager
-def _replacing(path: Path, many_writers: bool = False) -> Iterator[IO[bytes]]:
-    """A file that takes the place of `path` when it is whole; the folder is made."""
-    target = pathlib.Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    # A single writer always uses the same name, so that a process killed here leaves
-    # one file at most, which the next write takes over.
-    own = f"{os.getpid()}-{secrets.token_hex(8)}." if many_writers else ""
-    temporary = target.with_name(f".{target.name}.{own}part")
+def replacing(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
+    """A file that takes the place of `path` when it is whole.
+
+    Any number of processes may do so at the same time; the last one wins. What is there
+    stays until then, and for good if the block raises. The new file has the old one's
+    permission bits.
+
+    Args:
+      path: the file; its folder is made where it is missing. A symlink stays, and what
+        it leads to is replaced.
+      durable: as in `save`.
+
+    Yields:
+      An empty file, open for reading and writing bytes.
+
+    Raises:
+      OSError: the file cannot be written, or the path leads to something that is no
+        regular file.
+    """
+    with _naming(path):
+        target = _target(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _remove_leftovers(target)
+        file = _locked_new(target)
+    temporary = pathlib.Path(file.name)
     try:
-        with temporary.open("wb") as file:
+        with _naming(path), file:
             yield file
-            if not many_writers:  # what can be made again need not survive a crash
-                file.flush()
+            file.flush()
+            _take_permissions(file, target)
+            if durable:
                 os.fsync(file.fileno())
-        os.replace(temporary, target)
+            # Not closed before: the lock would end, and the file be a leftover.
+            os.replace(temporary, target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    for left in target.parent.glob(f".{target.name}.*.part"):
-        with contextlib.suppress(FileNotFoundError):  # its writer was faster
-            if time.time() - left.stat().st_mtime > _STALE_SECONDS:
-                left.unlink()
+
+
+@contextlib.contextmanager
+def lock(path: Path, name: str = "path") -> Iterator[None]:
+    """Keeps other processes from writing a file, for as long as the block takes.
+
+    Only those that lock it, too. Where the file system has no locks nothing is locked.
+    The lock ends with the process, in whatever way that ends.
+
+    Args:
+      path: the file; its folder is made where it is missing.
+      name: of the argument or option that gave the path, for the error.
+
+    Raises:
+      FileInUseError: another process, or another block of this one, has locked it.
+      OSError: the lock's file, which lies beside it, cannot be made.
+    """
+    with _naming(path):
+        target = _target(path)
+        new = not target.parent.exists()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        held = target.with_name(f".{_stem(target)}.lock")
+        while True:
+            file = held.open("ab")
+            locked = _try_lock(file)
+            # The last holder may have removed the file after it was opened here.
+            if locked is not True or os.fstat(file.fileno()).st_nlink:
+                break
+            file.close()
+    try:
+        if locked is False:
+            raise FileInUseError(
+                f"{name}={os.fspath(path)!r} is in use by another run; wait for it, or "
+                f"give another path"
+            )
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            if locked:
+                held.unlink()
+                if new:
+                    target.parent.rmdir()  # unless it was used
+        file.close()
 
 
 def load(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Reads what `save` wrote.
+    """Reads what `save` wrote, and nothing else.
 
     Raises:
       OSError: there is no such file, or it cannot be read.
-      ValueError: the file is not one of ours, or damaged.
+      DamagedFileError: the file is not one of ours, or was changed since.
+    """
+    with _naming(path):
+        # A FIFO would be waited for, a device might never end.
+        if not stat.S_ISREG(os.stat(path).st_mode) and not os.path.isdir(path):
+            raise DamagedFileError(f"{os.fspath(path)} is not a regular file")
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            try:
+                arrays = dict(_members(file, size))
+                if _METADATA not in arrays:
+                    raise _BadContent("it has no metadata")
+                metadata = _table(arrays.pop(_METADATA))
+            except _BadContent as error:
+                raise DamagedFileError(
+                    f"{os.fspath(path)} is not a file written by spiel_cr, or it is "
+                    f"damaged ({error}); give another path, or delete it to start anew"
+                ) from error
+    return arrays, metadata
+
+
+class _BadContent(Exception):
+    """What is wrong with the bytes of a file, for the error that names the file."""
+
+
+def _seal(file: IO[bytes]) -> None:
+    """Ends a whole archive, without a comment so far, with its seal."""
+    with zipfile.ZipFile(file) as archive:
+        start = archive.start_dir
+    file.seek(-2, os.SEEK_END)
+    file.write(struct.pack("<H", _SEAL_BYTES))
+    file.seek(start)
+    digest = hashlib.sha256(file.read()).hexdigest()
+    file.write(f"spiel_cr {start:016x} {digest}".encode())
+
+
+def _members(file: IO[bytes], size: int) -> Iterator[tuple[str, np.ndarray]]:
+    """The arrays in a sealed archive, by name.
+
+    Args:
+      file: to read.
+      size: of the file, bytes.
+
+    Raises:
+      _BadContent: a checksum is wrong, or the archive is of another kind.
+    """
+    file.seek(max(size - _SEAL_BYTES, 0))
+    seal = _SEAL.fullmatch(file.read())
+    if not seal:
+        raise _BadContent("it does not end with a seal")
+    start = int(seal[1], 16)
+    if start > size - _SEAL_BYTES:
+        raise _BadContent("its index is missing")
+    file.seek(start)
+    digest = hashlib.sha256()
+    left = size - _SEAL_BYTES - start
+    while left:
+        chunk = file.read(min(left, _CHUNK))
+        if not chunk:
+            raise _BadContent("it ends early")
+        digest.update(chunk)
+        left -= len(chunk)
+    if digest.hexdigest().encode() != seal[2]:
+        raise _BadContent("the checksum of its index is wrong")
+    try:
+        with zipfile.ZipFile(file) as archive:
+            entries = archive.infolist()
+    except (
+        *(zipfile.BadZipFile, NotImplementedError, struct.error),
+        *(ValueError, OverflowError, OSError),
+    ) as error:
+        raise _BadContent(f"its index is none: {error}") from error
+    names = [entry.filename for entry in entries]
+    if len(set(names)) < len(names):
+        raise _BadContent("two members have one name")
+    # No more is ever read than the file is long: members lie one after the other.
+    end = 0
+    for entry in entries:
+        if entry.header_offset < end:
+            raise _BadContent("members overlap")
+        array, end = _member(file, entry, start)
+        yield entry.filename.removesuffix(".npy"), array
+
+
+def _member(
+    file: IO[bytes], entry: zipfile.ZipInfo, limit: int
+) -> tuple[np.ndarray, int]:
+    """The array in a member of an archive, and where the member ends.
+
+    Args:
+      file: to read.
+      entry: of the index.
+      limit: where the index begins.
+
+    Raises:
+      _BadContent: it is compressed, holds no array, or is not what its checksum says.
+    """
+    name = entry.filename
+    if entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1:
+        raise _BadContent(f"{name!r} is compressed or encrypted")
+    file.seek(entry.header_offset)
+    local = file.read(30)
+    if len(local) < 30 or local[:4] != b"PK\3\4":
+        raise _BadContent(f"{name!r} does not begin where the index says")
+    begin = entry.header_offset + 30 + sum(struct.unpack("<HH", local[26:]))
+    end = begin + entry.file_size
+    if end > limit:
+        raise _BadContent(f"{name!r} is longer than the file")
+    file.seek(begin)
+    header = file.read(min(10, entry.file_size))
+    length = int.from_bytes(header[8:], "little")
+    header += file.read(min(length, entry.file_size - len(header)))
+    array = _blank(name, header, entry.file_size)
+    content = array.reshape(-1, order="A").view(np.uint8)
+    found = zlib.crc32(header)
+    for first in range(0, len(content), _CHUNK):
+        chunk = content[first : first + _CHUNK].data
+        if file.readinto(chunk) < len(chunk):  # type: ignore[attr-defined]
+            raise _BadContent("it ends early")
+        found = zlib.crc32(chunk, found)
+    if found != entry.CRC:
+        raise _BadContent(f"the checksum of {name!r} is wrong")
+    return array, end
+
+
+def _blank(name: str, header: bytes, size: int) -> np.ndarray:
+    """An array for what follows a header, which no checksum was compared with yet.
+
+    Args:
+      name: of the member.
+      header: its first bytes, as `numpy.save` writes them.
+      size: of the whole member, bytes.
+
+    Raises:
+      _BadContent: it is no header, of objects or fields, or of another size.
+    """
+    found = _HEADER.fullmatch(header)
+    if found is None:
+        raise _BadContent(f"{name!r} is no array of numbers or strings")
+    shape = tuple(int(number) for number in re.findall(rb"\d+", found[3]))
+    try:
+        dtype = np.dtype(found[1].decode())
+    except TypeError as error:
+        raise _BadContent(f"{name!r} is an array of no known type: {error}") from error
+    count = math.prod(shape)
+    # Compared before anything is allocated.
+    if len(header) + count * dtype.itemsize != size:
+        raise _BadContent(f"{name!r} has {size} bytes and the shape {shape}")
+    order: Literal["F", "C"] = "F" if found[2] == b"True" else "C"
+    try:
+        return np.empty(count, dtype).reshape(shape, order=order)
+    except ValueError as error:  # too many axes, or an empty array with a huge one
+        raise _BadContent(f"{name!r} has an impossible shape: {error}") from error
+
+
+def _table(text: np.ndarray) -> dict[str, Any]:
+    """The metadata in an array of bytes.
+
+    Raises:
+      _BadContent: it holds no JSON, or something else than a table.
     """
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        metadata = json.loads(bytes(arrays.pop(_METADATA)).decode())
-        if not isinstance(metadata, dict):
-            raise ValueError("its metadata are no table")
-    except OSError:
-        raise
-    except (
-        AttributeError,
-        EOFError,
-        KeyError,
-        TypeError,
-        ValueError,
-        zipfile.BadZipFile,
-        zlib.error,
-    ) as error:
-        raise ValueError(
-            f"{os.fspath(path)} is not a file written by spiel_cr, or it is damaged "
-            f"({error}); delete it to start anew"
-        ) from error
-    return arrays, metadata
+        metadata = json.loads(text.tobytes().decode())
+    except (ValueError, RecursionError) as error:
+        raise _BadContent(f"its metadata are no JSON: {error}") from error
+    if not isinstance(metadata, dict):
+        raise _BadContent("its metadata are no table")
+    return metadata
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Errors of the operating system name this path, not a temporary file or none."""
+    given = os.fspath(path)
+    try:
+        yield
+    except OSError as error:
+        if error.filename == given and error.filename2 is None:
+            raise
+        if error.errno is None:
+            raise type(error)(f"{given}: {error}") from error
+        raise OSError(error.errno, error.strerror, given) from error
+
+
+def _target(path: Path) -> pathlib.Path:
+    """The file that is written for a path: absolute, at the end of all symlinks.
+
+    Raises:
+      OSError: there is something that is no regular file, or that cannot be seen.
+    """
+    text = os.fspath(path)
+    if not text or "\0" in text or text.endswith(os.sep):
+        raise OSError(errno.EINVAL, "it names no file", text)
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError as error:
+        raise OSError(errno.EINVAL, "it is no text", text) from error
+    target = pathlib.Path(os.path.realpath(text))
+    # Follows symlinks, because not all can be resolved by name (/dev/stdout).
+    try:
+        mode = os.stat(text).st_mode
+    except FileNotFoundError:
+        return target
+    if not stat.S_ISREG(mode):
+        kinds = {stat.S_IFDIR: "folder", stat.S_IFIFO: "FIFO", stat.S_IFSOCK: "socket"}
+        kind = kinds.get(stat.S_IFMT(mode), "device")
+        raise OSError(errno.EINVAL, f"it is a {kind}, not a regular file", text)
+    if not os.access(target, os.W_OK):
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES), text)
+    return target
+
+
+def _stem(target: pathlib.Path) -> str:
+    """What the names of files beside another one begin with, after a dot."""
+    name = os.fsencode(target.name)
+    if len(name) <= _LONG_NAME:
+        return target.name
+    return hashlib.sha256(name).hexdigest()
+
+
+def _machine() -> str:
+    """Part of a temporary name, to tell locks of this machine from others'."""
+    return f"{zlib.crc32(platform.node().encode()):08x}"
+
+
+def _temporary(target: pathlib.Path) -> pathlib.Path:
+    """A name beside a file that no other writer uses."""
+    own = f"{_machine()}-{secrets.token_hex(8)}"
+    return target.with_name(f".{_stem(target)}.{own}.part")
+
+
+def _locked_new(target: pathlib.Path) -> IO[bytes]:
+    """A new temporary file for a target, which others see to be in use."""
+    while True:
+        file = _temporary(target).open("x+b")
+        # Until it is locked, another writer may take it for a leftover.
+        _try_lock(file, wait=True)
+        if os.fstat(file.fileno()).st_nlink:
+            return file
+        file.close()
+
+
+def _take_permissions(file: IO[bytes], target: pathlib.Path) -> None:
+    """Gives a new file the owner, where allowed, and the permissions of the old one."""
+    try:
+        old = target.stat()
+    except FileNotFoundError:
+        return
+    with contextlib.suppress(OSError):
+        os.fchown(file.fileno(), old.st_uid, old.st_gid)
+    os.fchmod(file.fileno(), stat.S_IMODE(old.st_mode))
+
+
+def _remove_leftovers(target: pathlib.Path) -> None:
+    """Removes temporary files of writers that were killed, and of no others.
+
+    A living writer on this machine holds a lock. Where others may hold none that is
+    seen here, time tells.
+    """
+    name = re.compile(rf"\.{re.escape(_stem(target))}\.([^.]+)\.part")
+    with os.scandir(target.parent) as entries:
+        found = [(entry, name.fullmatch(entry.name)) for entry in entries]
+    for entry, match in found:
+        if match is None or not entry.is_file(follow_symlinks=False):
+            continue
+        # Whatever goes wrong: it is somebody else's, or gone already.
+        with contextlib.suppress(OSError), open(entry.path, "r+b") as file:
+            locked = _try_lock(file)
+            ours = locked and match[1].startswith(_machine())
+            old = time.time() - entry.stat().st_mtime > _STALE_SECONDS
+            if locked is not False and (ours or old):
+                os.unlink(entry.path)
+
+
+def _try_lock(file: IO[Any], *, wait: bool = False) -> bool | None:
+    """Locks a file until it is closed.
+
+    Returns:
+      Whether it could; None where there are no locks.
+    """
+    try:
+        import fcntl
+
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    except (ImportError, OSError):  # another system; some network file systems
+        return None
+    return True

@@ -235,7 +235,7 @@ def save(
     if tree.frontier is not None:
         raise ValueError(f"{tree.game} is a partial tree; files hold whole games")
     arrays = _to_arrays(tree, strings)
-    storage.save(path, arrays, identity, many_writers=True)
+    storage.save(path, arrays, identity, durable=False)
 
 
 def _to_arrays(tree: CompiledGame, strings: bool) -> dict[str, np.ndarray]:
