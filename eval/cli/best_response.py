@@ -14,13 +14,16 @@ methods:
 
 The game is compiled if it fits into --memory-limit; then the response is a fixed
 strategy, --simulations are run from each information state that it comes to, and its
-value is exact. Otherwise the response searches in each of --matches matches, and the
-value is their mean. So it is for bots that do not always play alike (with a clock, or
+value is exact. Otherwise, or with --states, the response searches in each of --matches
+matches. Its value is then exact where the game fits and the response comes to no more
+information states than there are matches; else it is the mean of matches. It is the
+mean of matches also against bots that do not always play alike (with a clock, or
 sampling): their policy is estimated, the matches are against the bot itself.
 
 With both seats (the default) value is the sum, a lower bound of NashConv where it is
-exact; a mean of matches is one up to half_width, half of its 95 % interval. share is
-the gain over the policy itself, as a share of the exact best response's.
+exact; a mean of matches is one up to half_width, half of its 95 % interval, by sums of
+a match in each seat. share is the gain over the policy itself, as a share of the exact
+best response's; it is left out where its interval is wider than itself.
 
 examples:
   spiel-cr best-response --game leduc_poker --policy 'cfr+(iterations=10)' \\
@@ -48,6 +51,7 @@ from spiel_cr.responses.local_best_response import LEAVES
 
 from ..players.approximate_nash_conv import (
     METHODS,
+    Known,
     ResponseConfig,
     Seat,
     on_states,
@@ -136,7 +140,9 @@ def _rival(
 ) -> pyspiel.Bot | None:
     """The bot itself where its policy is estimated, with a seed of its own."""
     # Another one than the estimate's: what that happened to draw is not its style.
-    seed = int(np.random.SeedSequence([arguments.seed, 2]).generate_state(1)[0] >> 1)
+    # Each seat has its own, so that no match draws as another match of the other seat.
+    mixed = np.random.SeedSequence([arguments.seed, 2, player]).generate_state(1)
+    seed = int(mixed[0] >> 1)
     return opponent_strings.load_rival(arguments.policy, game, 1 - player, seed=seed)
 
 
@@ -163,24 +169,24 @@ def _on_states(
         arguments.policy, known, **given(arguments, "seed", "memory_limit")
     )
     rivals = {player: _rival(arguments, known, player) for player in players}
-    seats = [on_states(game, p, opponent, config, rival=rivals[p]) for p in players]
-    if tree is None or any(rivals.values()):
-        return seats
-    behaviour = conversions.behaviour_from_policy(tree, opponent)
-    return [seat.beside(tree, behaviour) for seat in seats]
+    judged = None
+    if tree is not None and not any(rivals.values()):
+        judged = Known(tree, conversions.behaviour_from_policy(tree, opponent))
+    return [
+        on_states(game, p, opponent, config, rival=rivals[p], known=judged)
+        for p in players
+    ]
 
 
 def _print(report: dict[str, Any], seats: list[Seat]) -> None:
     print(f"{report['game']}: {report['method']} against {report['policy']}")
-    estimated = False
     for seat in seats:
-        by_matches = seat.value == seat.matches_value
-        estimated |= by_matches
-        how = "mean of matches" if by_matches else "exact value"
+        how = "exact value" if seat.is_exact else "mean of matches"
         known = "" if seat.exact_value is None else f", best {seat.exact_value:+.6f}"
-        measured = f"{seat.matches_value:+.4f} ± {seat.half_width:.4f}"
+        measured = f"{seat.matches_value:+.4f} ± {seat.matches_half_width:.4f}"
         print(f"  player {seat.player}    {seat.value:+.6f} ({how}){known}")
-        print(f"              {seat.matches:,} matches {measured}")
+        print(f"              {len(seat.returns):,} matches {measured}")
+    estimated = not report["judged_exactly"]
     name = "NashConv" if len(seats) == 2 else "value"
     name += ": at least about" if estimated else " at least"
     value = f"{report['value']:.6f}"
@@ -190,6 +196,7 @@ def _print(report: dict[str, Any], seats: list[Seat]) -> None:
     if report["exact_value"] is not None:
         known = f", exact {report['exact_value']:.6f}"
     if report["share"] is not None:
-        known += f", {report['share']:.2%} of what can be gained"
+        spread = f" ± {report['share_half_width']:.2%}" if estimated else ""
+        known += f", {report['share']:.2%}{spread} of what can be gained"
     print(f"  {name}  {value}{known}")
     print(f"  {report['simulations']:,} simulations in {report['seconds']:.2f} s")

@@ -1,8 +1,8 @@
 """Approximate NashConv: responses that were found, measured beside the exact ones."""
 
 import dataclasses
-import math
 import time
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from spiel_cr.responses import (
     learn_compiled,
     learn_states,
     opponents,
+    posterior,
 )
 from spiel_cr.responses.ismcts_config import SearchConfig
 from spiel_cr.responses.learning import LearningConfig, Stage
@@ -35,6 +36,9 @@ METHODS = ("exact", "ismcts", "lbr", "learned")
 
 # Of a round of learning on states, where an episode takes a tenth of a second or more.
 _EPISODES = 64
+
+# Gains below this share of the payoffs are rounding.
+_ROUNDING = 1e-12
 
 Behaviours = tuple[np.ndarray, np.ndarray]
 
@@ -76,47 +80,78 @@ class ResponseConfig:
         return self.leaf or "call"
 
 
+class Known(NamedTuple):
+    """A compiled game and an opponent whose strategy is known.
+
+    Attributes:
+      tree: the compiled game.
+      behaviour: both players' action probabilities under the opponent's policy, each
+        float64 [S]; the responder's tell what the policy itself gets in its seat.
+    """
+
+    tree: CompiledGame
+    behaviour: Behaviours
+
+
 class Seat(NamedTuple):
     """A response in one seat. Values are expected rewards of the responder, in the
     game's units.
 
     Attributes:
       player: the responder.
-      value: exact where the game was compiled and the opponent's policy is known, else
-        `matches_value`.
+      value: of the response: exact, or the mean of `returns`.
+      is_exact: whether `value` is exact; `judged_exactly` in reports.
       exact_value: of a best response; None where it is not known.
       on_policy: what the opponent's own policy gets in this seat; None where not known.
-      matches_value: mean of matches.
-      half_width: half of the 95 % confidence interval of `matches_value`.
-      matches: how many were played.
+      returns: float64 [matches], of each match. Match n of one seat may have the deals
+        of match n of the other, and of no other match.
       simulations: or rollouts, to find the response; 0 where there are none.
       seconds: to find the response.
     """
 
     player: int
     value: float
+    is_exact: bool
     exact_value: float | None
     on_policy: float | None
-    matches_value: float
-    half_width: float
-    matches: int
+    returns: np.ndarray
     simulations: int
     seconds: float
 
-    def beside(self, tree: CompiledGame, behaviour: Behaviours) -> "Seat":
-        """The same, with what a best response and the policy itself get in the seat.
+    @property
+    def matches_value(self) -> float:
+        """The mean of matches."""
+        return self._interval[0]
 
-        Args:
-          tree: the compiled game.
-          behaviour: both players' action probabilities under the policy.
-        """
-        player = self.player
-        reach = reach_of(tree.form, behaviour)[1 - player]
-        own, other = behaviour[player], behaviour[1 - player]
-        return self._replace(
-            exact_value=best_responses.best_response_value(tree.form, player, reach),
-            on_policy=expected_reward(tree, player, own, other),
-        )
+    @property
+    def matches_half_width(self) -> float:
+        """Half of the 95 % confidence interval of `matches_value`."""
+        return self._interval[1]
+
+    @property
+    def half_width(self) -> float:
+        """Half of the 95 % confidence interval of `value`; 0 where that is exact."""
+        return 0.0 if self.is_exact else self.matches_half_width
+
+    @property
+    def _interval(self) -> tuple[float, float]:
+        return _mean_of_matches(self.returns)
+
+    def report(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "player": self.player,
+            "value": self.value,
+            "half_width": self.half_width,
+            "judged_exactly": self.is_exact,
+            "exact_value": self.exact_value,
+            "on_policy": self.on_policy,
+            "matches_value": self.matches_value,
+            "matches_half_width": self.matches_half_width,
+            "matches": len(self.returns),
+            "simulations": self.simulations,
+            "seconds": self.seconds,
+        }
 
 
 def opponent_behaviour(tree: CompiledGame, text: str, *, seed: int = 0) -> Behaviours:
@@ -182,11 +217,12 @@ def on_tree(
         responder = bots.PolicyBot(player, conversions.tabular_policy(tree, both))
         returns = _play(tree.game, player, responder, rival, config)
         return _seat(player, returns, simulations, seconds)
-    random = np.random.default_rng([seed, 1])
+    # Draws of its own for each seat: matches that end at different times would mix
+    # equal ones up.
+    random = np.random.default_rng([seed, 1, player])
     returns = _play_on_tree(tree, both, config.matches, random)[player]
     seat = _seat(player, returns, simulations, seconds)
-    value = expected_reward(tree, player, found, other)
-    return seat._replace(value=value).beside(tree, behaviour)
+    return _judged(seat, Known(tree, behaviour), found)
 
 
 def both_on_tree(
@@ -203,8 +239,14 @@ def on_states(
     config: ResponseConfig,
     *,
     rival: pyspiel.Bot | None = None,
+    known: Known | None = None,
 ) -> Seat:
     """Measures a response that searches in matches, on OpenSpiel's states.
+
+    Where the opponent is known on a compiled game, the best response's value is, too,
+    and the response is asked at each infoset that it comes to, as in a match; so its
+    own value is exact. It stays the mean of matches where these infosets are more than
+    the matches, and in matches against a rival.
 
     Args:
       game: sequential, as from `load_game`.
@@ -213,6 +255,8 @@ def on_states(
       config: how; not by the method "exact".
       rival: who plays the matches in the opponent's place, where its policy is an
         estimate.
+      known: the opponent on the compiled game; None: the game is too large, or the
+        opponent is estimated.
 
     Raises:
       ValueError: a bad argument, or a method that needs the whole tree.
@@ -253,40 +297,158 @@ def on_states(
         rival = bots.PolicyBot(1 - player, opponent, seed=seed)
     returns = _play(game, player, responder, rival, config)
     seconds = time.perf_counter() - begun
-    return _seat(player, returns, simulations + responder.simulations, seconds)
+    seat = _seat(player, returns, simulations + responder.simulations, seconds)
+    if known is None:
+        return seat
+    other = known.behaviour[1 - player]
+    found = played_strategy(known.tree, responder, other, most=config.matches)
+    return _judged(seat, known, found)
+
+
+def played_strategy(
+    tree: CompiledGame, responder: StateResponder, other: np.ndarray, *, most: int
+) -> np.ndarray | None:
+    """What a responder plays at each infoset that it comes to.
+
+    Each is reached as in a match: the responder is restarted, and asked at all its
+    decisions before. Its draws are made from its seed and what it knows, so it answers
+    as it does in matches.
+
+    Args:
+      tree: the compiled game.
+      responder: what it answers must be pure.
+      other: float64 [S'], the opponent's action probabilities.
+      most: infosets with a choice at which it is asked.
+
+    Returns:
+      float64 [S], action probabilities, uniform where it never comes; None if it comes
+      to more than `most` infosets with a choice.
+    """
+    player = responder.player_id()
+    infosets, histories = tree.infosets[player], tree.histories
+    decisions = infosets.decisions
+    first, counts = decisions.first_sequence, decisions.num_actions
+    odds = posterior.weights(tree, player, other)
+    own = np.flatnonzero(histories.player == player)
+    # The likeliest history of each infoset: the opponent does lead there.
+    own = own[np.argsort(odds[own], kind="stable")]
+    likeliest = np.zeros(len(infosets), np.int64)
+    likeliest[histories.infoset[own]] = own
+    possible = odds[likeliest] > 0
+    behaviour = conversions.uniform_behaviour(decisions)
+    comes = np.zeros(decisions.num_sequences, bool)
+    comes[0] = True
+    asked = 0
+    for infoset in np.argsort(decisions.levels(), kind="stable"):
+        if not (possible[infoset] and comes[decisions.parent[infoset]]):
+            continue
+        place, count = 0, int(counts[infoset])
+        if count > 1:
+            asked += 1
+            if asked > most:
+                return None
+            answer = _asked_at(tree, responder, int(likeliest[infoset]))
+            place = int(np.argmax(answer))
+        begin = int(first[infoset])
+        behaviour[begin : begin + count] = 0.0
+        behaviour[begin + place] = 1.0
+        comes[begin + place] = True
+    return behaviour
+
+
+def _asked_at(
+    tree: CompiledGame, responder: StateResponder, history: int
+) -> list[float]:
+    """Probabilities at a history of the responder, in a match that leads there."""
+    state = tree.game.new_initial_state()
+    responder.restart()
+    for action in tree.histories.actions_to(history):
+        if state.current_player() == responder.player_id():
+            responder.get_policy(state)
+        state.apply_action(action)
+    return [probability for _, probability in responder.get_policy(state)]
 
 
 def _seat(player: int, returns: np.ndarray, simulations: int, seconds: float) -> Seat:
     """A response by its returns in matches, float64 [matches]."""
-    mean, half = mean_and_half_width(returns)
-    assert half is not None
-    return Seat(
-        player, mean, None, None, mean, half, len(returns), simulations, seconds
+    mean, _ = _mean_of_matches(returns)
+    return Seat(player, mean, False, None, None, returns, simulations, seconds)
+
+
+def _judged(seat: Seat, known: Known, found: np.ndarray | None) -> Seat:
+    """A seat, with what a best response and the policy itself get there.
+
+    Args:
+      seat: by its matches.
+      known: the opponent.
+      found: float64 [S], the response's action probabilities; None: not known, and its
+        value stays the mean of matches.
+    """
+    player, form = seat.player, known.tree.form
+    own, other = known.behaviour[player], known.behaviour[1 - player]
+    if found is not None:
+        value = expected_reward(known.tree, player, found, other)
+        seat = seat._replace(value=value, is_exact=True)
+    reach = reach_of(form, known.behaviour)[1 - player]
+    return seat._replace(
+        exact_value=best_responses.best_response_value(form, player, reach),
+        on_policy=expected_reward(known.tree, player, own, other),
     )
 
 
-def summary(seats: list[Seat]) -> dict[str, Any]:
+def _mean_of_matches(returns: np.ndarray) -> tuple[float, float]:
+    """The mean, and half of its interval; there are two or more."""
+    mean, half = mean_and_half_width(returns)
+    assert half is not None
+    return mean, half
+
+
+def summary(seats: Sequence[Seat]) -> dict[str, Any]:
     """What is known of one seat, or of both together (approximate NashConv).
 
+    Match n of one seat and match n of the other make one observation, their sum: both
+    may have the same deals, so that what they bring goes up and down together, or one
+    up and the other down.
+
+    Args:
+      seats: one, or both, with equally many matches.
+
     Returns:
-      `value`, `exact_value`, `share`, `half_width`, `matches_value`, `matches`,
-      `simulations`, `seconds` and `seats`. `share` is the gain over the opponent's own
-      policy that was found, divided by that of a best response; with both seats that is
-      NashConv found by NashConv. It and `exact_value` are None where not known.
+      `value`, `half_width`, `judged_exactly`, `exact_value`, `share`,
+      `share_half_width`, `matches_value`, `matches_half_width`, `matches`,
+      `simulations`, `seconds` and `seats`, a report of each. `half_width` is that of
+      `value`: 0 where it is exact. `share` is the gain over the opponent's own policy
+      that was found, divided by that of a best response; with both seats that is
+      NashConv found by NashConv. It and `exact_value` are None where not known; `share`
+      also where its interval would be wider than itself.
     """
-    exact = share = None
+    estimated = [seat.returns for seat in seats if not seat.is_exact]
+    half = _mean_of_matches(np.sum(estimated, axis=0))[1] if estimated else 0.0
+    value = sum(seat.value for seat in seats)
+    exact = share = share_half = None
     if all(seat.exact_value is not None for seat in seats):
         exact = sum(seat.exact_value or 0.0 for seat in seats)
         base = sum(seat.on_policy or 0.0 for seat in seats)
-        if exact - base > 1e-12:
-            share = (sum(seat.value for seat in seats) - base) / (exact - base)
-    summed = ("value", "matches_value", "matches", "simulations", "seconds")
+        scale = max(float(np.abs(seat.returns).max()) for seat in seats)
+        gain = exact - base
+        if gain > _ROUNDING * scale and half <= abs(value - base):
+            share, share_half = (value - base) / gain, half / gain
+    mean, matches_half = _mean_of_matches(
+        np.sum([seat.returns for seat in seats], axis=0)
+    )
     return {
-        **{name: sum(getattr(seat, name) for seat in seats) for name in summed},
+        "value": value,
+        "half_width": half,
+        "judged_exactly": not estimated,
         "exact_value": exact,
         "share": share,
-        "half_width": math.sqrt(sum(seat.half_width**2 for seat in seats)),
-        "seats": [seat._asdict() for seat in seats],
+        "share_half_width": share_half,
+        "matches_value": mean,
+        "matches_half_width": matches_half,
+        "matches": sum(len(seat.returns) for seat in seats),
+        "simulations": sum(seat.simulations for seat in seats),
+        "seconds": sum(seat.seconds for seat in seats),
+        "seats": [seat.report() for seat in seats],
     }
 
 
@@ -317,7 +479,7 @@ def _play(
     rival: pyspiel.Bot,
     config: ResponseConfig,
 ) -> np.ndarray:
-    """float64 [matches], the responder's returns; equal deals for equal seeds."""
+    """float64 [matches], the responder's returns; both seats have the same deals."""
     seated, returns, seed = _seated(player, responder, rival), [], config.seed
     numbers = range(config.matches)
     for number in tqdm(numbers, desc=f"matches, player {player}", unit="match"):

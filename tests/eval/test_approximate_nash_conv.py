@@ -1,5 +1,6 @@
 """Approximate NashConv: both seats together, matches, and the command line."""
 
+import dataclasses
 import json
 import math
 import sys
@@ -12,13 +13,16 @@ import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 from spiel_cr.eval.cli import main
 from spiel_cr.eval.players import approximate_nash_conv
-from spiel_cr.eval.players.approximate_nash_conv import ResponseConfig
+from spiel_cr.eval.players.approximate_nash_conv import ResponseConfig, Seat
 from spiel_cr.players import opponent_strings
 from spiel_cr.policies import conversions as policy
 from spiel_cr.policies.best_responses import best_response_value, reach_of
 from spiel_cr.responses import opponents
+from spiel_cr.responses.ismcts_br_bot import ISMCTSBRBot
 from spiel_cr.responses.ismcts_config import SearchConfig
+from spiel_cr.responses.local_best_response import LBRBot
 from tests.support import games
+from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node
 
 
 def _run(monkeypatch, capsys, *arguments):
@@ -46,10 +50,13 @@ def test_exact_responses_have_share_one(policy):
         assert report["value"] == pytest.approx(0.916667, abs=1e-6)
     for seat in seats:
         # Five standard errors: a false alarm in two million.
-        assert abs(seat.matches_value - seat.value) < 5 * seat.half_width / 1.96
-        assert 0 < seat.half_width < 0.1
-    both = math.hypot(*(seat.half_width for seat in seats))
-    assert report["half_width"] == pytest.approx(both)
+        error = seat.matches_half_width / 1.96
+        assert abs(seat.matches_value - seat.value) < 5 * error
+        assert 0 < seat.matches_half_width < 0.1
+    # Drawn apart: variances add up. A correlation by chance: standard deviation 1 / 63.
+    both = math.hypot(*(seat.matches_half_width for seat in seats))
+    assert report["matches_half_width"] == pytest.approx(both, rel=5 / 63)
+    assert report["half_width"] == 0 and report["judged_exactly"]
 
 
 def test_share_is_of_the_gain():
@@ -88,6 +95,177 @@ def test_on_states_agrees_with_the_tree():
     assert seat.exact_value is None
     assert seat.simulations >= 300
     assert approximate_nash_conv.summary([seat])["share"] is None
+
+
+def _by_enumeration(game, player, opponent, bot):
+    """What a bot is worth, its opponent's and chance's moves all gone through.
+
+    The bot plays each match from the beginning.
+    """
+
+    def decision(actions):
+        state = game.new_initial_state()
+        bot.restart()
+        chosen = None
+        for action in (*actions, None):
+            if state.current_player() == player:
+                chosen = bot.step(state)
+            if action is not None:
+                state.apply_action(action)
+        return chosen
+
+    def value(state):
+        if state.is_terminal():
+            return state.player_return(player)
+        if state.current_player() == player:
+            return value(state.child(decision(state.history())))
+        if state.is_chance_node():
+            odds = dict(state.chance_outcomes())
+        else:
+            odds = opponent.action_probabilities(state)
+        return sum(p * value(state.child(a)) for a, p in odds.items() if p > 0)
+
+    return value(game.new_initial_state())
+
+
+@pytest.mark.parametrize("method", ["ismcts", "lbr"])
+@pytest.mark.parametrize("player", [0, 1])
+def test_responses_on_states_are_judged_exactly(method, player):
+    """Searches so short that they err: their errors are in the value, too."""
+    tree = spiel_cr.compile_game("kuhn_poker")
+    behaviour = approximate_nash_conv.opponent_behaviour(tree, "cfr+(iterations=3)")
+    opponent = policy.tabular_policy(tree, behaviour)
+    known = approximate_nash_conv.Known(tree, behaviour)
+    search, rollouts, seed = SearchConfig(2), 1, 11
+    config = ResponseConfig(method, search, rollouts=rollouts, matches=6, seed=seed)
+    seat = approximate_nash_conv.on_states(
+        tree.game, player, opponent, config, known=known
+    )
+    if method == "ismcts":
+        bot = ISMCTSBRBot(tree.game, player, opponent, search, seed=seed)
+    else:
+        bot = LBRBot(tree.game, player, opponent, rollouts=rollouts, seed=seed)
+    expected = _by_enumeration(tree.game, player, opponent, bot)
+    assert seat.is_exact and seat.value == pytest.approx(expected, abs=1e-12)
+    assert seat.value < seat.exact_value - 1e-3
+    report = approximate_nash_conv.summary([seat])
+    assert report["half_width"] == report["share_half_width"] == 0
+    # Fewer matches than information states: the mean of matches.
+    config = dataclasses.replace(config, matches=2)
+    seat = approximate_nash_conv.on_states(
+        tree.game, player, opponent, config, known=known
+    )
+    assert not seat.is_exact and seat.value == seat.matches_value
+
+
+def _seat(returns, *, is_exact=False, value=0.0):
+    """A seat in which 2 can be won, and the policy itself wins nothing."""
+    returns = np.array(returns, float)
+    value = value if is_exact else returns.mean()
+    return Seat(0, value, is_exact, 2.0, 0.0, returns, 0, 0.0)
+
+
+def test_no_share_is_less_certain_than_itself():
+    noisy = _seat([3.0, -1.0, 2.0, -2.0])
+    assert noisy.half_width > noisy.value
+    report = approximate_nash_conv.summary([noisy])
+    assert report["share"] is None and report["share_half_width"] is None
+    sure = _seat([2.1, 1.9, 2.0, 2.12])
+    report = approximate_nash_conv.summary([sure])
+    assert report["share"] == pytest.approx(1.015)
+    assert report["share_half_width"] == pytest.approx(sure.half_width / 2)
+    exact = _seat([3.0, -1.0, 2.0, -2.0], is_exact=True, value=1.0)
+    assert approximate_nash_conv.summary([exact])["share"] == 0.5
+    # Of both seats, what is estimated counts.
+    both = approximate_nash_conv.summary([sure, exact])
+    assert both["half_width"] == sure.half_width and both["share"] is not None
+    assert not both["judged_exactly"]
+
+
+def _rare_pots(odds, pot):
+    """Both players know whether the pot is large; each loses it by its move 0."""
+
+    def rules(path):
+        if not path:
+            return Node(CHANCE, (0, 1), ("", ""), chance=(1 - odds, odds))
+        if len(path) < 3:
+            info = f"{path[0]} {len(path)}"
+            return Node(len(path) - 1, (0, 1), (info, info))
+        stake = pot if path[0] else 1.0
+        return Node(TERMINAL, utility=stake * ((path[2] == 0) - (path[1] == 0)))
+
+    return MadeGame(rules, "rare_pots", largest=pot)
+
+
+def _covers(report, truth):
+    error = abs(report["matches_value"] - truth)
+    return error <= report["matches_half_width"]
+
+
+def test_both_seats_intervals_cover_the_truth_on_a_rare_large_pot():
+    """1000 seeds, 20 large pots in the mean; two seats with the same deals.
+
+    Three standard errors of a coverage of 95 % are 2 %; with 20 rare events in the
+    mean, an interval by Student's t misses another 2 %. Sums of variances cover 83 %.
+    """
+    odds, pot, matches, seeds = 0.02, 100.0, 1000, 1000
+    worth = (odds * pot + 1 - odds) / 2
+    rng = np.random.default_rng(0)
+    single = both = apart = 0
+    for _ in range(seeds):
+        stake = np.where(rng.random(matches) < odds, pot, 1.0)
+        seats = [_seat(stake * (rng.random(matches) < 0.5)) for _ in range(2)]
+        single += abs(seats[0].matches_value - worth) <= seats[0].matches_half_width
+        found = approximate_nash_conv.summary(seats)
+        both += _covers(found, 2 * worth)
+        width = math.hypot(*(seat.matches_half_width for seat in seats))
+        apart += abs(found["matches_value"] - 2 * worth) <= width
+    assert single / seeds > 0.91 and both / seeds > 0.91
+    assert apart / seeds < 0.89
+
+
+def _rare_pot_matches(tree, seed, matches):
+    """Real matches of both seats' best responses, on states."""
+    uniform = opponent_strings.load_opponent("uniform", tree.game)
+    config = ResponseConfig(
+        "lbr", leaf="uniform", rollouts=20, matches=matches, seed=seed
+    )
+    seats = [
+        approximate_nash_conv.on_states(tree.game, player, uniform, config)
+        for player in (0, 1)
+    ]
+    return approximate_nash_conv.summary(seats), seats
+
+
+def test_both_seats_have_the_same_deals():
+    tree = spiel_cr.compile_game(_rare_pots(0.1, 100.0))
+    report, seats = _rare_pot_matches(tree, 0, 200)
+    first, second = (seat.returns for seat in seats)
+    # Where one seat wins a large pot, the other does in half of the matches.
+    assert 0.2 < np.mean(second[first == 100.0] == 100.0) < 0.8
+    apart = math.hypot(*(seat.matches_half_width for seat in seats))
+    assert report["half_width"] > 1.1 * apart
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("compiled", [False, True])
+def test_real_matches_cover_the_truth_on_a_rare_large_pot(compiled):
+    """As above, by matches; in states fewer seeds, as these take their time."""
+    odds, pot, matches = 0.1, 100.0, 200
+    tree = spiel_cr.compile_game(_rare_pots(odds, pot))
+    behaviour = approximate_nash_conv.opponent_behaviour(tree, "uniform")
+    seeds, truth = (1000 if compiled else 300), odds * pot + 1 - odds
+    hit = 0
+    for seed in range(seeds):
+        if compiled:
+            config = ResponseConfig("exact", matches=matches, seed=seed)
+            report = approximate_nash_conv.both_on_tree(tree, behaviour, config)
+            assert report["value"] == pytest.approx(truth)
+        else:
+            report, _ = _rare_pot_matches(tree, seed, matches)
+        hit += _covers(report, truth)
+    # Four standard errors, and 2 % for the rare events.
+    assert hit / seeds > 0.95 - 4 * math.sqrt(0.95 * 0.05 / seeds) - 0.02
 
 
 def test_bad_arguments_are_named():
