@@ -27,7 +27,7 @@ same command continues an interrupted evaluation.
 import argparse
 import functools
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,17 @@ from spiel_cr.compilation.fingerprints import fingerprint
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.players import bot_strings
 
-from ..common.json_log import JsonLog
+from ..common.json_log import JsonLog, Record
+from ..common.record_checks import (
+    Test,
+    check_fields,
+    is_duration,
+    is_list,
+    is_number,
+    is_table,
+    is_text,
+    is_whole,
+)
 from ..common.statistics import CONFIDENCE, mean_and_half_width
 from ..players import playing, traversing
 from .command import Commands, add_command, option, write_csv
@@ -95,7 +105,17 @@ def _evaluate(arguments: argparse.Namespace) -> dict[str, object]:
     }
     key = ("repeat", "seat", "match") if playing_only else ("repeat", "seat")
     evaluations = []
-    with JsonLog(arguments.out, arguments.evaluator, settings, key=key) as log:
+    with JsonLog(
+        arguments.out,
+        arguments.evaluator,
+        settings,
+        key=key,
+        check=functools.partial(
+            _check_line,
+            compiled,
+            playing.num_actions_by_key(compiled) if playing_only else None,
+        ),
+    ) as log:
         for repeat in range(arguments.repeats):
             seed = _mix(arguments.seed, repeat)
             seats = []
@@ -122,6 +142,46 @@ def _evaluate(arguments: argparse.Namespace) -> dict[str, object]:
         write_csv(pathlib.Path(arguments.out) / f"{arguments.evaluator}.csv", rows)
     _print(arguments, report)
     return report
+
+
+def _check_line(
+    compiled: CompiledGame,
+    num_actions: Sequence[Mapping[str, int]] | None,
+    record: Record,
+) -> None:
+    """Raises ValueError where a line is no result of this game.
+
+    Args:
+      compiled: the game.
+      num_actions: where matches are played, see `playing.num_actions_by_key`.
+      record: the line.
+    """
+    tests: dict[str, Test] = {
+        "repeat": is_whole,
+        "seat": lambda value: is_whole(value) and value < 2,
+        "work": is_table(is_duration),
+    }
+    if num_actions is not None:
+        tests |= {
+            "match": is_whole,
+            "keys": is_list(is_text),
+            "policies": is_list(is_list(is_duration)),
+            "utility": is_number,
+        }
+    else:
+        tests["behaviour"] = is_list(is_duration)
+    check_fields(record, tests)
+    if set(record["work"]) != set(traversing.Work._fields):
+        raise ValueError(f"has work other than {traversing.Work._fields}")
+    if num_actions is not None:
+        playing.check_met(_met(record), num_actions)
+    else:
+        traversing.check_behaviour(compiled, record["seat"], record["behaviour"])
+
+
+def _met(record: Record) -> playing.Met:
+    row = {name: record[name] for name in playing.Met._fields}
+    return playing.Met(**{**row, "work": traversing.Work(**row["work"])})
 
 
 def _print(arguments: argparse.Namespace, report: dict[str, Any]) -> None:
@@ -182,7 +242,5 @@ def _play(
             met = playing.play(compiled, bot, match, seed=seed)
             row = {**met._asdict(), "work": met.work._asdict()}
             log.add({"repeat": key[0], **row})
-        row = {name: log.records[*key, match][name] for name in playing.Met._fields}
-        row["work"] = traversing.Work(**row["work"])
-        shown.append(playing.Met(**row))
+        shown.append(_met(log.records[*key, match]))
     return playing.aggregate(compiled, key[1], shown)

@@ -3,19 +3,26 @@
 `settings.json` says what the run is. `NAME.jsonl` has one line of JSON for each
 result, written as soon as the result is there. If the process is killed while it
 writes, half a line remains; the next run cuts that off and computes the result again.
+
+The settings and each line end with a checksum, the key "crc": the CRC-32 of the JSON
+text of all else. What was damaged or edited is refused.
 """
 
 import contextlib
 import json
 import os
 import pathlib
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any, TypeAlias
 
 from spiel_cr.common import storage
+from spiel_cr.common.errors import DamagedFileError
 
 SETTINGS = "settings.json"
 _LOCK = ".lock"
+# The name of the checksum of a line, and of the settings.
+_CHECKSUM = "crc"
 _REMEDY = "choose another folder, or delete this one"
 
 Record: TypeAlias = dict[str, Any]
@@ -47,11 +54,42 @@ def same_settings(found: Record, new: Record) -> Record:
       OtherRunError: they differ.
     """
     for name, value in new.items():
+        if name not in found:
+            raise OtherRunError(f"holds a run of another command, without {name}")
         if found[name] != value:
             raise OtherRunError(
                 f"holds a run with {name}={found[name]!r}, not {value!r}"
             )
     return found
+
+
+def sealed(record: Mapping[str, Any]) -> Record:
+    """The record with a checksum as its last value; it holds what JSON can hold."""
+    return {**record, _CHECKSUM: _checksum(record)}
+
+
+def unsealed(text: str | bytes) -> Record:
+    """The record without its checksum, from the JSON text of a sealed one.
+
+    Raises:
+      ValueError: the text is no table in JSON, or the checksum is missing or wrong.
+    """
+    try:
+        record = json.loads(text)
+    except (RecursionError, ValueError) as error:
+        raise ValueError(f"is no JSON: {error}") from error
+    if not isinstance(record, dict):
+        raise ValueError("is no table in braces")
+    found = record.pop(_CHECKSUM, None)
+    if found is None:
+        raise ValueError(f'has no checksum "{_CHECKSUM}"')
+    if found != _checksum(record):
+        raise ValueError(f'does not have the checksum "{_CHECKSUM}": {found!r}')
+    return record
+
+
+def _checksum(record: Mapping[str, Any]) -> str:
+    return f"{zlib.crc32(json.dumps(record).encode()):08x}"
 
 
 def read_lines(
@@ -67,25 +105,34 @@ def read_lines(
       path: of the file of JSON lines; empty if there is none.
       key: the names of the values that tell lines apart.
       what: a line is, for errors.
-      check: raises KeyError, TypeError or ValueError where a line is not as it must be.
+      check: raises ValueError where a line is not as it must be.
 
     Raises:
-      ValueError: a line is damaged. (Half a line at the end is left out.)
+      DamagedFileError: a line is damaged. (Half a line at the end is left out.)
+      OSError: the file cannot be read.
     """
     records: dict[Key, Record] = {}
     content = path.read_bytes() if path.exists() else b""
     for number, line in enumerate(content[: _whole(content)].splitlines(), 1):
         try:
-            record = json.loads(line)
+            record = unsealed(line)
+            at = _key_of(record, key)
             if check is not None:
                 check(record)
-            records[tuple(record[name] for name in key)] = record
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(
-                f"{path}, line {number}, is not a {what} ({error!r}); delete the line "
-                f"to compute it again"
+        except ValueError as error:
+            raise DamagedFileError(
+                f"{path}, line {number}, is not a {what} as it was written: it "
+                f"{error}; delete the line to compute it again"
             ) from error
+        records[at] = record
     return records
+
+
+def _key_of(record: Record, key: Sequence[str]) -> Key:
+    for name in key:
+        if not isinstance(record.get(name), str | int):
+            raise ValueError(f"has no {name}")
+    return tuple(record[name] for name in key)
 
 
 def _whole(content: bytes) -> int:
@@ -123,14 +170,15 @@ class JsonLog:
           key: the names of the values that tell results apart.
           facts: kept beside the settings of a new run, and not compared.
           what: a line is, for errors.
-          check: raises KeyError, TypeError or ValueError where a line is not as it must
-            be.
+          check: raises ValueError where a line is not as it must be.
           merge: called with the folder's settings and with these, returns those to go
             on with, or raises `OtherRunError`.
 
         Raises:
-          ValueError: the folder holds another run, is damaged, or is in use by another
-            process; or it cannot be written to.
+          OtherRunError: the folder holds another run.
+          DamagedFileError: a file in it is damaged or was edited.
+          ValueError: it is in use by another process, or cannot be written to.
+          OSError: a file in it cannot be read.
         """
         self.folder = None if folder is None else pathlib.Path(folder)
         # As they will be read again: tuples become lists.
@@ -140,7 +188,7 @@ class JsonLog:
         self._key = tuple(key)
         self._begun = False
         self._lock: IO[str] | None = None
-        self._file: IO[str] | None = None
+        self._file: IO[bytes] | None = None
         if self.folder is None:
             return
         self._path = check_folder(self.folder) / f"{name}.jsonl"
@@ -163,7 +211,7 @@ class JsonLog:
     def begin(self) -> None:
         """Writes the settings, so that the folder is this run's from now on."""
         if self.folder is not None and not self._begun:
-            text = json.dumps(self.settings, indent=1) + "\n"
+            text = json.dumps(sealed(self.settings), indent=1) + "\n"
             storage.write_text(self.folder / SETTINGS, text)
             self._path.touch()
         self._begun = True
@@ -174,24 +222,39 @@ class JsonLog:
         Args:
           record: with all names of the key.
           sync: wait until it is on the disk, so that it survives the machine, too.
+
+        Raises:
+          OSError: it could not be written, such as on a full disk; names the file.
         """
         self.begin()
         self.records[tuple(record[name] for name in self._key)] = record
         if self.folder is None:
             return
-        if self._file is None:
-            self._file = _open_at_whole_line(self._path)
-        self._file.write(json.dumps(record) + "\n")
-        self._file.flush()
-        if sync:
-            os.fsync(self._file.fileno())
+        line = json.dumps(sealed(record)) + "\n"
+        try:
+            if self._file is None:
+                self._file = _open_at_whole_line(self._path)
+            left = memoryview(line.encode())
+            while left:
+                left = left[self._file.write(left) :]
+            if sync:
+                os.fsync(self._file.fileno())
+        except OSError as error:
+            # The next line must not be joined to half of this one.
+            self._close_file()
+            raise OSError(error.errno, error.strerror, str(self._path)) from error
+
+    def _close_file(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        self._file = None
 
     def close(self) -> None:
         """Lets other processes in; a new folder without a run is removed."""
-        for file in (self._file, self._lock):
-            if file is not None:
-                file.close()
-        self._file = self._lock = None
+        self._close_file()
+        if self._lock is not None:
+            self._lock.close()
+        self._lock = None
         if self.folder is not None and self._new and not self._begun:
             (self.folder / _LOCK).unlink(missing_ok=True)
             self.folder.rmdir()
@@ -208,23 +271,27 @@ class JsonLog:
                     f"{_REMEDY}"
                 )
             return
+        content = file.read_bytes()
         try:
-            found = json.loads(file.read_text("utf-8"))
+            found = unsealed(content)
+        except ValueError as error:
+            raise DamagedFileError(
+                f"{file} is damaged or was edited: it {error}; {_REMEDY}"
+            ) from error
+        try:
             self.settings = merge(found, new)
         except OtherRunError as error:
             raise OtherRunError(f"out={self.folder} {error}; {_REMEDY}") from None
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{file} is damaged ({error!r}); {_REMEDY}") from error
         self._begun = self.settings == found
 
 
-def _open_at_whole_line(path: pathlib.Path) -> IO[str]:
-    """Opens for appending, after cutting off half a line."""
+def _open_at_whole_line(path: pathlib.Path) -> IO[bytes]:
+    """Opens for appending without a buffer, after cutting off half a line."""
     if path.exists():
         content = path.read_bytes()
         if _whole(content) < len(content):
             os.truncate(path, _whole(content))
-    return path.open("a", encoding="utf-8")
+    return path.open("ab", buffering=0)
 
 
 def _lock(folder: pathlib.Path) -> IO[str] | None:

@@ -5,6 +5,7 @@ finished run.
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 import pyspiel
 
@@ -12,6 +13,17 @@ from spiel_cr.common import storage
 from spiel_cr.compilation.loading import load_game
 
 from ..common.json_log import JsonLog, OtherRunError, Record, same_settings
+from ..common.record_checks import (
+    Test,
+    check_fields,
+    is_duration,
+    is_list,
+    is_number,
+    is_table,
+    is_text,
+    is_whole,
+    optional,
+)
 from ..contestants import registry
 from .measure import KEY
 
@@ -32,9 +44,52 @@ def open_folder(path: storage.Path, settings: Record) -> JsonLog:
         "results",
         settings,
         key=KEY,
-        check=lambda record: (record["nash_conv"], record["error"]),
+        check=_check_line,
         merge=_merged,
     )
+
+
+def _is_point(value: Any) -> bool:
+    """Whether a value is [seconds, iterations, NashConv]."""
+    tests = is_duration, optional(is_whole), is_number
+    return is_list(lambda _: True, 3)(value) and all(
+        test(one) for test, one in zip(tests, value, strict=True)
+    )
+
+
+# Of every line, and of one with numbers besides.
+_LINE: dict[str, Test] = {
+    "game": is_text,
+    "algorithm": is_text,
+    "seed": is_whole,
+    "error": optional(is_text),
+    "nash_conv": optional(is_number),
+    "machine": is_text,
+    "source": is_text,
+    "finished": is_text,
+    "optional_versions": is_table(is_text),
+    "workers": lambda value: is_whole(value) or value == "ray",
+}
+_NUMBERS: dict[str, Test] = {
+    **dict.fromkeys(("seconds", "setup_seconds", "compile_seconds"), is_number),
+    "cpu_seconds": is_number,
+    "iterations": optional(is_whole),
+    "game_value": is_number,
+    "judge": is_text,
+    "judge_reason": optional(is_text),
+    "curve_judge": is_text,
+    "note": is_text,
+    "curve": lambda value: bool(value) and is_list(_is_point)(value),
+}
+
+
+def _check_line(record: Record) -> None:
+    """Raises ValueError where a line is none of a run."""
+    check_fields(record, _LINE)
+    if record["nash_conv"] is not None:
+        check_fields(record, _NUMBERS)
+    elif not is_text(record.get("missing", record["error"])):
+        raise ValueError("has no nash_conv, and does not say why")
 
 
 def distinct_games(games: Iterable[str]) -> dict[str, str]:
@@ -52,6 +107,14 @@ def distinct_games(games: Iterable[str]) -> dict[str, str]:
 
 def _merged(found: Record, new: Record) -> Record:
     same_settings(found, {name: new[name] for name in ("budget", "versions")})
+    texts = is_list(is_text)
+    tests = {"games": texts, "algorithms": texts, "seeds": is_whole}
+    try:
+        check_fields(found, tests)
+    except ValueError as error:
+        raise OtherRunError(
+            f"has a settings.json of no comparison: it {error}"
+        ) from None
     for name in found["algorithms"]:
         _check_known(name)
     names = dict.fromkeys([*found["algorithms"], *new["algorithms"]])
@@ -69,6 +132,5 @@ def _check_known(name: str) -> None:
         registry.find(name)
     except ValueError as error:
         raise OtherRunError(
-            f"names in settings.json an algorithm that there is not ({error}); delete "
-            f"the name from its list of algorithms"
+            f"names in settings.json an algorithm that there is not ({error})"
         ) from error

@@ -10,6 +10,7 @@ stopped plays on from there.
 """
 
 import csv
+import functools
 import io
 import itertools
 import json
@@ -33,6 +34,17 @@ from ..common.json_log import (
     Record,
     check_folder,
     same_settings,
+    sealed,
+)
+from ..common.record_checks import (
+    Test,
+    check_fields,
+    is_boolean,
+    is_duration,
+    is_list,
+    is_number,
+    is_whole,
+    optional,
 )
 from ..common.statistics import mean_and_half_width
 from .match import Observer, ProgramCounter, play_match, statistics_of
@@ -150,7 +162,7 @@ def play_tournament(
         key=_Slot._fields,
         facts={"versions": storage.versions()},
         what="match",
-        check=_check_line,
+        check=functools.partial(_check_line, tuple(bots)),
         merge=_same_tournament,
     ) as log:
         left = [slot for slot in plan if slot not in log.records]
@@ -172,7 +184,8 @@ def play_tournament(
         storage.write_text(folder / "table.csv", _table(tournament, records))
         efforts = [effort._asdict() for effort in tournament.efforts]
         summary = {**log.settings, **tournament._asdict(), "efforts": efforts}
-        storage.write_text(folder / "summary.json", json.dumps(summary, indent=1))
+        text = json.dumps(sealed(summary), indent=1) + "\n"
+        storage.write_text(folder / "summary.json", text)
     return tournament
 
 
@@ -188,18 +201,42 @@ def _settings(instance: _Instance, bots: Sequence[str], seed: int) -> Record:
 
 def _same_tournament(found: Record, new: Record) -> Record:
     """A game can be written in several ways: its tree is what counts, if known."""
-    prints = found["fingerprint"], new["fingerprint"]
+    same_settings(found, {name: new[name] for name in ("bots", "seed")})
+    prints = found.get("fingerprint"), new["fingerprint"]
     if None not in prints and prints[0] == prints[1]:
-        new = {**new, "game": found["game"]}
-    elif None not in prints and found["game"] == new["game"]:
+        return found
+    elif None not in prints and found.get("game") == new["game"]:
         raise OtherRunError(f"holds a run with another version of {new['game']}")
-    same_settings(found, {name: new[name] for name in ("game", "bots", "seed")})
+    same_settings(found, {"game": new["game"]})
     return found
 
 
-def _check_line(record: Record) -> None:
+_EACH_SEAT: dict[str, Test] = {
+    "returns": is_number,
+    "seconds": is_list(is_duration),
+    "late_moves": optional(is_whole),
+    "programs_compiled": is_whole,
+}
+_LINE: dict[str, Test] = {
+    "deal": is_whole,
+    "row": is_whole,
+    "column": is_whole,
+    "swapped": is_boolean,
+    "actions": is_list(is_whole),
+    **{name: is_list(test) for name, test in _EACH_SEAT.items()},
+}
+
+
+def _check_line(bots: Sequence[str], record: Record) -> None:
+    """Raises ValueError where a line is no match of these bots."""
+    check_fields(record, _LINE)
     if [len(record[name]) for name in _BY_SEAT] != [2] * len(_BY_SEAT):
-        raise ValueError(f"two values are due in each of {_BY_SEAT}")
+        raise ValueError(f"is wrong: two values are due in each of {_BY_SEAT}")
+    slot = _Slot(*(record[name] for name in _Slot._fields))
+    if not slot.row < slot.column < len(bots):
+        raise ValueError(f"has no bots {slot.row} and {slot.column} of {len(bots)}")
+    if record.get("players") != [bots[number] for number in slot.seats]:
+        raise ValueError("has other players than these bots")
 
 
 def _plan(num_bots: int, matches: int) -> list[_Slot]:

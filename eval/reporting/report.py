@@ -1,19 +1,33 @@
 """Writes the report of a comparison, HTML and Markdown, from its records."""
 
-import json
 import os
 import pathlib
+import warnings
 from collections.abc import Sequence
 
 from spiel_cr.common import storage
 
-from ..common.json_log import Record
+from ..common.json_log import Record, unsealed
+from ..common.record_checks import (
+    Test,
+    check_fields,
+    is_list,
+    is_number,
+    is_text,
+    optional,
+)
 from .report_html import report_html
 from .report_markdown import report_markdown
 from .report_text import document_of
 from .summary import summarise
 
-_MATRIX = ("game", "bots", "mean", "half_width")
+_NUMBERS = is_list(is_list(optional(is_number)))
+_MATRIX: dict[str, Test] = {
+    "game": is_text,
+    "bots": is_list(is_text),
+    "mean": _NUMBERS,
+    "half_width": _NUMBERS,
+}
 
 
 def write(folder: pathlib.Path, settings: Record, records: Sequence[Record]) -> None:
@@ -36,14 +50,34 @@ def write(folder: pathlib.Path, settings: Record, records: Sequence[Record]) -> 
 
 
 def tournaments(folder: pathlib.Path) -> list[Record]:
-    """The `summary.json` of each tournament in a folder inside this one."""
+    """The `summary.json` of each tournament in a folder inside this one.
+
+    Other files of this name are left out; a warning says so.
+    """
     found = []
     for path in sorted(folder.glob("*/summary.json")):
         try:
-            summary = json.loads(path.read_text("utf-8"))
-            if all(summary.get(name) for name in _MATRIX):
-                found.append(summary)
-        except (AttributeError, OSError, ValueError):
-            # Another program's file of this name.
+            content = path.read_bytes()
+        except OSError as error:
+            warnings.warn(f"{error}; it is not in the report", stacklevel=2)
             continue
+        try:
+            summary = unsealed(content)
+            check_fields(summary, _MATRIX)
+            _check_square(summary)
+        except ValueError as error:
+            warnings.warn(
+                f"{path} is not in the report: it {error}; if it is a tournament's, "
+                f"run that again to write it anew",
+                stacklevel=2,
+            )
+            continue
+        found.append(summary)
     return found
+
+
+def _check_square(summary: Record) -> None:
+    size = len(summary["bots"])
+    for name in ("mean", "half_width"):
+        if [len(row) for row in summary[name]] != [size] * size:
+            raise ValueError(f"has no {name} for each pair of {size} bots")

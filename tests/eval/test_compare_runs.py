@@ -195,7 +195,9 @@ def test_another_runs_folder_is_refused(tmp_path):
 def test_a_folder_with_an_unknown_algorithm_is_refused_before_the_run(tmp_path):
     go(tmp_path, "openspiel-cfr")
     file = tmp_path / json_log.SETTINGS
-    file.write_text(file.read_text().replace("openspiel-cfr", "openspiel-cfx"))
+    settings = json_log.unsealed(file.read_text())
+    settings["algorithms"] = ["openspiel-cfx"]
+    file.write_text(json.dumps(json_log.sealed(settings)))
     with pytest.raises(
         ValueError, match=r"names in settings.json .*openspiel-cfx.*delete"
     ):

@@ -2,9 +2,11 @@
 
 import json
 import os
+import resource
 
 import pytest
 
+from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.eval.common.json_log import JsonLog, OtherRunError, read_lines
 
 SETTINGS = {"game": "kuhn_poker", "seed": 0, "bots": ("a", "b")}
@@ -73,6 +75,59 @@ def test_a_damaged_line_is_named(tmp_path, wrong):
     with pytest.raises(ValueError, match="line 3.*no such deal"):
         opened(tmp_path, check=check)
     opened(tmp_path).close()
+
+
+def test_a_changed_digit_is_noticed(tmp_path):
+    path = filled(tmp_path)
+    before = path.read_text()
+    path.write_text(before.replace("0.333", "0.433"))
+    with pytest.raises(DamagedFileError, match="results.jsonl, line 2.*checksum.*del"):
+        opened(tmp_path)
+    lines = before.splitlines(keepends=True)
+    path.write_text(lines[0] + '{"deal": 1, "seat": 0, "return": 1}\n' + lines[2])
+    with pytest.raises(DamagedFileError, match='line 2.*has no checksum "crc".*delete'):
+        opened(tmp_path)
+    # A line that was deleted is computed again.
+    path.write_text(lines[0] + lines[2])
+    with opened(tmp_path) as log:
+        assert list(log.records) == [(0, 0), (2, 0)]
+
+
+def test_edited_settings_are_refused(tmp_path):
+    filled(tmp_path)
+    path = tmp_path / "settings.json"
+    before = path.read_text()
+    path.write_text(before.replace('"seed": 0', '"seed": 1'))
+    for seed in (0, 1):
+        with pytest.raises(DamagedFileError, match="settings.json is.* edited.*folder"):
+            opened(tmp_path, {**SETTINGS, "seed": seed})
+    path.write_text(before)
+    opened(tmp_path).close()
+
+
+def test_a_folder_of_another_command_is_refused(tmp_path):
+    filled(tmp_path, settings={"game": "kuhn_poker"})
+    with pytest.raises(OtherRunError, match="another command, without seed; choose"):
+        opened(tmp_path)
+
+
+def test_a_full_disk_names_the_file_and_loses_that_line_only(tmp_path):
+    path, limit = filled(tmp_path), resource.RLIMIT_FSIZE
+    whole = path.read_bytes()
+    before = resource.getrlimit(limit)
+    with opened(tmp_path) as log:
+        log.add({"deal": 3, "seat": 0})
+        resource.setrlimit(limit, (path.stat().st_size + 10, before[1]))
+        try:
+            with pytest.raises(OSError, match=r"File too large: .*results.jsonl"):
+                log.add({"deal": 4, "seat": 0})
+        finally:
+            resource.setrlimit(limit, before)
+        assert (4, 0) in log.records
+        log.add({"deal": 5, "seat": 0})
+    with opened(tmp_path) as log:
+        assert [key[0] for key in log.records] == [0, 1, 2, 3, 5]
+    assert path.read_bytes().startswith(whole)
 
 
 def test_another_run_is_refused_and_nothing_is_changed(tmp_path):

@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from spiel_cr.eval.cli import main
+from spiel_cr.eval.common import json_log
 from spiel_cr.eval.contestants import registry
 from spiel_cr.eval.reporting import curves, html_page, report, report_text, summary, svg
 from tests.support import browser
@@ -106,10 +107,18 @@ def folder(tmp_path_factory):
         "mean": [[None, -0.25], [0.25, None]],
         "half_width": [[None, 0.03125], [0.03125, None]],
     }
-    (path / "matches" / "summary.json").write_text(json.dumps(matrix))
+    sealed = json_log.sealed(matrix)
+    (path / "matches" / "summary.json").write_text(json.dumps(sealed))
     (path / "other").mkdir()
     (path / "other" / "summary.json").write_text("[1, 2]")
-    report.write(path, SETTINGS, records())
+    (path / "edited").mkdir()
+    edited = {**sealed, "game": "leduc_poker"}
+    (path / "edited" / "summary.json").write_text(json.dumps(edited))
+    with pytest.warns(UserWarning) as warned:
+        report.write(path, SETTINGS, records())
+    messages = [str(warning.message) for warning in warned]
+    assert "edited/summary.json is not in the report: it does not have" in messages[0]
+    assert "other/summary.json is not in the report: it is no table" in messages[1]
     return path
 
 

@@ -12,6 +12,7 @@ from open_spiel.python.algorithms import expected_game_score
 
 import spiel_cr
 from spiel_cr.eval.cli import main
+from spiel_cr.eval.common import json_log
 from spiel_cr.eval.players import tournament
 from spiel_cr.players import bot_strings
 
@@ -35,13 +36,13 @@ def results(played):
 
 def lines(out):
     text = (out / "matches.jsonl").read_text("utf-8")
-    return [json.loads(line) for line in text.splitlines()]
+    return [json_log.unsealed(line) for line in text.splitlines()]
 
 
 def moves(out):
     """What was played, without what the clock says."""
     return [
-        {key: line[key] for key in line if key not in ("seconds", "late_moves")}
+        {key: line[key] for key in line if key not in ("seconds", "late_moves", "crc")}
         for line in lines(out)
     ]
 
@@ -68,7 +69,7 @@ def write_log(out, returns):
     for line in made:
         won = returns[line["deal"]][line["swapped"]]
         line["returns"] = [-won, won] if line["swapped"] else [won, -won]
-    text = "".join(json.dumps(line) + "\n" for line in made)
+    text = "".join(json.dumps(json_log.sealed(line)) + "\n" for line in made)
     (out / "matches.jsonl").write_text(text)
 
 
@@ -263,7 +264,9 @@ def test_damaged_line_is_named(tmp_path):
     play(tmp_path)
     log = tmp_path / "matches.jsonl"
     made = log.read_text().splitlines(keepends=True)
-    made[3] = made[3].replace('"returns": [', '"returns": [0.0, ')
+    wrong = lines(tmp_path)[3]
+    wrong["returns"] = [0.0, *wrong["returns"]]
+    made[3] = json.dumps(json_log.sealed(wrong)) + "\n"
     log.write_text("".join(made))
     with pytest.raises(ValueError, match="line 4, is not a match.*two values are due"):
         play(tmp_path)

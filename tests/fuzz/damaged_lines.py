@@ -1,0 +1,174 @@
+"""Damage to JSON lines and settings: what a command makes of a folder after it.
+
+A trial copies a finished run's folder, damages one file of it, and gives the command
+again. It must refuse, naming the file (and the line), or come to the same results. What
+a trial does depends on its number alone: `check(folder, number)` does it again.
+"""
+
+import contextlib
+import io
+import json
+import pathlib
+import shutil
+import traceback
+from typing import Any
+
+import numpy as np
+
+from spiel_cr.eval.cli import main
+from spiel_cr.eval.common import json_log
+
+KUHN = "kuhn_poker"
+COMMANDS = {
+    "tournament": ["--bots=uniform;uniform", "--matches=4"],
+    "evaluate": ["--bot=uniform"],
+    "playing": ["--bot=uniform", "--evaluator=playing", "--matches=4"],
+    "compare": ["--algorithms=uniform;openspiel-cfr", "--iterations=2", "--workers=0"],
+}
+# What the clock says, and what only this call knows.
+_PASSING = {"seconds", "max_ms", "out", "report"}
+# What a file holds in the place of a value.
+_JUNK: tuple[Any, ...] = (
+    *(None, True, -1, 0, 1, 2**70, 0.5, -0.5, 1e308, float("nan"), float("inf")),
+    *("", "x", [], [0], [[]], [None, None], {}, {"a": 1}, [[0.5], [0.5]]),
+)
+
+
+def words(command: str, folder: pathlib.Path) -> list[str]:
+    """The command line."""
+    name = "evaluate" if command == "playing" else command
+    given = ["spiel-cr", name, "--game", KUHN, "--out", str(folder), "--json"]
+    return [*given, *COMMANDS[command]]
+
+
+def run(command: str, folder: pathlib.Path) -> tuple[int, str, Any]:
+    """The command's exit code, what it says on stderr, and its results."""
+    out, err = io.StringIO(), io.StringIO()
+    code = 0
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main._run(main._parse(words(command, folder)))
+        except SystemExit as stopped:
+            code = int(stopped.code or 0)
+        except Exception:
+            err.write(traceback.format_exc())
+            code = 1
+    last = out.getvalue().splitlines()[-1] if code == 0 else "null"
+    return code, err.getvalue(), _lasting(json.loads(last))
+
+
+def _lasting(found: Any) -> Any:
+    if isinstance(found, dict):
+        return {k: _lasting(v) for k, v in found.items() if k not in _PASSING}
+    return list(map(_lasting, found)) if isinstance(found, list) else found
+
+
+def files(folder: pathlib.Path) -> list[pathlib.Path]:
+    """Those that a command goes on from."""
+    return sorted([*folder.glob("*.jsonl"), folder / json_log.SETTINGS])
+
+
+def damage(content: bytes, random: np.random.Generator) -> bytes:
+    """The content with something wrong in it."""
+    at, other = (int(random.integers(len(content))) for _ in range(2))
+    digits = [i for i, byte in enumerate(content) if byte in b"0123456789"]
+    digit = int(random.choice(digits))
+    length = int(random.integers(1, 40))
+    made = bytearray(content)
+    match random.integers(9):
+        case 0:
+            made[at] ^= 1 << int(random.integers(8))
+        case 1 | 2:
+            wrong = (made[digit] - 48 + int(random.integers(1, 10))) % 10
+            made[digit] = 48 + wrong
+        case 3:
+            del made[at : at + length]
+        case 4:
+            made[at:at] = random.bytes(length)
+        case 5:
+            made[at:at] = made[other : other + length]
+        case 6:
+            made[at : at + length] = bytes(len(made[at : at + length]))
+        case 7:
+            del made[at:]
+        case 8:
+            lines = content.splitlines(keepends=True)
+            random.shuffle(lines)
+            made = bytearray(b"".join(lines[: int(random.integers(len(lines) + 1))]))
+    return bytes(made)
+
+
+def replace_value(content: bytes, random: np.random.Generator) -> bytes:
+    """The content with one value exchanged, and checksums that are right again."""
+    if content.startswith(b"{\n"):
+        record = json_log.unsealed(content)
+        _exchange(record, random)
+        return json.dumps(json_log.sealed(record), indent=1).encode()
+    lines = content.splitlines()
+    number = int(random.integers(len(lines)))
+    record = json_log.unsealed(lines[number])
+    _exchange(record, random)
+    lines[number] = json.dumps(json_log.sealed(record)).encode()
+    return b"\n".join([*lines, b""])
+
+
+def _exchange(place: Any, random: np.random.Generator) -> None:
+    """Puts junk somewhere into a table or list, or takes a value out of it."""
+    keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+    key = keys[int(random.integers(len(keys)))]
+    if isinstance(place[key], dict | list) and place[key] and random.random() < 0.6:
+        _exchange(place[key], random)
+    elif random.random() < 0.1:
+        del place[key]
+    else:
+        place[key] = _JUNK[int(random.integers(len(_JUNK)))]
+
+
+def check(folder: pathlib.Path, work: pathlib.Path, command: str, number: int) -> str:
+    """Does a trial; returns "refused" or "equal", or raises AssertionError.
+
+    Args:
+      folder: of the finished run.
+      work: a folder for the trial, made anew.
+      command: a key of `COMMANDS`.
+      number: of the trial. Every fourth one exchanges values under right checksums:
+        then results may be others, and only how it is refused is looked at.
+    """
+    random = np.random.default_rng([number, *command.encode()])
+    shutil.rmtree(work, ignore_errors=True)
+    shutil.copytree(folder, work)
+    found = files(work)
+    target = found[int(random.integers(len(found)))]
+    sealed = number % 4 == 3
+    before = target.read_bytes()
+    target.write_bytes((replace_value if sealed else damage)(before, random))
+    code, err, results = run(command, work)
+    where = f"check(folder, work, {command!r}, {number}): {err}"
+    assert "Traceback" not in err, where
+    if code:
+        last = err.splitlines()[-1]
+        assert code == 2 and last.startswith("spiel-cr: error: "), where
+        # Settings with right checksums are those of another run.
+        assert target.name in last or (sealed and "holds a run" in last), where
+        assert target.suffix != ".jsonl" or ", line " in last, where
+        return "refused"
+    if not sealed:
+        assert results == run(command, folder)[2], where
+        _check_records(folder, work)
+    return "equal"
+
+
+def _check_records(folder: pathlib.Path, work: pathlib.Path) -> None:
+    """Lines that are still there say what they said."""
+    for file in folder.glob("*.jsonl"):
+        ours, theirs = (
+            [json_log.unsealed(line) for line in path.read_bytes().splitlines()]
+            for path in (file, work / file.name)
+        )
+        places = [
+            {"deal", "swapped", "seat", "match", "algorithm"} & set(r) for r in ours
+        ]
+        for record, names in zip(ours, places, strict=True):
+            again = [r for r in theirs if all(r[n] == record[n] for n in names)]
+            # One that was cut off was computed anew, at another time.
+            assert record in again or len(again) == 1
