@@ -17,10 +17,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any, TypeAlias
 
 from spiel_cr.common import storage
-from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.common.errors import DamagedFileError, FileInUseError
 
 SETTINGS = "settings.json"
-_LOCK = ".lock"
 # The name of the checksum of a line, and of the settings.
 _CHECKSUM = "crc"
 _REMEDY = "choose another folder, or delete this one"
@@ -39,7 +38,7 @@ def check_folder(folder: storage.Path) -> pathlib.Path:
     path = pathlib.Path(folder)
     if path.exists() and not path.is_dir():
         raise ValueError(f"out={path} is a file; give the path of a folder")
-    storage.check_writable(path / SETTINGS)
+    storage.check_writable(path / SETTINGS, "out")
     return path
 
 
@@ -177,7 +176,8 @@ class JsonLog:
         Raises:
           OtherRunError: the folder holds another run.
           DamagedFileError: a file in it is damaged or was edited.
-          ValueError: it is in use by another process, or cannot be written to.
+          FileInUseError: another run is writing to it.
+          ValueError: it cannot be written to.
           OSError: a file in it cannot be read.
         """
         self.folder = None if folder is None else pathlib.Path(folder)
@@ -187,15 +187,21 @@ class JsonLog:
         self.records: dict[Key, Record] = {}
         self._key = tuple(key)
         self._begun = False
-        self._lock: IO[str] | None = None
+        self._lock = contextlib.ExitStack()
         self._file: IO[bytes] | None = None
         if self.folder is None:
             return
         self._path = check_folder(self.folder) / f"{name}.jsonl"
-        self._new = not self.folder.exists()
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._lock = _lock(self.folder)
         try:
+            self._lock.enter_context(storage.lock(self.folder / SETTINGS, "out"))
+        except FileInUseError as error:
+            raise FileInUseError(
+                f"out={self.folder} is in use by another run; wait for it, or choose "
+                f"another folder"
+            ) from error
+        try:
+            # What is no regular file is not even read: a FIFO would be waited for.
+            storage.check_writable(self._path, "out")
             self._read_settings(given, merge)
             self.records = read_lines(self._path, key, what=what, check=check)
         except BaseException:
@@ -252,12 +258,7 @@ class JsonLog:
     def close(self) -> None:
         """Lets other processes in; a new folder without a run is removed."""
         self._close_file()
-        if self._lock is not None:
-            self._lock.close()
-        self._lock = None
-        if self.folder is not None and self._new and not self._begun:
-            (self.folder / _LOCK).unlink(missing_ok=True)
-            self.folder.rmdir()
+        self._lock.close()
 
     def _read_settings(
         self, new: Record, merge: Callable[[Record, Record], Record]
@@ -292,25 +293,3 @@ def _open_at_whole_line(path: pathlib.Path) -> IO[bytes]:
         if _whole(content) < len(content):
             os.truncate(path, _whole(content))
     return path.open("ab", buffering=0)
-
-
-def _lock(folder: pathlib.Path) -> IO[str] | None:
-    """Held until closed or until the process ends, in whatever way."""
-    with contextlib.suppress(ImportError):
-        import fcntl
-
-        file = (folder / _LOCK).open("w")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            file.close()
-            raise ValueError(
-                f"out={folder} is in use by another run; wait for it, or choose "
-                f"another folder"
-            ) from error
-        except OSError:
-            # Some network file systems have no locks.
-            file.close()
-            return None
-        return file
-    return None
