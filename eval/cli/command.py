@@ -2,11 +2,14 @@
 
 import argparse
 import csv
+import os
 import pathlib
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from spiel_cr.common import storage
+from spiel_cr.common.checks import check_seed
 from spiel_cr.players.bot_strings import MEMORY_LIMIT
 
 Commands = argparse._SubParsersAction
@@ -59,6 +62,57 @@ def number_value(text: str) -> float:
         raise argparse.ArgumentTypeError(
             f"{text!r} is no number; write one such as 0.5"
         ) from None
+
+
+# Options that name what is written, and a file that is read.
+_FILES, _FOLDERS, _READ = (
+    ("save", "plot", "checkpoint", "html"),
+    ("out", "cache"),
+    "policy",
+)
+
+
+def check_arguments(arguments: argparse.Namespace) -> None:
+    """Refuses, before any work, what no command can use.
+
+    Raises:
+      ValueError: a seed out of range, a place that cannot be written, or the same place
+        for two options.
+    """
+    if getattr(arguments, "seed", None) is not None:
+        check_seed(arguments.seed)
+    places: dict[str, str] = {}
+    for name in (_READ, *_FILES, *_FOLDERS):
+        given = getattr(arguments, name, None)
+        if not given:
+            continue
+        path = os.path.realpath(given)
+        if path in places:
+            raise ValueError(
+                f"--{places[path]} and --{name} both name {given!r}; give each a path "
+                f"of its own"
+            )
+        places[path] = name
+        if name in _FOLDERS:
+            _check_folder(given, f"--{name}")
+        elif name in _FILES:
+            storage.check_writable(given, f"--{name}")
+
+
+def _check_folder(given: str, flag: str) -> None:
+    """Refuses a folder that cannot be made or written to."""
+    try:
+        there = pathlib.Path(given).absolute()
+        while not there.exists():
+            there = there.parent
+        if not there.is_dir():
+            raise NotADirectoryError(f"{there} is no folder")
+    except OSError as error:
+        why = error.strerror or error
+        raise ValueError(
+            f"{flag}={given!r}: {why}; give the path of a folder"
+        ) from error
+    storage.check_writable(pathlib.Path(given) / "file", flag)
 
 
 # How values are read: by the type of the option's default, text where it has none.

@@ -22,7 +22,6 @@ from absl import app, flags, logging
 
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
-from spiel_cr.common import storage
 
 from . import (
     best_response,
@@ -37,7 +36,7 @@ from . import (
     subgame,
     tournament,
 )
-from .command import Parser
+from .command import Parser, check_arguments
 
 _COMMANDS = (
     info,
@@ -88,8 +87,7 @@ def _run(arguments: argparse.Namespace) -> None:
     logging.set_verbosity(logging.WARNING)
     try:
         # What cannot be written must be said before the work, not after it.
-        if getattr(arguments, "save", None):
-            storage.check_writable(arguments.save)
+        check_arguments(arguments)
         report = arguments.run(arguments)
     except KeyboardInterrupt:
         if arguments.resumes:

@@ -38,7 +38,7 @@ def parse_size(text: str | float) -> int:
     """
     if not isinstance(text, str):
         return int(text)
-    match = re.fullmatch(r"\s*([\d.]+)\s*([KMGT]?)(I?)B?\s*", text.upper())
+    match = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?)(I?)B?\s*", text.upper())
     try:
         if match is None:
             raise ValueError(text)

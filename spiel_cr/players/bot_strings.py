@@ -39,7 +39,8 @@ def _partial(given: dict[str, Any], names: Mapping[str, Any]) -> PartialConfig |
         return PartialConfig(**{name: given.pop(name) for name in mine})
     if wrong := [name for name in given if name not in names]:
         raise ValueError(
-            f"{', '.join(wrong)}: only for partial trees; give max_histories, too"
+            f"{', '.join(f'{name}={given[name]!r}' for name in wrong)}: only for "
+            f"partial trees; give max_histories, too"
         )
     return None
 
@@ -58,7 +59,11 @@ def _resolving(
 
 def _oos(game: Game, player: int, seed: int, given: dict[str, Any]) -> pyspiel.Bot:
     if "max_histories" in given and (wrong := sorted(set(given) - _PARTIAL_OOS)):
-        raise ValueError(f"{', '.join(wrong)}: not with max_histories in oos")
+        said = ", ".join(f"{name}={given[name]!r}" for name in wrong)
+        raise ValueError(
+            f"{said}: oos takes no such parameter together with max_histories; leave "
+            f"one of them out"
+        )
     partial = _partial(given, _OOS)
     if partial is not None:
         plain = bots.plain_game(game)

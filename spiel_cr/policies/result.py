@@ -171,7 +171,8 @@ def load_policy(
     if fingerprint(game) != print_of_file:
         raise ValueError(
             f"{path} holds a policy for {named}, not for {game.game}, or "
-            f"the game's rules or information states have changed since"
+            f"the game's rules or information states have changed since; give the "
+            f"policy's own game, or solve this one anew"
         )
     counts = [infosets.decisions.num_sequences for infosets in game.infosets]
     if [behaviour.shape for behaviour in behaviours] != [(n,) for n in counts]:

@@ -1,0 +1,860 @@
+"""Fuzzed command lines: made from the parsers themselves, run, and judged.
+
+`make_line(seed)` draws a command with options that go together, and then, mostly,
+spoils one argument. So it is known what must be refused, and what the refusal must
+name. `run` does a line in this process as `spiel-cr` would; `complaints` says what is
+wrong with what came out. To see one again: `python -m tests.fuzz.command_lines SEED`.
+"""
+
+import contextlib
+import functools
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from typing import IO, NamedTuple, TextIO
+
+import numpy as np
+
+import spiel_cr
+from spiel_cr.cfr.config import ALGORITHMS
+from spiel_cr.common.parameters import table_of
+from spiel_cr.eval.cli import main
+from spiel_cr.players.bot_strings import BOTS
+
+MAX_SECONDS = 60
+
+
+class Bad(NamedTuple):
+    """A value that must be refused.
+
+    Attributes:
+      value: what is written.
+      names: what a message may call the argument; none: the option's own name.
+      shown: what of the value a message must show; none: all of it.
+    """
+
+    value: str
+    names: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
+
+
+class Line(NamedTuple):
+    """A command line.
+
+    Attributes:
+      seed: makes it again.
+      words: after `spiel-cr`.
+      spoiled: what must be refused; several: one of them is named. None: the line
+        makes sense.
+    """
+
+    seed: int
+    words: list[str]
+    spoiled: tuple[Bad, ...]
+
+    def __str__(self) -> str:
+        return f"seed {self.seed}: spiel-cr {' '.join(map(repr, self.words))}"
+
+
+class Outcome(NamedTuple):
+    """What a line did.
+
+    Attributes:
+      code: exit code; None: an exception came through, or the time was over.
+      out, err: all that was written.
+      error: the exception that came through, as text.
+      seconds: on the wall.
+    """
+
+    code: int | None
+    out: str
+    err: str
+    error: str
+    seconds: float
+
+
+class OverTimeError(BaseException):
+    """The line took too long. Nobody may catch it: so it is no Exception."""
+
+
+# ------------------------------------------------------------------ values
+_BYTES = "caf\udce9"  # Latin-1 for a word with an accent: no UTF-8
+_NOT_TEXT = [_BYTES, "nul\0nul"]
+_HUGE = "9" * 5000
+_NOT_WHOLE = [
+    *("", " ", "nan", "inf", "-inf", "1.5", "1e3", "many", "0x10", "5 apples", "1;2"),
+    *("\uff15", "99999999999999999999", "-99999999999999999999", _HUGE, *_NOT_TEXT),
+]
+_NOT_NUMBER = ["", " ", "nan", "x", "1,5", "5 apples", "1e", *_NOT_TEXT]
+_NOT_SIZE = [
+    *(
+        "",
+        " ",
+        "3 apples",
+        "-1GB",
+        "nan",
+        "inf",
+        "1..5GB",
+        "GB",
+        "1e-3",
+        "3GB and more",
+    ),
+    *("\uff13GB", *_NOT_TEXT),
+]
+_TOO_LITTLE = [
+    Bad(t, shown=(t, s)) for t, s in {"0": "0 GB", "0.1GB": "0.1 GB"}.items()
+]
+_NOT_FILE = [
+    *("", " ", "folder", "file/x.npz", "fifo", "socket", "/proc/none/x.npz"),
+    *("n" * 300 + ".npz", *_NOT_TEXT),
+]
+_NOT_FOLDER = [
+    *("", " ", "file", "file/x", "fifo", "socket", "/proc/none/x", "n" * 300),
+    *_NOT_TEXT,
+]
+_NOT_POLICY = [
+    *("", "missing.npz", "folder", "folder.npz", "text.npz", "empty.npz", "fifo.npz"),
+    *("other.npz", "arrays.npz", "pickled.npz", "truncated.npz", *_NOT_TEXT),
+]
+_GAMES = [
+    *("kuhn_poker", "kuhn_poker()", "kuhn_poker(players=2)", "python_kuhn_poker"),
+    *("python_rock_paper_scissors", "matrix_rps", "liars_dice(numdice=1,dice_sides=2)"),
+    *(
+        "python_ii_goofspiel(num_cards=3)",
+        "turn_based_simultaneous_game(game=matrix_rps())",
+    ),
+]
+_NOT_GAME = [
+    *("", " ", "()", "kuhn_pocker", "KUHN_POKER", "kuhn poker", "kuhn_poker)", "2048"),
+    *("kuhn_poker(players=2", "kuhn_poker(players=2))", "kuhn_poker(players=2)x"),
+    *("kuhn_poker()()", "kuhn_poker(players=2,players=2)", "kuhn_poker((players=2))"),
+    *("kuhn_poker(players)", "kuhn_poker(=2)", "kuhn_poker(players=)"),
+    *("kuhn_poker(flavour=1)", "python_leduc_poker(flavour=1)"),
+    *("kuhn_poker(players=3)", "kuhn_poker(players=0)", "kuhn_poker(players=-1)"),
+    *("kuhn_poker(players=11)", "kuhn_poker(players=two)", "kuhn_poker(players=2.5)"),
+    *("kuhn_poker(players=true)", "kuhn_poker(players=99999999999999999999)"),
+    *("matrix_pd", "bargaining", "blackjack", "oh_hell", "tarok", "hearts", "catch"),
+    *(
+        "mfg_crowd_modelling",
+        "python_mfg_predator_prey",
+        "pathfinding",
+        "coop_box_pushing",
+    ),
+    *("efg_game", "efg_game(filename=folder)", "efg_game(filename=missing.efg)"),
+    *(
+        "efg_game(filename=file)",
+        "nfg_game(filename=folder)",
+        "nfg_game(filename=file)",
+    ),
+    *("universal_poker(betting=limit,numPlayers=7)", "universal_poker(numPlayers=2)x"),
+    *("liars_dice(numdice=0)", "liars_dice(dice_sides=-1)", "liars_dice(numdice=x)"),
+    *("python_leduc_poker(num_ranks=0)", "python_leduc_poker(num_ranks=x)"),
+    *("python_leduc_poker(num_ranks=99999999999999999999)",),
+    *("python_ii_goofspiel(num_cards=0)", "python_ii_goofspiel(points_order=up)"),
+    *("python_scotland_yard(map=moon)", "python_scotland_yard(rounds=-1)"),
+    *("python_princess_and_monster(horizon=0)", "python_princess_and_monster(rows=0)"),
+    "repeated_game(stage_game=matrix_rps(),num_repetitions=1)",
+    *("repeated_game(stage_game=nothing(),num_repetitions=1)", "hex(board_size=-1)"),
+    *("turn_based_simultaneous_game(game=kuhn_poker())", "go(board_size=99)"),
+    *("hex(num_rows=1,num_cols=3,board_size=3)", "leduc_poker(players=12)"),
+    *("\u043auhn_poker", "g" * 5000, *_NOT_TEXT),
+]
+_IMMENSE = ["chess", "go(board_size=9)", "universal_poker", "backgammon", "gin_rummy"]
+_ALGORITHMS = [
+    *("cfr", "cfr+", "cfr()", "dcfr(alpha=1.5,beta=0,gamma=2)", "pcfr+", "pdcfr+"),
+    *("lcfr(exploration=0.1)", "cfr+(alternating=false)", " cfr+ "),
+]
+_SAMPLED = ["os-mccfr(batch=16)", "es-mccfr(batch=4)", "vr-mccfr(batch=16)"]
+_BOTS = [
+    *("uniform", "uniform()", "resolving(iterations=2)", "solved(iterations=2)"),
+    *("policy(path=kuhn.npz)", "resolving(iterations=2,gadget=maxmargin)"),
+]
+_OPPONENTS = [
+    "uniform",
+    "always_fold",
+    "cfr+(iterations=2)",
+    "lp",
+    "kuhn.npz",
+    *_BOTS[2:4],
+]
+_CONTESTANTS = ["uniform", "cfr+", "lp", "openspiel-cfr", "dcfr(alpha=1)"]
+
+
+# A string with parameters: what makes any of it wrong.
+def _broken(text: str) -> list[str]:
+    name, bracket, rest = text.partition("(")
+    inside = rest.removesuffix(")")
+    broken = [f"{name}({inside}", f"{name}({inside}))", f"{name}({inside})x"]
+    broken += [f"{name}({inside})()", f"{name}(({inside}))x", f"({text})", f"{name}=1"]
+    if inside:
+        broken += [f"{name}({inside},{inside})", f"{name}({inside},x)"]
+        broken += [f"{name}({inside},,=)", f"{name}({inside},x=)", f"{name}[{inside}]"]
+    return broken
+
+
+_BAD_OF_TYPE = {
+    int: ["", "x", "1.5", "nan", "-1", "99999999999999999999"],
+    float: ["", "x", "nan", "1,5"],
+    bool: ["", "2", "perhaps"],
+    str: ["", "nonsense", "(", "cfr+)"],
+}
+
+
+def _type_of(hint: object) -> type:
+    for kind in (bool, int, float):
+        if hint is kind or kind in getattr(hint, "__args__", ()):
+            return kind
+    return str
+
+
+def _bad_parameters(
+    name: str, base: dict[str, str], table: dict[str, object]
+) -> list[Bad]:
+    """A thing with one parameter that is wrong, by the table of its parameters."""
+    found = []
+    for key, hint in {**table, "speed": None}.items():
+        kind = _type_of(hint)
+        for value in ["1"] if hint is None else _BAD_OF_TYPE[kind]:
+            given = ",".join(f"{k}={v}" for k, v in {**base, key: value}.items())
+            # Where a bracket or comma breaks the string, it shows all of it.
+            found.append(Bad(f"{name}({given})", (key, value or key), (value or key,)))
+    return found
+
+
+@functools.cache
+def _not_algorithms() -> list[Bad]:
+    bad = [Bad(t) for t in ("", " ", "CFR", "sarsa", "cfr;cfr+", *_NOT_TEXT)]
+    bad += [Bad(t) for text in _ALGORITHMS[2:6] for t in _broken(text)]
+    for name in ("cfr+", "dcfr"):
+        table = table_of(type(ALGORITHMS[name]), leave_out=("name", "rule"))
+        table |= table_of(type(ALGORITHMS[name].rule))
+        bad += _bad_parameters(name, {}, table)
+    return bad
+
+
+@functools.cache
+def _not_sampled() -> list[Bad]:
+    table = table_of(type(ALGORITHMS["os-mccfr"]), leave_out=("name", "rule", "scheme"))
+    return [
+        bad
+        for name in ("os-mccfr", "vr-mccfr")
+        for bad in _bad_parameters(name, {}, table)
+    ]
+
+
+@functools.cache
+def _not_bots() -> list[Bad]:
+    bad = [Bad(t) for t in ("", " ", "nobody", "Uniform", "resolving iterations=2")]
+    bad += [Bad(t) for t in _NOT_TEXT]
+    bad += [Bad(t) for text in _BOTS[2:4] for t in _broken(text)]
+    for name, kind in BOTS.items():
+        base = {"path": "kuhn.npz"} if name == "policy" else {"iterations": "2"}
+        base = {} if name == "uniform" else base
+        bad += _bad_parameters(name, base, kind.parameters)
+    paths = [p for p in _NOT_POLICY if p and p not in _NOT_TEXT]
+    return bad + [Bad(f"policy(path={p})", ("path", p), (p,)) for p in paths]
+
+
+@functools.cache
+def _not_opponents() -> list[Bad]:
+    bad = [*_not_bots(), *(Bad(t) for t in ("cfr+", "cfr+(gamma=2)", "lp(x=1)"))]
+    bad += [Bad(p) for p in _NOT_POLICY if p.endswith(".npz")]
+    return bad + [Bad(t) for t in _broken("cfr+(iterations=2)")]
+
+
+@functools.cache
+def _not_contestants() -> list[Bad]:
+    bad = [Bad(t) for t in ("", " ", ";", "cfr;;lp", "cfr++", "nobody", *_NOT_TEXT)]
+    bad += [Bad(t) for text in _ALGORITHMS[2:6] for t in _broken(text)]
+    bad += [Bad(t) for t in ("lp(x=1)", "resolve(speed=1)", "openspiel-cfr(x=1)")]
+    return bad + _not_algorithms()[-20:]
+
+
+def _pairs(bots: Sequence[Bad]) -> list[Bad]:
+    return [
+        Bad(f"uniform;{bad.value}", bad.names, bad.shown or (bad.value,))
+        for bad in bots
+        if bad.value.strip()
+    ]
+
+
+_NOT_ACTIONS = [
+    *("", ",", "0", "0,1", "0,1,0", "0,9", "0,1,0,1,0", "Deal:0,Fold", "0;1;0;1", "-1"),
+    *("99999999999999999999", "0,1,0,1.5", "nan", "0,,1", *_NOT_TEXT),
+]
+
+
+class Values(NamedTuple):
+    """Values of an option: those that make sense, and those that do not."""
+
+    good: Sequence[str]
+    bad: Sequence[str | Bad] | Callable[[], Sequence[str | Bad]]
+
+
+_FILES = ("policy.npz", "new/policy.npz")
+_COUNT = Values(("1", "2", "3"), ["0", "-1", *_NOT_WHOLE])
+_VALUES: dict[str, Values] = {
+    "--game": Values(_GAMES, _NOT_GAME),
+    "--algorithm": Values(_ALGORITHMS, _not_algorithms),
+    "--iterations": _COUNT,
+    "--dtype": Values(("float32", "float64"), ["", "float16", "FLOAT32", *_NOT_TEXT]),
+    "--memory-limit": Values(("1GB", "2 GiB", "900000000", "1.5gb"), _NOT_SIZE),
+    "--cache": Values(("cache", "folder"), _NOT_FOLDER),
+    "--save": Values(_FILES, _NOT_FILE),
+    "--judge": Values(("auto", "openspiel", "spiel_cr"), ["", "me", *_NOT_TEXT]),
+    "--seed": Values(("0", "7", "4294967295"), ["-1", "4294967296", *_NOT_WHOLE]),
+    "--seconds": Values(("0.01",), ["0", "-1", "inf", "1e999", *_NOT_NUMBER]),
+    "--until": Values(("0.5",), ["-1", "inf", *_NOT_NUMBER]),
+    "--eval-every": _COUNT,
+    "--plot": Values(
+        ("x.png", "x.svg"), ["x.txt", "x", "missing/x.png", "folder.png", *_NOT_FILE]
+    ),
+    "--checkpoint": Values(("state.npz",), ["text.npz", "pickled.npz", *_NOT_FILE]),
+    "--checkpoint-every": Values(("1", "60"), ["-1", "inf", *_NOT_NUMBER]),
+    "--bot": Values(_BOTS, _not_bots),
+    "--bots": Values(
+        ("uniform;uniform", "uniform; resolving(iterations=2)"),
+        lambda: [
+            *(Bad(t) for t in ("", ";", "uniform", "uniform;")),
+            *_pairs(_not_bots()),
+        ],
+    ),
+    "--evaluator": Values(("traversing", "playing"), ["", "asking", *_NOT_TEXT]),
+    "--matches": Values(("2", "4"), ["0", "-1", *_NOT_WHOLE]),
+    "--repeats": Values(("1", "2"), ["0", "-1", *_NOT_WHOLE]),
+    "--out": Values(("out", "new/out", "folder"), _NOT_FOLDER),
+    "--actions": Values(("0,1,0,1", "Deal:0,Deal:1,Pass,Bet"), _NOT_ACTIONS),
+    "--trunk-iterations": _COUNT,
+    "--values": Values(("iterates", "best_response"), ["", "mine", *_NOT_TEXT]),
+    "--noise": Values(("0", "0.5"), ["-1", "inf", *_NOT_NUMBER]),
+    "--gadget": Values(("cfrd", "maxmargin", "unsafe"), ["", "safe", *_NOT_TEXT]),
+    "--policy": Values(_OPPONENTS, _not_opponents),
+    "--method": Values(("exact", "ismcts", "lbr"), ["", "guess", *_NOT_TEXT]),
+    "--player": Values(("0", "1"), ["", "2", "-1", "one", "1.0", *_NOT_TEXT]),
+    "--simulations": Values(("1", "16"), ["0", "-1", *_NOT_WHOLE]),
+    "--learn": Values(("0", "4"), ["-1", *_NOT_WHOLE]),
+    "--exploration": Values(("0.5", "2"), ["-1", "inf", *_NOT_NUMBER]),
+    "--posterior": Values(("exact", "uniform"), ["", "mine", *_NOT_TEXT]),
+    "--leaf": Values(("call", "uniform"), ["", "fold", *_NOT_TEXT]),
+    "--rollouts": _COUNT,
+    "--rounds": _COUNT,
+    "--algorithms": Values(
+        (";".join(_CONTESTANTS[:3]), *_CONTESTANTS), _not_contestants
+    ),
+    "--seeds": Values(("1", "2"), ["0", "-1", *_NOT_WHOLE]),
+    "--workers": Values(("0",), ["-1", *_NOT_WHOLE]),
+    "--patience": Values(("600",), ["0", "-1", "inf", *_NOT_NUMBER]),
+    "--find": Values(("0", "", "\u00e4"), _NOT_TEXT),
+    "--sort": Values(("game", "reach", "gain"), ["", "size", *_NOT_TEXT]),
+    "--limit": _COUNT,
+    "--html": Values(("page.html", "new/page.html"), _NOT_FILE),
+    "--gadgets": Values(
+        ("resolving(iterations=2)",),
+        lambda: [Bad("uniform"), Bad("solved(iterations=2)"), *_not_bots()],
+    ),
+    "name": Values(("kuhn",), ["", "poker", *_NOT_TEXT]),
+    "--size": Values(("0.001",), ["0", "-1", "inf", "1001", *_NOT_NUMBER]),
+}
+_OWN_VALUES: dict[tuple[str, str], Values] = {
+    ("solve", "--algorithm"): Values(
+        (*_ALGORITHMS, *_SAMPLED, "lp"), lambda: [*_not_algorithms(), *_not_sampled()]
+    ),
+    **{
+        (command, "--memory-limit"): Values(("1GB", "2GiB"), [*_NOT_SIZE, *_TOO_LITTLE])
+        for command in ("info", "solve", "resolve")
+    },
+    ("show", "--policy"): Values(("kuhn.npz",), _NOT_POLICY),
+    ("best-response", "--player"): Values(("0", "1", "both"), ["", "2", "-1", "x"]),
+    ("best-response", "--matches"): Values(("2", "4"), ["0", "1", "-1", *_NOT_WHOLE]),
+}
+SWITCHES = {"--json", "--states", "--ray", "--retry", "--imperfect-recall"}
+SWITCHES |= {"--baselines", "--no-baselines"}
+# What one line of a command always has, beside what its parser requires: small work.
+_ALWAYS: dict[str, dict[str, str]] = {
+    "solve": {"--iterations": "2"},
+    "resolve": {"--game": "kuhn_poker", "--iterations": "2"},
+    "subgame": {"--iterations": "2", "--trunk-iterations": "2"},
+    "evaluate": {"--bot": "uniform"},
+    "best-response": {"--matches": "2", "--simulations": "8", "--rollouts": "2"},
+    "tournament": {"--matches": "2"},
+    "play": {"--seed": "1"},
+    "compare": {"--iterations": "2", "--workers": "0", "--algorithms": "uniform;cfr+"},
+    "study": {"--size": "0.001"},
+}
+# Where strings, files and actions are of one game.
+_OF_KUHN = {"--policy", "--actions", "--bot", "--bots", "--gadgets"}
+_POSITIONAL = {"name"}
+
+
+@functools.cache
+def options() -> dict[str, tuple[str, ...]]:
+    """Every command's arguments, from its parser."""
+    (commands,) = (a for a in main.make_parser()._actions if a.choices)
+    assert isinstance(commands.choices, dict)
+    return {
+        name: tuple(
+            flag
+            for action in parser._actions
+            for flag in (action.option_strings or [action.dest])
+            if flag not in ("-h", "--help")
+        )
+        for name, parser in commands.choices.items()
+    }
+
+
+# What --help calls the value.
+_ALIASES = {
+    "--bots": ("bot",),
+    "--gadgets": ("bot",),
+    "--policy": ("opponent", "bot"),
+    "--algorithms": ("algorithm",),
+}
+
+
+def values_of(command: str, flag: str) -> Values:
+    """The values that an option is tried with."""
+    return _OWN_VALUES.get((command, flag)) or _VALUES[flag]
+
+
+@functools.cache
+def bad_of(command: str, flag: str) -> list[Bad]:
+    """What must be refused, with the option's names."""
+    values = values_of(command, flag).bad
+    plain = flag.lstrip("-")
+    own = (plain, plain.replace("-", "_"), *_ALIASES.get(flag, ()))
+    found = []
+    for bad in values() if callable(values) else values:
+        bad = Bad(bad) if isinstance(bad, str) else bad
+        names, shown = bad.names or own, bad.shown or (bad.value,)
+        name, bracket, rest = bad.value.partition("(")
+        if flag == "--game" and bracket and name.isidentifier():
+            # A game may speak for itself: name: parameter=value must be ...
+            names = (*names, name)
+            shown += tuple(p.strip("() ") for p in rest.split(",") if "=" in p)
+        found.append(Bad(bad.value, names, shown))
+    return found
+
+
+# ------------------------------------------------------------------ lines
+def make_line(seed: int, command: str | None = None) -> Line:
+    """A line, the same for the same seed.
+
+    Args:
+      seed: of all that is drawn.
+      command: draw from this one's options only.
+    """
+    draw = random.Random(seed)
+    command = command or draw.choice(tuple(options()))
+    own = options()[command]
+    chosen = {
+        flag: draw.choice(values_of(command, flag).good)
+        for flag in own
+        if flag not in SWITCHES and flag not in _ALWAYS.get(command, {})
+        if draw.random() < 0.15 or flag in _required(command)
+    }
+    chosen |= _ALWAYS.get(command, {})
+    switches = {f for f in own if f in SWITCHES - {"--ray"} if draw.random() < 0.15}
+    _agree(draw, command, chosen, switches)
+    kind = draw.random()
+    spoiled: tuple[Bad, ...] = ()
+    if kind < 0.75:
+        flag = draw.choice([f for f in own if f not in SWITCHES])
+        spoiled = (_spoil(draw, command, flag, chosen),)
+    elif kind < 0.85:
+        words, spoiled = _misshape(draw, command, chosen, switches)
+        return Line(seed, words, spoiled)
+    return Line(seed, _words(draw, command, chosen, switches), spoiled)
+
+
+def _required(command: str) -> tuple[str, ...]:
+    return {
+        "evaluate": ("--game", "--bot"),
+        "subgame": ("--game", "--actions"),
+        "best-response": ("--game", "--policy"),
+        "tournament": ("--game", "--bots", "--out"),
+        "play": ("--game", "--bots"),
+        "show": ("--game", "--policy"),
+        "study": ("name",),
+    }.get(command, ("--game",))
+
+
+def _agree(
+    draw: random.Random, command: str, chosen: dict[str, str], switches: set[str]
+) -> None:
+    """Takes out what does not go with the rest, so that all of it makes sense."""
+    if _OF_KUHN & set(chosen):
+        chosen["--game"] = "kuhn_poker"
+    if command == "solve":
+        switches.discard("--imperfect-recall")
+        if chosen.get("--algorithm") == "lp":
+            for flag in ("--seconds", "--until", "--eval-every", "--plot", "--dtype"):
+                chosen.pop(flag, None)
+            for flag in ("--checkpoint", "--checkpoint-every"):
+                chosen.pop(flag, None)
+        if "--plot" in chosen:
+            chosen["--eval-every"] = "1"
+        if "--checkpoint-every" in chosen:
+            chosen["--checkpoint"] = "state.npz"
+    if command == "evaluate" and "--matches" in chosen:
+        chosen["--evaluator"] = "playing"
+    if command == "evaluate" and chosen.get("--evaluator") == "playing":
+        chosen["--matches"] = "2"
+    if command == "best-response":
+        if "--learn" in chosen:
+            chosen["--method"] = "ismcts"
+        if "--leaf" in chosen:
+            chosen["--method"] = "lbr"
+    if command == "compare":
+        if "--seconds" in chosen:
+            chosen.pop("--iterations", None)
+        # Processes take seconds to start.
+        chosen.pop("--patience", None)
+    if "--gadgets" in chosen:
+        chosen["--html"] = "page.html"
+
+
+def _spoil(draw: random.Random, command: str, flag: str, chosen: dict[str, str]) -> Bad:
+    """Replaces one argument's value by one that must be refused."""
+    bad = draw.choice(bad_of(command, flag))
+    chosen[flag] = bad.value
+    if flag == "--matches" and command == "evaluate":
+        chosen["--evaluator"] = "playing"
+    if flag == "--learn":
+        chosen["--method"] = "ismcts"
+    if flag in ("--leaf", "--rollouts"):
+        chosen["--method"] = "lbr"
+    if flag in ("--simulations", "--exploration", "--posterior"):
+        chosen["--method"] = "ismcts"
+    if flag == "--rounds":
+        chosen["--method"] = "learned"
+    if flag == "--rollouts":
+        chosen["--method"] = "lbr"
+    if flag == "--checkpoint-every":
+        chosen["--checkpoint"] = "state.npz"
+    if flag == "--plot" and command == "solve":
+        chosen["--eval-every"] = "1"
+    if flag == "--patience":
+        chosen["--workers"] = "1"
+    if flag == "--seconds":
+        chosen.pop("--iterations", None)
+    if flag == "--gadgets":
+        chosen["--html"] = "page.html"
+    if flag in _OF_KUHN:
+        chosen["--game"] = "kuhn_poker"
+    return bad
+
+
+def _words(
+    draw: random.Random, command: str, chosen: dict[str, str], switches: set[str]
+) -> list[str]:
+    """The words of a line, options in any order."""
+    parts = [[flag] for flag in switches]
+    for flag, value in chosen.items():
+        if flag in _POSITIONAL:
+            parts.append([value])
+        elif value.startswith("-") or draw.random() < 0.5:
+            parts.append([f"{flag}={value}"])
+        else:
+            parts.append([flag, value])
+    draw.shuffle(parts)
+    return [command, *(word for part in parts for word in part)]
+
+
+def _misshape(
+    draw: random.Random, command: str, chosen: dict[str, str], switches: set[str]
+) -> tuple[list[str], tuple[Bad, ...]]:
+    """A line that is wrong as a whole."""
+    words = _words(draw, command, chosen, switches)
+    kind = draw.randrange(7)
+    if kind == 0:
+        return words + ["--colour"], (Bad("", ("--colour",)),)
+    if kind == 1:
+        return words + ["surplus"], (Bad("", ("surplus",)),)
+    if kind == 2:
+        return ["dissolve", *words[1:]], (Bad("", ("dissolve",), ("dissolve",)),)
+    if kind == 3:
+        flag = draw.choice([f for f in chosen if f not in _POSITIONAL] or ["--json"])
+        if flag != "--json":
+            return words + [flag], (Bad("", (flag,)),)
+        return words + ["--json=yes"], (Bad("", ("--json",), ("yes",)),)
+    if kind == 4:
+        flag = draw.choice(_required(command))
+        chosen.pop(flag, None)
+        if command == "resolve":  # has a game by default
+            return words + ["--flagfile=x"], (Bad("", ("--flagfile",), ("x",)),)
+        return _words(draw, command, chosen, switches), (Bad("", (flag,)),)
+    if kind == 5:
+        # Two results in one file, or a result in place of what is read.
+        pair = {
+            "solve": ["--save=one.npz", "--checkpoint=./one.npz"],
+            "subgame": ["--plot=out", "--out=out"],
+            "show": ["--policy=kuhn.npz", "--html=./kuhn.npz"],
+        }.get(command)
+        if pair:
+            kept = [w for w in words if "policy" not in w and w != "kuhn.npz"]
+            kept = words if command != "show" else kept
+            return [*kept, *pair], (Bad("", tuple(p.partition("=")[0] for p in pair)),)
+    return words + ["--json", "--", "more"], (Bad("", ("more",)),)
+
+
+# ------------------------------------------------------------------ running
+@functools.cache
+def _policies() -> pathlib.Path:
+    """A folder with files that lines read: good policies, and all kinds of others."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="command-lines-"))
+    spiel_cr.solve("kuhn_poker", iterations=2).save(folder / "kuhn.npz")
+    other = spiel_cr.solve("python_rock_paper_scissors", iterations=2)
+    other.save(folder / "other.npz")
+    np.savez(folder / "arrays.npz", a=np.zeros(3))
+    pickled = np.empty(1, object)
+    pickled[0] = {1: 2}
+    np.savez(folder / "pickled.npz", allow_pickle=True, a=pickled)
+    whole = (folder / "kuhn.npz").read_bytes()
+    (folder / "truncated.npz").write_bytes(whole[: len(whole) // 2])
+    for name in ("file", "text.npz"):
+        (folder / name).write_text("some text\n")
+    (folder / "empty.npz").write_bytes(b"")
+    return folder
+
+
+def prepare(folder: pathlib.Path) -> None:
+    """Puts the files into a folder that lines name."""
+    for path in _policies().iterdir():
+        shutil.copy(path, folder)
+    for name in ("folder", "folder.npz", "folder.png"):
+        (folder / name).mkdir()
+    for name in ("fifo", "fifo.npz"):
+        os.mkfifo(folder / name)
+    with contextlib.closing(socket.socket(socket.AF_UNIX)) as place:
+        here = os.getcwd()
+        os.chdir(folder)  # names of sockets are short
+        try:
+            place.bind("socket")
+        finally:
+            os.chdir(here)
+
+
+@functools.cache
+def _written() -> tuple[TextIO, TextIO]:
+    """Both streams, as Python opens them where the locale is UTF-8.
+
+    They are opened once: what logs to stderr keeps it.
+    """
+    return (
+        open(1, "w", encoding="utf-8", errors="strict", closefd=False),
+        open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False),
+    )
+
+
+@contextlib.contextmanager
+def _streams() -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """Both streams into files, those of libraries in C++ as well; no input."""
+    with (
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as err,
+        open(os.devnull) as nothing,
+    ):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        saved = os.dup(1), os.dup(2)
+        python = sys.stdin, sys.stdout, sys.stderr
+        os.dup2(out.fileno(), 1)
+        os.dup2(err.fileno(), 2)
+        sys.stdin = nothing
+        sys.stdout, sys.stderr = _written()
+        try:
+            yield out, err
+        finally:
+            sys.stdin, sys.stdout, sys.stderr = python
+            for number, old in enumerate(saved, 1):
+                os.dup2(old, number)
+                os.close(old)
+
+
+def run(words: Sequence[str], folder: pathlib.Path) -> Outcome:
+    """Runs a command in this process, in a folder, for a minute at most."""
+    code: int | None = None
+    error, started = "", time.perf_counter()
+    here = os.getcwd()
+
+    def late(number: int, frame: object) -> None:
+        raise OverTimeError(f"over {MAX_SECONDS} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    with _streams() as (out, err):
+        os.chdir(folder)
+        signal.alarm(MAX_SECONDS)
+        try:
+            main._run(main._parse(["spiel-cr", *words]))
+            sys.stdout.flush()
+            code = 0
+        except SystemExit as stopped:
+            code = (
+                stopped.code
+                if isinstance(stopped.code, int)
+                else int(bool(stopped.code))
+            )
+        except (Exception, OverTimeError):
+            error = traceback.format_exc()
+        finally:
+            signal.alarm(0)
+            signal.signal(signal.SIGALRM, before)
+            os.chdir(here)
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        texts = []
+        for file in (out, err):
+            file.seek(0)
+            texts.append(file.read().decode("utf-8", "backslashreplace"))
+    seconds = time.perf_counter() - started
+    return Outcome(code, texts[0], texts[1], error, seconds)
+
+
+def run_line(line: Line) -> Outcome:
+    """Runs a line in a folder of its own."""
+    with tempfile.TemporaryDirectory(prefix="line-") as name:
+        folder = pathlib.Path(name)
+        prepare(folder)
+        return run(line.words, folder)
+
+
+# ------------------------------------------------------------------ judging
+_REMEDY = re.compile(
+    r"\b(give|use|choose|choices|needed|write|install|raise|lower|delete|set|leave|pass"
+    r"|must be|must lie|must end|must have|one of|needs?|see|add|remove|did you mean"
+    r"|shorten|start|make|look|required|exactly|takes)\b",
+    re.IGNORECASE,
+)
+_LETTERS = 40
+
+
+def _shows(message: str, value: str) -> bool:
+    """Whether a message shows a value: as it is, escaped, as a number, or its begin."""
+    if not value.strip():
+        return repr(value) in message or f"={value}" in message
+    forms = {value, repr(value)[1:-1], value.strip()}
+    with contextlib.suppress(ValueError, OverflowError):
+        forms |= {repr(float(value)), f"{float(value):g}"}
+    if len(value) > _LETTERS:
+        forms.add(value[:_LETTERS])
+    return any(form in message for form in forms)
+
+
+def complaints(line: Line, outcome: Outcome) -> list[str]:
+    """What is wrong with how a line ended; nothing: all is well."""
+    found = []
+    if outcome.error:
+        last = outcome.error.strip().splitlines()[-1]
+        return [f"{'hang' if 'OverTime' in last else 'traceback'}: {last}"]
+    if "Traceback (most recent call last)" in outcome.err + outcome.out:
+        found.append("a traceback is printed")
+    lines = outcome.err.strip().splitlines()
+    message = lines[-1] if lines else ""
+    if not line.spoiled:
+        if outcome.code == 0:
+            if "--json" in line.words:
+                with contextlib.suppress(ValueError):
+                    json.loads(outcome.out.splitlines()[-1])
+                    return found
+                found.append("no line of JSON")
+            return found
+        return [*found, f"exit {outcome.code} though it makes sense: {message}"]
+    if outcome.code == 0:
+        return [*found, "exit 0 on nonsense"]
+    if outcome.code != 2:
+        found.append(f"exit {outcome.code}, not 2")
+    begins = [
+        i for i, text in enumerate(lines) if re.match(r"spiel-cr\b.*error: ", text)
+    ]
+    if not begins:
+        return [*found, f"no message: {message!r}"]
+    if begins != [len(lines) - 1]:
+        found.append(f"the message has {len(lines) - begins[0]} lines")
+        message = " ".join(lines[begins[0] :])
+    if outcome.out.strip():
+        found.append(f"something on stdout: {outcome.out.strip()[:60]!r}")
+    small = message.lower()
+    named = [b for b in line.spoiled if any(n.lower() in small for n in b.names)]
+    if not named:
+        found.append(
+            f"the argument is not named ({line.spoiled[0].names[0]}): {message}"
+        )
+    if not any(_shows(message, s) for b in line.spoiled for s in b.shown or ("",)):
+        if any(b.shown for b in line.spoiled):
+            found.append(f"the value is not shown: {message}")
+    if not _REMEDY.search(message):
+        found.append(f"no remedy: {message}")
+    if re.search(
+        r"/(open_spiel|site-packages|pybind)|CHECK_|allow_pickle|\.cc:", message
+    ):
+        found.append(f"words of a library: {message}")
+    return found
+
+
+def judge(seed: int) -> dict[str, object]:
+    """Makes a line, runs it, and says what is wrong."""
+    line = make_line(seed)
+    outcome = run_line(line)
+    return {
+        "seed": seed,
+        "line": str(line),
+        "code": outcome.code,
+        "seconds": round(outcome.seconds, 2),
+        "complaints": complaints(line, outcome),
+    }
+
+
+def judge_many(first: int, last: int, record: pathlib.Path) -> list[dict[str, object]]:
+    """Judges many lines, in a process that may crash: that counts as well.
+
+    Args:
+      first, last: the seeds, `last` not included.
+      record: a file of JSON lines, a line for each seed; what is there is not repeated.
+    """
+    here = pathlib.Path(__file__).parents[2]
+    words = [sys.executable, "-m", "tests.fuzz.command_lines", "--many"]
+    while True:
+        rows = _rows(record)
+        begin = first + len(rows)
+        if begin >= last:
+            return rows
+        places = [str(begin), str(last), str(record)]
+        done = subprocess.run([*words, *places], cwd=here, capture_output=True)
+        if len(rows) == len(_rows(record)) or done.returncode:
+            seed = first + len(_rows(record))
+            if seed < last:
+                text = (
+                    f"the process ended with {done.returncode}: {done.stderr[-300:]!r}"
+                )
+                row = {"seed": seed, "line": str(make_line(seed)), "complaints": [text]}
+                with record.open("a") as file:
+                    file.write(json.dumps({**row, "code": None, "seconds": 0}) + "\n")
+
+
+def _rows(record: pathlib.Path) -> list[dict[str, object]]:
+    return [json.loads(row) for row in record.read_text().splitlines() if row.strip()]
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--many":
+        for number in range(int(sys.argv[2]), int(sys.argv[3])):
+            row = json.dumps(judge(number))
+            with open(sys.argv[4], "a") as record_file:
+                record_file.write(row + "\n")
+    else:
+        for given in sys.argv[1:]:
+            again = make_line(int(given))
+            result = run_line(again)
+            print(again, result.code, result.out, result.err, result.error, sep="\n")
+            print("\n".join(complaints(again, result)) or "nothing to complain about")
