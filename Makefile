@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: help demo test test-quick test-slow lint types format bench bench-players bench-sampling \
 	bench-best-response bench-learning-curves bench-holdem bench-large bench-partial \
-	bench-resolving clean
+	bench-resolving fuzz-moves clean
 
 help:
 	@echo "make demo       resolve a game and print NashConv beside bundled baselines"
@@ -22,6 +22,7 @@ help:
 	@echo "make bench-large     games of millions of histories"
 	@echo "make bench-partial   players of games that are too large to be compiled"
 	@echo "make bench-resolving resolved strategies: NashConv by iterations a solve"
+	@echo "make fuzz-moves      a million moves of all bots, and 100 000 by the clock (an hour)"
 	@echo "make format     rewrite the code as the formatter wants it"
 	@echo "make clean      remove the virtual environment and all that was built"
 
@@ -87,6 +88,10 @@ bench-partial: $(VENV)/.installed-test
 
 bench-resolving: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks.resolving
+
+fuzz-moves: $(VENV)/.installed-test
+	$(BIN)/python -m tests.fuzz.moves
+	$(BIN)/python -m tests.fuzz.moves --clock
 
 format: $(VENV)/.installed-test
 	$(BIN)/ruff format .

@@ -1,0 +1,270 @@
+"""Which bots play which games in `moves`, and how they are made."""
+
+import contextlib
+import functools
+import pathlib
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import pyspiel
+from open_spiel.python.policy import UniformRandomPolicy
+
+import game_defs  # noqa: F401  registers the project's games
+from spiel_cr.compilation.compiler import as_compiled
+from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.players.bot_strings import load_bot
+from spiel_cr.players.bots import PolicyBot
+from spiel_cr.policies.best_responses import best_response
+from spiel_cr.policies.conversions import (
+    reach_from_behaviour,
+    tabular_policy,
+    uniform_behaviour,
+)
+from spiel_cr.responses.ismcts_br_bot import ISMCTSBRBot
+from spiel_cr.responses.ismcts_config import SearchConfig
+from spiel_cr.responses.local_best_response import LBRBot
+from spiel_cr.solving.whole_game import solve
+
+MOVE_MS = 50.0
+
+
+class Table:
+    """A game, and what bots of it share.
+
+    Attributes:
+      string: the game, as OpenSpiel knows it.
+      game: OpenSpiel's own, with turns in place of simultaneous moves.
+    """
+
+    def __init__(self, string: str, folder: pathlib.Path) -> None:
+        """Compiles nothing yet.
+
+        Args:
+          string: the game.
+          folder: for files.
+        """
+        self.string, self._folder = string, folder
+        game = pyspiel.load_game(string)
+        if game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS:
+            game = pyspiel.convert_to_turn_based(game)
+        self.game = game
+
+    @functools.cached_property
+    def tree(self) -> CompiledGame:
+        return as_compiled(self.game, observations=True)
+
+    @functools.cached_property
+    def policy(self) -> str:
+        """A file of a policy."""
+        path = self._folder / "policy.npz"
+        solve(self.tree, "lcfr", 2).save(path)
+        return str(path)
+
+
+@contextlib.contextmanager
+def table(string: str) -> Iterator[Table]:
+    """A game, with a folder for as long as it is played."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Table(string, pathlib.Path(folder))
+
+
+class Kind(NamedTuple):
+    """A kind of bot.
+
+    Attributes:
+      name: of the kind.
+      make: of a table, a seat and a seed.
+      moves: to play in a game.
+      seconds: to play at most.
+      repeats: at an information state it always plays the same.
+      move_ms: its clock; None: none.
+    """
+
+    name: str
+    make: Callable[[Table, int, int], pyspiel.Bot]
+    moves: int
+    seconds: float = 20.0
+    repeats: bool = False
+    move_ms: float | None = None
+
+
+def _loaded(text: str, moves: int, seconds: float = 20.0, **more: bool) -> Kind:
+    """A bot from a string; {policy} stands for the path of a file."""
+
+    def make(table: Table, seat: int, seed: int) -> pyspiel.Bot:
+        whole = "max_histories" not in text and text != "uniform"
+        filled = text.format(policy=table.policy) if "{policy}" in text else text
+        return load_bot(filled, table.tree if whole else table.game, seat, seed=seed)
+
+    clock = MOVE_MS if "move_ms" in text else None
+    return Kind(text, make, moves, seconds, move_ms=clock, **more)
+
+
+def _ismcts(table: Table, seat: int, seed: int) -> pyspiel.Bot:
+    opponent, config = UniformRandomPolicy(table.game), SearchConfig(simulations=3)
+    return ISMCTSBRBot(table.game, seat, opponent, config, seed=seed)
+
+
+def _lbr(table: Table, seat: int, seed: int) -> pyspiel.Bot:
+    opponent = UniformRandomPolicy(table.game)
+    return LBRBot(table.game, seat, opponent, leaf="uniform", rollouts=2, seed=seed)
+
+
+def _best_response(table: Table, seat: int, seed: int) -> pyspiel.Bot:
+    tree, both = (
+        table.tree,
+        [uniform_behaviour(x.decisions) for x in table.tree.infosets],
+    )
+    reach = reach_from_behaviour(tree.infosets[1 - seat].decisions, both[1 - seat])
+    both[seat] = best_response(tree.form, seat, reach)
+    return PolicyBot(seat, tabular_policy(tree, (both[0], both[1])), seed=seed)
+
+
+_SAMPLED = "os-mccfr(epsilon=0.4,exploration=0.01,batch=16)"
+_UNIFORM = _loaded("uniform", 1500, repeats=True)
+_PARTIAL = "resolving(iterations=2,max_histories={},warmup_matches=0)"
+_STATES = [
+    Kind("ismcts-br", _ismcts, 1500, 10, repeats=False),
+    Kind("lbr", _lbr, 1500, 10, repeats=True),
+]
+_WHOLE = [
+    _UNIFORM,
+    _loaded("solved(iterations=3)", 5000, repeats=True),
+    _loaded("policy(path={policy})", 5000, repeats=True),
+    Kind("best response", _best_response, 5000, repeats=True),
+    _loaded("resolving(iterations=2)", 4000, repeats=True),
+    _loaded(f"oos(iterations=1,solver={_SAMPLED})", 3000),
+    _loaded(_PARTIAL.format(80), 600),
+    _loaded(f"oos(iterations=1,max_histories=60,solver={_SAMPLED})", 6, 4),
+    *_STATES,
+]
+# Each plays in every fourth game.
+_VARIANTS = [
+    _loaded("resolving(iterations=2,gadget=maxmargin)", 2500, repeats=True),
+    _loaded("resolving(iterations=2,gadget=unsafe)", 2500, repeats=True),
+    _loaded("resolving(iterations=2,depth=2)", 2500, repeats=True),
+    _loaded("resolving(iterations=2,depth=1,leaf=rollouts(n=2))", 2500, repeats=True),
+    _loaded("resolving(iterations=2,values=best_response)", 2500, repeats=True),
+    _loaded("resolving(iterations=2,subgames=sequences)", 2500, repeats=True),
+    _loaded("resolving(iterations=2,solver=pdcfr+)", 2500, repeats=True),
+    _loaded(f"resolving(iterations=1,solver={_SAMPLED})", 2500),
+    _loaded(f"oos(iterations=1,target=subgame,solver={_SAMPLED})", 2500),
+    _loaded(
+        "resolving(iterations=2,max_histories=40,opponent_share=0,leaf=rollouts(n=1))",
+        400,
+    ),
+    _loaded("solved(solver=dcfr,iterations=2)", 2500, repeats=True),
+    _loaded("solved(solver=es-mccfr,iterations=2)", 2500, repeats=True),
+]
+
+
+def _goofspiel(settings: str) -> str:
+    return f"goofspiel(players=2,{settings})"
+
+
+# Small enough to be compiled.
+SMALL = (
+    "kuhn_poker",
+    "python_leduc_poker",
+    "leduc_poker",
+    "python_ii_goofspiel(num_cards=4)",
+    "python_princess_and_monster(horizon=4)",
+    "python_rock_paper_scissors(num_actions=5)",
+    "liars_dice(numdice=1,dice_sides=3)",
+    "liars_dice(numdice=1,dice_sides=4)",
+    _goofspiel("imp_info=true,num_cards=4,points_order=ascending"),
+    _goofspiel("imp_info=true,num_cards=4,points_order=descending"),
+    _goofspiel("imp_info=true,num_cards=3,points_order=random"),
+    _goofspiel("num_cards=3,points_order=random,returns_type=point_difference"),
+    "dark_hex(board_size=2)",
+    "battleship(board_width=2,board_height=2,ship_sizes=[1],ship_values=[1],"
+    "num_shots=2)",
+    "hex(board_size=2)",
+    "hex(num_rows=2,num_cols=3,board_size=3)",
+    "connect_four(rows=2,columns=3,x_in_row=2)",
+    "mnk(m=3,n=2,k=2)",
+    "havannah(board_size=2)",
+    "go(board_size=2)",
+    "clobber(rows=2,columns=3)",
+    "nim(pile_sizes=1;2;3)",
+    "matrix_rps",
+    "blotto(coins=4,fields=3)",
+    "oshi_zumo(coins=3,size=1,horizon=3)",
+    "universal_poker(betting=limit,numPlayers=2,numRounds=1,blind=1 1,firstPlayer=1,"
+    "numSuits=2,numRanks=3,numHoleCards=1,numBoardCards=0,raiseSize=2,maxRaises=2)",
+    "python_liars_poker(players=2,hand_length=1,num_digits=2)",
+    "zerosum(game=first_sealed_auction(max_value=4))",
+    "zerosum(game=trade_comm(num_items=2))",
+    "zerosum(game=sheriff(num_rounds=1,max_bribe=1,max_items=1))",
+    "misere(game=kuhn_poker())",
+    "restricted_nash_response(game=kuhn_poker(),p=0.5)",
+)
+# Played by bots that compile nothing, or trees of some hundred histories.
+LARGE = (
+    "phantom_ttt",
+    "dark_hex(board_size=3)",
+    "tic_tac_toe",
+    "connect_four",
+    "liars_dice(numdice=2,dice_sides=4)",
+    "python_ii_goofspiel(num_cards=7)",
+    "python_latent_tic_tac_toe",
+    "python_scotland_yard",
+)
+_ON_LARGE = [
+    _UNIFORM,
+    _loaded(_PARTIAL.format(300), 300),
+    _loaded(f"oos(iterations=1,max_histories=100,solver={_SAMPLED})", 6, 4),
+    *_STATES,
+]
+
+
+def _plan() -> dict[str, list[Kind]]:
+    plan = {}
+    for number, string in enumerate(SMALL):
+        own = [kind for k, kind in enumerate(_VARIANTS) if (k - number) % 4 == 0]
+        plan[string] = [*_WHOLE, *own]
+    return plan | dict.fromkeys(LARGE, _ON_LARGE)
+
+
+BY_ITERATIONS = _plan()
+
+# With the clock alone a move takes nearly all of its time where it thinks. With few
+# iterations, too, more moves can be made in the time that there is; the clock runs all
+# the same.
+_CLOCKED = [
+    _loaded("resolving(move_ms=50)", 600),
+    _loaded("resolving(move_ms=50,iterations=5)", 4500),
+    _loaded(f"oos(move_ms=50,solver={_SAMPLED})", 120),
+    _loaded(f"oos(move_ms=50,iterations=1,solver={_SAMPLED})", 1500),
+    _loaded("resolving(move_ms=50,max_histories=2000)", 150),
+    _loaded("resolving(move_ms=50,iterations=5,max_histories=100)", 500),
+]
+_CLOCKED_VARIANTS = [
+    _loaded("resolving(move_ms=50,gadget=maxmargin)", 300),
+    _loaded("resolving(move_ms=50,gadget=unsafe)", 300),
+    _loaded("resolving(move_ms=50,depth=2)", 300),
+    _loaded(f"resolving(move_ms=50,solver={_SAMPLED})", 300),
+]
+_CLOCKED_GAMES = (
+    "kuhn_poker",
+    "leduc_poker",
+    "python_leduc_poker",
+    "python_ii_goofspiel(num_cards=4)",
+    "python_princess_and_monster(horizon=4)",
+    "liars_dice(numdice=1,dice_sides=4)",
+    _goofspiel("imp_info=true,num_cards=4,points_order=descending"),
+    "dark_hex(board_size=2)",
+    "hex(board_size=2)",
+    "clobber(rows=2,columns=3)",
+    "oshi_zumo(coins=3,size=1,horizon=3)",
+    "zerosum(game=trade_comm(num_items=2))",
+    "restricted_nash_response(game=kuhn_poker(),p=0.5)",
+)
+BY_CLOCK = {
+    string: [*_CLOCKED, _CLOCKED_VARIANTS[number % len(_CLOCKED_VARIANTS)]]
+    for number, string in enumerate(_CLOCKED_GAMES)
+} | {
+    string: [_loaded("resolving(move_ms=50,max_histories=20000)", 300)]
+    for string in ("phantom_ttt", "python_ii_goofspiel(num_cards=7)")
+}

@@ -1,0 +1,146 @@
+"""The referee of `moves`, and a few hundred moves of many bots."""
+
+import pytest
+
+from spiel_cr.players.bots import uniform_bot
+from spiel_cr.policies.bot_base import PolicyPlayer
+from tests.fuzz import bots_and_games, moves
+from tests.fuzz.bots_and_games import BY_CLOCK, BY_ITERATIONS, Kind
+
+
+def chunk(game, kind, most_moves, seed=0):
+    answers = []
+    with bots_and_games.table(game) as table:
+        row = moves.play_chunk(
+            table, kind, seed=seed, most_moves=most_moves, answers=answers
+        )
+    return row, answers
+
+
+def kind_of(game, name):
+    return next(k for k in BY_ITERATIONS[game] if k.name.startswith(name))
+
+
+# Bots that solve compile programs for seconds; `test_all_bots` has them all.
+QUICK = [
+    ("kuhn_poker", "uniform"),
+    ("kuhn_poker", "best response"),
+    ("kuhn_poker", "ismcts-br"),
+    ("kuhn_poker", "lbr"),
+    ("matrix_rps", "resolving(iterations=2)"),
+    ("battleship", "ismcts-br"),
+    ("clobber", "lbr"),
+    ("phantom_ttt", "uniform"),
+]
+
+
+@pytest.mark.parametrize(("game", "name"), QUICK)
+def test_moves_are_legal_and_matches_end(game, name):
+    game = next(string for string in BY_ITERATIONS if string.startswith(game))
+    row, answers = chunk(game, kind_of(game, name), 40)
+    assert not row["faults"]
+    assert row["moves"] >= 40 and len(answers) == row["moves"]
+    # The same seed, the same moves.
+    again = [action for action, _ in chunk(game, kind_of(game, name), 40)[1]]
+    assert again == [action for action, _ in answers]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("game", [list(BY_ITERATIONS)[k] for k in (0, 3, 8, 12, 33)])
+def test_all_bots(game):
+    """4000 moves per game; those of the clock are counted where it is quiet."""
+    played = 0
+    for kind in BY_ITERATIONS[game]:
+        most = min(4000 // len(BY_ITERATIONS[game]) + 1, kind.moves)
+        rows = [chunk(game, kind, most) for _ in range(2 if most < 500 else 1)]
+        assert not any(row["faults"] for row, _ in rows)
+        found = [[action for action, _ in answers] for _, answers in rows]
+        assert all(same == found[0] for same in found), kind.name
+        played += sum(row["moves"] for row, _ in rows)
+    while played < 4000:
+        row, _ = chunk(game, kind_of(game, "uniform"), 4000 - played)
+        assert not row["faults"]
+        played += row["moves"]
+
+
+def test_every_bot_plays_in_many_games():
+    names = {
+        kind.name.split("(")[0] for kinds in BY_ITERATIONS.values() for kind in kinds
+    }
+    for name in names:
+        games = [
+            g
+            for g, kinds in BY_ITERATIONS.items()
+            if any(k.name.startswith(name) for k in kinds)
+        ]
+        assert len(games) >= 25, name
+    assert all(kind.move_ms == 50 for kinds in BY_CLOCK.values() for kind in kinds)
+
+
+class Bad(PolicyPlayer):
+    """Plays uniformly, but for one thing."""
+
+    def __init__(self, game, player, *, change):
+        super().__init__(player)
+        self._other, self._change, self._asked = uniform_bot(game, player), change, 0
+
+    def get_policy(self, state):
+        self._asked += 1
+        policy = self._other.get_policy(state)
+        if self._change == "state":
+            state.apply_action(state.legal_actions()[0])
+        if self._change == "illegal":
+            policy = [(action + 1, odds) for action, odds in policy]
+        if self._change == "sum":
+            policy = [(action, odds / 2) for action, odds in policy]
+        if self._change == "negative":
+            policy = [(policy[0][0], -0.5), (policy[1][0], 1.5)]
+        if self._change == "differs":
+            policy = [
+                (policy[0][0], 1 / self._asked),
+                (policy[1][0], 1 - 1 / self._asked),
+            ]
+        return policy
+
+    def choose(self, state, policy):
+        return 7 if self._change == "action" else super().choose(state, policy)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("state", "state was changed"),
+        ("illegal", "are legal"),
+        ("sum", "no distribution"),
+        ("negative", "no distribution"),
+        ("differs", "after a restart"),
+        ("action", "action 7"),
+    ],
+)
+def test_the_referee_notices(change, words):
+    kind = Kind(
+        "bad",
+        lambda table, seat, seed: Bad(table.game, seat, change=change),
+        9,
+        repeats=True,
+    )
+    row, _ = chunk("kuhn_poker", kind, 30)
+    assert row["faults"] and words in row["faults"][0]
+
+
+def test_games_that_are_not_zero_sum_are_noticed():
+    game = "bargaining(max_turns=2)"
+    kind = Kind("uniform", lambda table, seat, seed: uniform_bot(game, seat), 9)
+    row, _ = chunk(game, kind, 60)
+    assert any("do not sum to zero" in fault for fault in row["faults"])
+
+
+def test_a_run_goes_on_where_it_was_stopped(tmp_path, capsys):
+    options = ["--games", "kuhn_poker", "--bots", "uniform", "--quiet"]
+    options += ["--share", "0.02", "--out", str(tmp_path / "run")]
+    assert moves.main([*options, "--moves", "20"]) == 0
+    first = (tmp_path / "run" / "chunks.jsonl").read_text().splitlines()
+    assert moves.main([*options, "--moves", "50"]) == 0
+    assert "uniform" in capsys.readouterr().out
+    second = (tmp_path / "run" / "chunks.jsonl").read_text().splitlines()
+    assert second[: len(first)] == first and len(second) == 2 == 2 * len(first)
