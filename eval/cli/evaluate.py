@@ -16,9 +16,11 @@ examples:
 evaluators:
   traversing  asks the bot at every infoset, reached as in a match: exact NashConv of
               what it plays. Bots whose answers vary (a clock, sampling) need --repeats.
+              oos, which learns from every question, is asked as in its first match.
   playing     plays matches against an opponent that avoids ending the game, and takes
-              the mean of the strategies met, uniform ones where none was (NashConv is
-              too high for that): for games with too many infosets to ask at each.
+              the mean of the strategies met, uniform ones where none was. NashConv is
+              of both together, mostly higher than the bot's own: for games with too
+              many infosets to ask at each.
 
 With --out DIR all results are kept in DIR as JSON lines (and a CSV at the end); the
 same command continues an interrupted evaluation.
@@ -58,6 +60,7 @@ from .command import Commands, add_command, option, write_csv
 
 _EVALUATORS = ("traversing", "playing")
 _MATCHES = 1000
+_JUDGES = {"openspiel": "OpenSpiel", "spiel_cr": "spiel_cr"}
 
 
 def add(commands: Commands) -> None:
@@ -134,6 +137,9 @@ def _evaluate(arguments: argparse.Namespace) -> dict[str, object]:
                     seats.append(_traverse(compiled, make, log, (repeat, seat)))
             evaluations.append(traversing.evaluate(compiled, (seats[0], seats[1])))
     report: dict[str, object] = traversing.summarise(evaluations)._asdict()
+    # What counts at infosets where the bot was never met.
+    all_met = report["infosets_defined"] == report["infosets"]
+    report["unmet_play"] = None if all_met else "uniform"
     if arguments.repeats > 1:
         values = [one.nash_conv for one in evaluations]
         report["half_width"] = mean_and_half_width(values)[1]
@@ -192,9 +198,14 @@ def _print(arguments: argparse.Namespace, report: dict[str, Any]) -> None:
             f" ± {report['half_width']:.1e} ({CONFIDENCE:.0%} of "
             f"{arguments.repeats} repeats)"
         )
-    print(f"  NashConv    {report['nash_conv']:.3e}{spread}  (OpenSpiel, exact)")
+    judge = _JUDGES[report["judge"]]
     defined = 100 * report["infosets_defined"] / max(report["infosets"], 1)
-    print(f"  infosets    {report['infosets']:,}, {defined:.1f} % of them met")
+    met, of = f"{defined:.1f} % of them met", "exact for the strategy met"
+    if report["unmet_play"]:
+        met += f", {report['unmet_play']} play at the others"
+        of += f" with {report['unmet_play']} play where none was"
+    print(f"  NashConv    {report['nash_conv']:.3e}{spread}  (by {judge}, {of})")
+    print(f"  infosets    {report['infosets']:,}, {met}")
     print(
         f"  moves       {report['moves']:,}, {report['late_moves']:,} of them late; "
         f"the longest took {report['max_ms']:.1f} ms; {report['seconds']:.1f} s in all"

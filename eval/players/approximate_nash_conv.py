@@ -15,6 +15,7 @@ from spiel_cr.compilation.tree import TERMINAL, CompiledGame
 from spiel_cr.players import bots, opponent_strings
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.best_responses import reach_of
+from spiel_cr.policies.bot_base import Learns
 from spiel_cr.responses import (
     episodes,
     ismcts_br,
@@ -485,6 +486,9 @@ def _play(
     for number in tqdm(numbers, desc=f"matches, player {player}", unit="match"):
         random = np.random.default_rng([seed, player, number])
         chance = np.random.default_rng([seed, number])
+        if isinstance(rival, Learns):
+            # Each match is one of a new bot, so that they are independent.
+            rival.forget(int(random.integers(2**31)))
         match = play_match(game, seated, random, chance=chance)
         returns.append(match.returns[player])
     return np.array(returns)

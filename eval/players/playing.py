@@ -15,6 +15,7 @@ import pyspiel
 
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.policies import conversions
+from spiel_cr.policies.bot_base import Learns
 
 from . import traversing
 
@@ -62,6 +63,8 @@ def long_matches_action(state: pyspiel.State, random: np.random.Generator) -> in
 def play(compiled: CompiledGame, bot: pyspiel.Bot, match: int, *, seed: int) -> Met:
     """Plays one match; the opponent avoids ending the game early.
 
+    A bot that `Learns` forgets what it learned in other matches.
+
     Args:
       compiled: the game.
       bot: the player; its actions are drawn here, by the probabilities that it gives.
@@ -78,6 +81,8 @@ def play(compiled: CompiledGame, bot: pyspiel.Bot, match: int, *, seed: int) -> 
     keys, policies = [], []
     state = compiled.game.new_initial_state()
     bot.restart()
+    if isinstance(bot, Learns):
+        bot.forget()
     while not state.is_terminal():
         actor = state.current_player()
         if state.is_chance_node():

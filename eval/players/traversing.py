@@ -3,7 +3,9 @@
 The *traversing* evaluator. A player that thinks during a match has no table to read.
 So it is asked at each of its infosets, those with fewer own decisions before them
 first: a resolving player has then resolved all its earlier decisions on the way, as in
-a match. What it answers is a whole strategy, and OpenSpiel's exact tools judge it.
+a match. A player that learns from what it is asked (online outcome sampling) is asked
+at each infoset as in its first match, with what it learned on the way there and nothing
+else. What it answers is a whole strategy, and OpenSpiel's exact tools judge it.
 """
 
 import dataclasses
@@ -19,6 +21,8 @@ from tqdm import tqdm
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.players.bot_strings import load_bot
 from spiel_cr.policies import conversions
+from spiel_cr.policies.bot_base import Learns
+from spiel_cr.sequence_form.decisions import Decisions
 
 from ..judging import python_judge
 from .match import statistics_of
@@ -74,10 +78,12 @@ class Evaluation(NamedTuple):
     """How good a player is, both seats together.
 
     Attributes:
-      nash_conv: of its strategy, by OpenSpiel's exact tool, in the game's units.
+      nash_conv: of its strategy, uniform at infosets where it was not met; in the
+        game's units.
       infosets: of both players.
       infosets_defined: at how many of them the player was met.
       moves, late_moves, max_ms, programs_compiled, seconds: see `Work`.
+      judge: who computed NashConv, one of `python_judge.JUDGES`.
     """
 
     nash_conv: float
@@ -88,6 +94,7 @@ class Evaluation(NamedTuple):
     max_ms: float
     programs_compiled: int
     seconds: float
+    judge: str = "openspiel"
 
 
 class Interview:
@@ -150,8 +157,10 @@ def traverse(
 ) -> SeatStrategy:
     """Asks a bot once at each of its infosets.
 
-    A bot that keeps what it learned (online outcome sampling does, also from match to
-    match) is asked in the same order and thinks anew at each infoset.
+    A bot that `Learns` forgets what it learned before, and at each infoset knows what
+    it learned at those that lead there, as in its first match. What it answers depends
+    on its seed then, and not on the order of the infosets; without a clock it is a
+    strategy that it would play in that match.
 
     Args:
       compiled: the game that the bot was made for.
@@ -167,11 +176,23 @@ def traverse(
     behaviour = conversions.uniform_behaviour(infosets.decisions)
     interview = Interview(bot)
     bot.restart()
-    order = np.argsort(infosets.decisions.levels(), kind="stable")
+    levels = infosets.decisions.levels()
+    order = np.argsort(levels, kind="stable")
+    # What it had learned before each decision of the match, while it learns.
+    memories = []
+    if isinstance(bot, Learns):
+        bot.forget()
+        memories.append(bot.memory)
+        order = _by_matches(infosets.decisions)
     for infoset in tqdm(order, desc=f"seat {player}", disable=not progress):
         state = compiled.state_at(int(infosets.history[infoset]))
+        if isinstance(bot, Learns):
+            del memories[levels[infoset] + 1 :]
+            bot.remember(memories[-1])
         answer = interview.ask(state)
         behaviour[first[infoset] : first[infoset] + len(answer)] = answer
+        if isinstance(bot, Learns):
+            memories.append(bot.memory)
     met = np.ones(len(infosets), np.int64)
     return SeatStrategy(behaviour, met, interview.work())
 
@@ -198,6 +219,20 @@ def check_behaviour(
         raise ValueError("has a behaviour whose probabilities do not sum to 1")
 
 
+def _by_matches(decisions: Decisions) -> np.ndarray:
+    """int64 [I], infosets, each right after those that lead there or others below."""
+    parent = decisions.owner[decisions.parent]
+    below: dict[int, list[int]] = {}
+    for infoset in reversed(range(len(decisions))):
+        below.setdefault(int(parent[infoset]), []).append(infoset)
+    order, waiting = [], below.get(-1, [])
+    while waiting:
+        infoset = waiting.pop()
+        order.append(infoset)
+        waiting += below.get(infoset, [])
+    return np.array(order, np.int64)
+
+
 def evaluate(
     compiled: CompiledGame, seats: tuple[SeatStrategy, SeatStrategy]
 ) -> Evaluation:
@@ -209,11 +244,13 @@ def evaluate(
     """
     table = conversions.tabular_policy(compiled, [seat.behaviour for seat in seats])
     work = seats[0].work.plus(seats[1].work)
+    verdict = python_judge.judge(compiled.game, table)
     return Evaluation(
-        python_judge.judge(compiled.game, table).nash_conv,
+        verdict.nash_conv,
         sum(len(seat.met) for seat in seats),
         sum(int((seat.met > 0).sum()) for seat in seats),
         *work,
+        judge=verdict.by,
     )
 
 
@@ -238,10 +275,11 @@ def summarise(evaluations: Sequence[Evaluation]) -> Evaluation:
     """Repeats as one: mean NashConv, the fewest defined infosets, all the work."""
     work = Work()
     for one in evaluations:
-        work = work.plus(Work(*one[3:]))
+        work = work.plus(Work(*one[3:-1]))
     return Evaluation(
         math.fsum(one.nash_conv for one in evaluations) / len(evaluations),
         evaluations[0].infosets,
         min(one.infosets_defined for one in evaluations),
         *work,
+        judge=evaluations[0].judge,
     )

@@ -367,6 +367,17 @@ def make_solver(
     return solver
 
 
+def reseed(solver: Solver, seed: int) -> None:
+    """Exchanges the random numbers to come of a solver.
+
+    Args:
+      solver: from `make_solver`.
+      seed: of all random numbers from now on.
+    """
+    key = jax.random.key_data(jax.random.key(seed))
+    solver.state = solver.state._replace(key=jax.device_put(key))
+
+
 def aim(
     solver: Solver,
     tree: CompiledGame,

@@ -11,6 +11,7 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.cfr.config import parse_sampled
+from spiel_cr.cfr.solver import State
 from spiel_cr.common.checks import check_choice
 from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.compilation.tree import CompiledGame
@@ -119,7 +120,7 @@ class OOSBot(_CompiledPlayer):
     """Keeps solving the whole game by sampling, aimed at where the match is.
 
     Online outcome sampling (Lisý et al. 2015): what was learned stays, also from match
-    to match.
+    to match, until `forget` is called.
     """
 
     def __init__(
@@ -178,11 +179,31 @@ class OOSBot(_CompiledPlayer):
             with self._clock.solve(self._solver, until, most):
                 self._solver.average_behaviour(player)
         self._clock.restart_statistics()
+        self._first = self.memory
 
     @property
     def statistics(self) -> Statistics:
         """What it did since it was made; `iterations` are batches of trajectories."""
         return self._clock.statistics
+
+    @property
+    def memory(self) -> State:
+        """What it learned so far, and its random numbers to come; for `remember`."""
+        return self._solver.state
+
+    def remember(self, memory: State) -> None:
+        """Puts a memory of this bot back: it answers as it did when it had that."""
+        self._solver.state = memory
+
+    def forget(self, seed: int | None = None) -> None:
+        """What it learned since it was made is dropped.
+
+        Args:
+          seed: of its random numbers to come; None: those that it was made with.
+        """
+        self.remember(self._first)
+        if seed is not None:
+            mccfr.reseed(self._solver, seed)
 
     def _strategy(self, infoset: int) -> np.ndarray:
         programs = mccfr.programs()

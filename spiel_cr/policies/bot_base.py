@@ -1,7 +1,28 @@
 """What OpenSpiel asks of every bot, for those that play by a policy."""
 
+from typing import Any, Protocol, runtime_checkable
+
 import numpy as np
 import pyspiel
+
+
+@runtime_checkable
+class Learns(Protocol):
+    """A bot whose answers depend on what it was asked before, also in other matches."""
+
+    @property
+    def memory(self) -> Any:
+        """What it learned so far, and its random numbers to come; for `remember`."""
+
+    def remember(self, memory: Any) -> None:
+        """Puts a memory back: it answers as it did when it had that."""
+
+    def forget(self, seed: int | None = None) -> None:
+        """What it learned since it was made is dropped.
+
+        Args:
+          seed: of its random numbers to come; None: those that it was made with.
+        """
 
 
 class PolicyPlayer(pyspiel.Bot):

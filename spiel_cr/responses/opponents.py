@@ -13,6 +13,7 @@ from open_spiel.python import policy as policy_lib
 
 from spiel_cr.common.checks import check_choice, check_iterations, check_seed
 from spiel_cr.compilation.loading import load_game
+from spiel_cr.policies.bot_base import Learns
 from spiel_cr.responses import rollouts
 
 # What each chump would like to do: equally likely wishes, each followed by what it does
@@ -161,6 +162,9 @@ class BotPolicy(policy_lib.Policy):
     the value of a response to the estimate is no lower bound on the bot's
     exploitability. Matches of that response against the bot itself are one.
 
+    A bot that `Learns` is asked as in its first match: it forgets what it learned
+    elsewhere, and is asked at its decisions before.
+
     Attributes:
       queries: how often a bot was asked.
     """
@@ -220,14 +224,23 @@ class BotPolicy(policy_lib.Policy):
 
     def _restart_at(self, bot: pyspiel.Bot, state: pyspiel.State) -> None:
         """In the middle of a match; a bot that cannot is told what was played."""
-        try:
-            bot.restart_at(state)
-        except pyspiel.SpielError:
-            bot.restart()
-            before = self._game.new_initial_state()
-            for action in state.history():
+        learns = isinstance(bot, Learns)
+        if isinstance(bot, Learns):
+            bot.forget()
+        else:
+            try:
+                bot.restart_at(state)
+                return
+            except pyspiel.SpielError:
+                pass
+        bot.restart()
+        before = self._game.new_initial_state()
+        for action in state.history():
+            if learns and before.current_player() == state.current_player():
+                bot.get_policy(before)
+            else:
                 bot.inform_action(before, before.current_player(), action)
-                before.apply_action(action)
+            before.apply_action(action)
 
     def _ask(self, state: pyspiel.State, bot: pyspiel.Bot) -> dict[int, float]:
         legal = state.legal_actions()

@@ -16,6 +16,7 @@ from spiel_cr.eval.cli import main
 from spiel_cr.eval.players import one_step, playing, traversing
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import nash_conv, reach_of
+from spiel_cr.policies.bot_base import PolicyPlayer
 from tests.support import games
 
 LIARS_DICE = "liars_dice(numdice=1,dice_sides=3)"
@@ -29,6 +30,8 @@ KEYS = {
     "max_ms",
     "programs_compiled",
     "seconds",
+    "judge",
+    "unmet_play",
 }
 
 
@@ -128,6 +131,78 @@ def test_oos():
     # Measured over ten seeds: 0.33 to 0.56 and 0.05 to 0.17.
     assert few.nash_conv > 0.25 > many.nash_conv
     assert many.moves == many.infosets == 12
+
+
+OOS = "oos(solver=os-mccfr(batch=16),iterations=2)"
+
+
+def test_a_bot_that_learns_is_asked_as_in_its_first_match():
+    """A new bot's match that leads to an infoset, whatever was asked before."""
+    tree = compiled("kuhn")
+    bot, new = (bot_for("kuhn", 0, OOS) for _ in range(2))
+    found = traversing.traverse(tree, bot)
+    decisions = tree.infosets[0].decisions
+    deepest = np.flatnonzero(decisions.levels() == 1)
+    differs = 0
+    for infoset in deepest:
+        new.forget()
+        state = tree.game.new_initial_state()
+        for action in tree.histories.actions_to(tree.infosets[0].history[infoset]):
+            if state.current_player() == 0:
+                new.get_policy(state)
+            state.apply_action(action)
+        expected = traversing.Interview(new).ask(state)
+        first = decisions.first_sequence[infoset]
+        np.testing.assert_array_equal(found.behaviour[first : first + 2], expected)
+        # With what another answer taught it, it answers otherwise.
+        differs += not np.array_equal(traversing.Interview(new).ask(state), expected)
+    assert differs
+    again = traversing.traverse(tree, bot)
+    np.testing.assert_array_equal(again.behaviour, found.behaviour)
+    # A match shows the same, whichever matches were played before.
+    matches = [playing.play(tree, bot, match, seed=1) for match in range(0, 12, 2)]
+    shown = playing.aggregate(tree, 0, matches)
+    known = np.append(shown.met > 0, False)[decisions.owner]
+    np.testing.assert_allclose(
+        shown.behaviour[known], found.behaviour[known], atol=1e-15
+    )
+    assert (shown.met > 1).any()
+
+
+class Learner(PolicyPlayer):
+    """Remembers where it was asked; plays uniformly."""
+
+    def __init__(self):
+        super().__init__(0)
+        self.memory = ()
+        self.met = {}
+
+    def remember(self, memory):
+        self.memory = memory
+
+    def forget(self, seed=None):
+        self.memory = ()
+
+    def get_policy(self, state):
+        key = state.information_state_string(0)
+        self.met[key], self.memory = self.memory, (*self.memory, key)
+        legal = state.legal_actions()
+        return [(action, 1 / len(legal)) for action in legal]
+
+
+def test_a_bot_that_learns_knows_what_leads_to_an_infoset():
+    tree = compiled("ii_goofspiel4")
+    bot = Learner()
+    bot.memory = ("another match",)
+    traversing.traverse(tree, bot)
+    keys, decisions = tree.infosets[0].keys, tree.infosets[0].decisions
+    assert bot.met.keys() == set(keys) and decisions.levels().max() >= 2
+    for infoset, key in enumerate(keys):
+        above, before = decisions.owner[decisions.parent[infoset]], []
+        while above >= 0:
+            before.append(keys[above])
+            above = decisions.owner[decisions.parent[above]]
+        assert bot.met[key] == tuple(before[::-1])
 
 
 @pytest.mark.parametrize(
@@ -532,6 +607,22 @@ def test_evaluate(capsys):
     assert found.keys() == KEYS
     assert found["nash_conv"] == traversed("kuhn", RESOLVING)[1].nash_conv
     assert found["infosets"] == found["infosets_defined"] == found["moves"] == 12
+    assert found["judge"] == "openspiel" and found["unmet_play"] is None
+
+
+def test_what_was_never_met_is_told(capsys):
+    """The line and the JSON say what counts there."""
+    run(*EVALUATE, "solved(iterations=50)", "--evaluator", "playing", "--matches", "2")
+    out = capsys.readouterr().out
+    assert "by OpenSpiel, exact for the strategy met with uniform play where" in out
+    assert " % of them met, uniform play at the others" in out
+    words = ("solved(iterations=50)", "--evaluator", "playing", "--matches", "2")
+    found = report(capsys, *EVALUATE, *words)
+    assert found["infosets_defined"] < 12 and found["unmet_play"] == "uniform"
+    # Many matches of the same bot meet all of it.
+    run(*EVALUATE, "uniform", "--evaluator", "playing", "--matches", "200")
+    out = capsys.readouterr().out
+    assert "100.0 % of them met\n" in out and "uniform play" not in out
 
 
 def test_evaluate_with_a_clock(capsys):
