@@ -249,13 +249,7 @@ def ask(tree: CompiledGame, policy: Policy) -> Strategy:
 
     OpenSpiel's solvers give no probabilities, or 0/0, where they never were.
     """
-    strategy = conversions.behaviour_from_policy(tree, policy)
-    for infosets, behaviour in zip(tree.infosets, strategy, strict=True):
-        owner = infosets.decisions.owner[1:]
-        total = np.bincount(owner, behaviour[1:], minlength=len(infosets))
-        silent = 1 + np.flatnonzero(~(total[owner] > 0))
-        behaviour[silent] = conversions.uniform_behaviour(infosets.decisions)[silent]
-    return strategy
+    return conversions.behaviour_from_policy(tree, policy, fill=True)
 
 
 def seconds_of_compiling(work: Callable[[], None]) -> float:

@@ -17,6 +17,7 @@ from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.mccfr import mccfr, sample_tree
 from spiel_cr.policies.bot_base import PolicyPlayer
+from spiel_cr.policies.conversions import check_probabilities
 from spiel_cr.resolving.clock import Clock, Statistics
 from spiel_cr.resolving.config import ResolvingConfig
 from spiel_cr.resolving.decomposition import decompose
@@ -251,7 +252,13 @@ class PolicyBot(PolicyPlayer):
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
         given = self._policy.action_probabilities(state, self._player)
-        return [(a, float(given.get(a, 0.0))) for a in state.legal_actions()]
+        legal = state.legal_actions()
+        probabilities = check_probabilities(
+            [given.get(action, 0.0) for action in legal],
+            f"policy: its answer after the actions {state.history()}",
+            legal,
+        )
+        return list(zip(legal, probabilities.tolist(), strict=True))
 
 
 def uniform_bot(game: Game, player: int, *, seed: int = 0) -> PolicyBot:

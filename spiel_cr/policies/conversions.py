@@ -15,6 +15,12 @@ from spiel_cr.compilation.replay import states_along
 from spiel_cr.compilation.tree import CompiledGame, Infosets
 from spiel_cr.sequence_form.decisions import Decisions
 
+# How far from 1 the probabilities at one decision may sum up to, in policies that
+# others made: enough for float32.
+SUM_TOLERANCE = 1e-5
+# The kinds of numpy's types that are numbers: of these, probabilities are made.
+_NUMBERS = "biuf"
+
 
 def uniform_behaviour(decisions: Decisions) -> np.ndarray:
     """float64 [S], equal probabilities at every infoset."""
@@ -76,29 +82,121 @@ def tabular_policy(
 
 
 def behaviour_from_policy(
-    tree: CompiledGame, policy: openspiel_policy.Policy
+    tree: CompiledGame, policy: openspiel_policy.Policy, *, fill: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """Asks an OpenSpiel policy at the first history of every infoset.
 
     Args:
       tree: the compiled game.
       policy: any policy for both players that depends on information states only.
+      fill: play uniformly where it gives no probabilities, or 0 / 0, instead of
+        refusing it.
 
     Returns:
       For each player float64 [S], action probabilities by logical sequence.
+
+    Raises:
+      ValueError: its answers are no probabilities of the legal actions, see
+        `check_behaviour`.
     """
     result = []
-    for infosets in tree.infosets:
+    for player, infosets in enumerate(tree.infosets):
         decisions = infosets.decisions
+        first_sequence = decisions.first_sequence
         behaviour = np.ones(decisions.num_sequences)
         for i, state in _infoset_states(tree, infosets):
             probabilities = policy.action_probabilities(state)
-            first, count = decisions.first_sequence[i], decisions.num_actions[i]
+            first, count = first_sequence[i], decisions.num_actions[i]
             actions = infosets.actions[first - 1 :][:count].tolist()
-            played = [probabilities.get(action, 0.0) for action in actions]
+            played = np.asarray([probabilities.get(action, 0.0) for action in actions])
+            if played.dtype.kind not in _NUMBERS:
+                raise ValueError(_refusal(tree, player, i, played))
             behaviour[first : first + count] = played
-        result.append(behaviour)
+        if fill:
+            owner = decisions.owner[1:]
+            total = np.bincount(owner, behaviour[1:], minlength=len(infosets))
+            silent = 1 + np.flatnonzero(~(total[owner] > 0))
+            behaviour[silent] = uniform_behaviour(decisions)[silent]
+        result.append(check_behaviour(tree, player, behaviour))
     return result[0], result[1]
+
+
+def check_behaviour(
+    tree: CompiledGame,
+    player: int,
+    behaviour: np.ndarray,
+    *,
+    tolerance: float = SUM_TOLERANCE,
+) -> np.ndarray:
+    """Returns a player's strategy, float64 [S], or raises ValueError.
+
+    Args:
+      tree: the compiled game.
+      player: 0 or 1.
+      behaviour: numbers [S], action probabilities by logical sequence.
+      tolerance: how far from 1 they may sum up to at an infoset.
+
+    Raises:
+      ValueError: it is of another length or type; or the probabilities at an infoset,
+        which is named, are negative or not finite, or do not sum to 1.
+    """
+    decisions = tree.infosets[player].decisions
+    given = np.asarray(behaviour)
+    if given.shape != (decisions.num_sequences,) or given.dtype.kind not in _NUMBERS:
+        raise ValueError(
+            f"behaviour of player {player} has shape {given.shape} and dtype "
+            f"{given.dtype}; {tree.game} needs {decisions.num_sequences} numbers"
+        )
+    checked: np.ndarray = given.astype(np.float64, copy=False)
+    if checked[0] != 1:
+        raise ValueError(
+            f"behaviour of player {player} has the probabilities [{checked[0]}] at "
+            f"the empty sequence; they must be [1.0]"
+        )
+    owner = decisions.owner[1:]
+    total = np.bincount(owner, weights=checked[1:], minlength=len(decisions))
+    # Written so that NaN fails. Of infinite and negative ones, sums may be 1.
+    good = np.abs(total - 1) <= tolerance
+    good[owner[~(checked[1:] >= 0)]] = False
+    if not good.all():
+        infoset = int(np.argmin(good))
+        first = decisions.first_sequence[infoset]
+        played = checked[first:][: decisions.num_actions[infoset]]
+        raise ValueError(_refusal(tree, player, infoset, played))
+    return checked
+
+
+def check_probabilities(
+    probabilities: Sequence[float], whose: str, actions: Sequence[int]
+) -> np.ndarray:
+    """Returns what a policy answered at one decision, float64 [actions].
+
+    Args:
+      probabilities: of the actions.
+      whose: they are, for the error.
+      actions: OpenSpiel's, for the error.
+
+    Raises:
+      ValueError: they are not numbers, negative or not finite, or do not sum to 1.
+    """
+    given = np.asarray(probabilities)
+    if given.dtype.kind in _NUMBERS and (given >= 0).all():
+        checked: np.ndarray = given.astype(np.float64)
+        if abs(checked.sum() - 1) <= SUM_TOLERANCE:
+            return checked
+    raise ValueError(
+        f"{whose} has the probabilities {given.tolist()} of the actions "
+        f"{list(actions)}; they must be at least 0 and sum to 1"
+    )
+
+
+def _refusal(tree: CompiledGame, player: int, infoset: int, played: np.ndarray) -> str:
+    """What is wrong with the probabilities at an infoset."""
+    key = tree.infosets[player].keys[infoset]
+    return (
+        f"behaviour of player {player} has the probabilities {played.tolist()} at the "
+        f"information state {key!r}; they must be at least 0 and sum to 1"
+    )
 
 
 def _infoset_states(

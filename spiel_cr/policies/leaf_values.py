@@ -15,7 +15,11 @@ from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.common.parameters import parse
 from spiel_cr.compilation.tree import CHANCE, TERMINAL, CompiledGame
 from spiel_cr.compilation.vectorised import VectorisedGame
-from spiel_cr.policies.conversions import behaviour_from_policy, history_values
+from spiel_cr.policies.conversions import (
+    behaviour_from_policy,
+    check_behaviour,
+    history_values,
+)
 from spiel_cr.policies.result import load_policy
 
 Strategies: TypeAlias = tuple[np.ndarray, np.ndarray] | openspiel_policy.Policy | str
@@ -88,6 +92,11 @@ class PolicyValue:
                 strategies = load_policy(strategies, game)
             if isinstance(strategies, openspiel_policy.Policy):
                 strategies = behaviour_from_policy(game, strategies)
+            if strategies is not None:
+                strategies = [
+                    check_behaviour(game, player, strategies[player])
+                    for player in range(2)
+                ]
             self._known = game, history_values(game, strategies)
         return self._known[1][histories]
 

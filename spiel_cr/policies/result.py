@@ -4,14 +4,17 @@ import dataclasses
 from typing import NamedTuple
 
 import numpy as np
+import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import storage
-from spiel_cr.compilation.compiler import as_compiled
+from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.compilation.fingerprints import fingerprint
+from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.policies.best_responses import best_response_value, reach_of
-from spiel_cr.policies.conversions import tabular_policy
+from spiel_cr.policies.conversions import check_behaviour, tabular_policy
 
 
 class CurvePoint(NamedTuple):
@@ -143,18 +146,21 @@ class SolveResult:
 
 
 def load_policy(
-    path: storage.Path, game: str | CompiledGame | None = None
+    path: storage.Path, game: Game | None = None
 ) -> openspiel_policy.TabularPolicy:
     """Reads a policy that `SolveResult.save` wrote.
 
     Args:
       path: the file.
-      game: the game it must be for, string or compiled; None: the one named in the
-        file.
+      game: the game it must be for: string, game or compiled game; None: the one named
+        in the file.
 
     Raises:
-      FileNotFoundError: there is no such file.
-      ValueError: the file holds no policy, is damaged, or is for another game.
+      OSError: there is no such file, or it cannot be read.
+      DamagedFileError: the file is no file of ours, was changed since, or its numbers
+        are no probabilities.
+      ValueError: the file holds no policy, or one for another game; or OpenSpiel cannot
+        load its game by name.
     """
     arrays, metadata = storage.load(path)
     if metadata.get("kind") != "policy":
@@ -162,19 +168,36 @@ def load_policy(
             f"{path} holds a {metadata.get('kind', 'file of another kind')}, not a "
             f"policy; give a file written by SolveResult.save or --save"
         )
-    try:
-        behaviours = arrays["player0"], arrays["player1"]
-        named, print_of_file = metadata["game"], metadata["fingerprint"]
-    except KeyError as error:
-        raise ValueError(f"{path} is a damaged policy file: {error} missing") from error
-    game = as_compiled(game or named)
+    named, print_of_file = metadata.get("game"), metadata.get("fingerprint")
+    if not isinstance(named, str) or not isinstance(print_of_file, str):
+        raise DamagedFileError(f"{path} is a damaged policy file: it names no game")
+    if game is None:
+        try:
+            game = load_game(named)
+        except pyspiel.SpielError as error:
+            raise ValueError(
+                f"{path} is for {named}, which OpenSpiel does not load by that name "
+                f"({error}); give the game, too"
+            ) from error
+    game = as_compiled(game)
     if fingerprint(game) != print_of_file:
         raise ValueError(
             f"{path} holds a policy for {named}, not for {game.game}, or "
             f"the game's rules or information states have changed since; give the "
             f"policy's own game, or solve this one anew"
         )
-    counts = [infosets.decisions.num_sequences for infosets in game.infosets]
-    if [behaviour.shape for behaviour in behaviours] != [(n,) for n in counts]:
-        raise ValueError(f"{path} is a damaged policy file: arrays of another length")
+    behaviours = []
+    for player in range(2):
+        found = arrays.get(f"player{player}")
+        if found is None or found.dtype != np.float64:
+            raise DamagedFileError(
+                f"{path} is a damaged policy file: it has no probabilities of player "
+                f"{player}"
+            )
+        try:
+            behaviours.append(check_behaviour(game, player, found, tolerance=1e-6))
+        except ValueError as error:
+            raise DamagedFileError(
+                f"{path} is a damaged policy file: {error}"
+            ) from error
     return tabular_policy(game, behaviours)

@@ -5,7 +5,7 @@ Strings name them, too: see `players.opponent_strings`.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 import pyspiel
@@ -248,18 +248,17 @@ class BotPolicy(policy_lib.Policy):
         if bot.provides_policy():
             self.queries += 1
             self._restart_at(bot, state)
-            given: Mapping[int, float] = dict(bot.get_policy(state))
-        else:
-            self.queries += self._each
-            counts: Counter[int] = Counter()
-            for _ in range(self._each):
-                self._restart_at(bot, state)
-                counts[int(bot.step(state))] += 1
-            if wrong := counts.keys() - set(legal):
-                raise ValueError(
-                    f"{name} chose {min(wrong)} where {legal} are legal, after the "
-                    f"actions {state.history()}"
-                )
-            given = counts
-        shares = rollouts.normalised([given.get(a, 0) for a in legal], name, legal)
-        return dict(zip(legal, shares, strict=True))
+            given = dict(bot.get_policy(state))
+            shares = rollouts.normalised([given.get(a, 0) for a in legal], name, legal)
+            return dict(zip(legal, shares, strict=True))
+        self.queries += self._each
+        counts: Counter[int] = Counter()
+        for _ in range(self._each):
+            self._restart_at(bot, state)
+            counts[int(bot.step(state))] += 1
+        if wrong := counts.keys() - set(legal):
+            raise ValueError(
+                f"{name} chose {min(wrong)} where {legal} are legal, after the "
+                f"actions {state.history()}"
+            )
+        return {action: counts[action] / self._each for action in legal}

@@ -23,23 +23,7 @@ def check_opponent(
       other_behaviour: the opponent's action probabilities.
     """
     other = 1 - check_choice(player, "player", (0, 1))
-    decisions = tree.infosets[other].decisions
-    behaviour = np.asarray(other_behaviour, np.float64)
-    if behaviour.shape != (decisions.num_sequences,):
-        raise ValueError(
-            f"behaviour has shape {behaviour.shape}; player {other} of {tree.game} "
-            f"has {decisions.num_sequences} sequences"
-        )
-    total = np.bincount(
-        decisions.owner[1:], weights=behaviour[1:], minlength=len(decisions)
-    )
-    # Written so that NaN fails.
-    if not ((behaviour >= 0).all() and np.allclose(total, 1, atol=1e-6)):
-        raise ValueError(
-            f"behaviour of player {other} must be probabilities: at least 0, and 1 in "
-            f"sum at each infoset"
-        )
-    return behaviour
+    return conversions.check_behaviour(tree, other, other_behaviour)
 
 
 def weights(tree: CompiledGame, player: int, other_behaviour: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.compilation.tree import TERMINAL
+from spiel_cr.policies.conversions import check_probabilities
 
 # Information states whose answers are remembered, of one player.
 REMEMBERED = 200_000
@@ -103,14 +104,9 @@ def normalised(
       actions: OpenSpiel's, for the error.
 
     Raises:
-      ValueError: one is negative or not a number, or all are 0.
+      ValueError: see `conversions.check_probabilities`.
     """
-    shares = np.array(probabilities, float)
-    if not (shares >= 0).all() or not shares.sum() > 0:
-        raise ValueError(
-            f"{whose} has the probabilities {shares.tolist()} of the actions "
-            f"{actions}; they must be at least 0 and sum to 1"
-        )
+    shares = check_probabilities(probabilities, whose, actions)
     result: list[float] = (shares / shares.sum()).tolist()
     return result
 

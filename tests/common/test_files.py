@@ -7,11 +7,16 @@ import zipfile
 
 import numpy as np
 import pytest
+from open_spiel.python import policy as openspiel_policy
 
 import spiel_cr
 from spiel_cr.common import storage
+from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.compilation import fingerprints as fingerprint_lib
 from spiel_cr.compilation.fingerprints import fingerprint
+from spiel_cr.players import bots
+from spiel_cr.policies import conversions
+from spiel_cr.responses import rollouts
 from tests.support import games
 
 
@@ -183,6 +188,63 @@ def test_pickled_objects_are_neither_read_nor_written(tmp_path):
     with pytest.raises(ValueError, match="'player0' has dtype object"):
         storage.save(tmp_path / "new", {"player0": bomb}, {})
     assert list(tmp_path.iterdir()) == [path]
+
+
+NO_PROBABILITIES = [
+    *(float("nan"), float("inf"), -0.5, 0.0, 2.0, 0.999),
+    *("0.5", 0.5 + 0.5j),
+]
+
+
+def _spoilt(kuhn, value):
+    """The strategies with one probability exchanged, whatever type that takes."""
+    first = kuhn.average[0].astype(np.result_type(np.asarray(value), np.float64))
+    first[2] = value
+    return first
+
+
+@pytest.mark.parametrize("value", NO_PROBABILITIES)
+def test_what_are_no_probabilities_is_refused(kuhn, tmp_path, value):
+    """In a file whose checksum is right, too; the infoset and the numbers are named."""
+    path = tmp_path / "policy"
+    kuhn.save(path)
+    arrays, metadata = storage.load(path)
+    storage.save(path, {**arrays, "player0": _spoilt(kuhn, value)}, metadata)
+    named = "player 0" if isinstance(value, str | complex) else rf"{value}\].*'0'"
+    with pytest.raises(DamagedFileError, match=f"policy is a damaged.*{named}"):
+        spiel_cr.load_policy(path)
+
+
+@pytest.mark.parametrize("value", NO_PROBABILITIES)
+def test_policies_of_no_probabilities_are_refused(kuhn, value):
+    """Those given in Python: by infoset, and by state."""
+
+    class Spoilt(openspiel_policy.TabularPolicy):
+        def action_probabilities(self, state, player_id=None):
+            return {0: 0.9 - value, 1: value} if type(value) is float else {0: value}
+
+    policy = Spoilt(kuhn.tree.game)
+    with pytest.raises(ValueError, match="information state .*sum to 1"):
+        conversions.behaviour_from_policy(kuhn.tree, policy)
+    state = kuhn.tree.state_at(int(kuhn.tree.infosets[0].history[0]))
+    for ask in (
+        rollouts.Answers(policy, state.current_player()),
+        bots.PolicyBot(state.current_player(), policy).step,
+    ):
+        with pytest.raises(ValueError, match="policy.*sum to 1"):
+            ask(state)
+
+
+def test_a_game_that_no_string_loads(tmp_path):
+    """Its policy is read where the game is given."""
+    game = spiel_cr.load_game("restricted_nash_response(game=kuhn_poker())")
+    result = spiel_cr.solve(game, "lp")
+    result.save(tmp_path / "policy")
+    with pytest.raises(ValueError, match="policy is for rnr_kuhn.*give the game"):
+        spiel_cr.load_policy(tmp_path / "policy")
+    back = spiel_cr.load_policy(tmp_path / "policy", game)
+    table = result.average_policy().action_probability_array
+    np.testing.assert_array_equal(back.action_probability_array, table)
 
 
 @pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()])
