@@ -10,7 +10,7 @@ methods:
   ismcts  ISMCTS-BR (Timbers et al. 2022): search from the exact belief
   lbr     local best response (Lisy & Bowling 2017): one action ahead
   learned ISMCTS-BR with a network trained on --rounds of searched episodes; needs
-          pip install spiel_cr[deep], and a game with information state tensors
+          pip install 'spiel_cr[deep]', and a game with information state tensors
 
 The game is compiled if it fits into --memory-limit; then the response is a fixed
 strategy, --simulations are run from each information state that it comes to, and its

@@ -132,8 +132,8 @@ def check_ray() -> None:
     """Raises ValueError where Ray is not installed."""
     if importlib.util.find_spec("ray") is None:
         raise ValueError(
-            "--ray needs the extra `ray`; install it with: pip install -e '.[ray]' "
-            "(in the virtual environment), or use --workers"
+            "--ray needs the extra `ray`; install it: pip install 'spiel_cr[ray]', "
+            "or use --workers"
         )
 
 

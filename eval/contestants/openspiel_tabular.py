@@ -52,7 +52,10 @@ def _solver(
 
     def make(instance: GameInstance, seed: int) -> SteppingAdapter:
         path = module if in_cpp else f"open_spiel.python.algorithms.{module}"
-        seeds = {"seed": seed} if in_cpp and samples else {}
+        # C++ takes 32 bits with a sign.
+        seeds = (
+            {"seed": int(np.uint32(seed).view(np.int32))} if in_cpp and samples else {}
+        )
         kind = getattr(importlib.import_module(path), class_name)
         made = kind(instance.fast, **arguments, **seeds)
         step = next(getattr(made, name) for name in _STEPS if hasattr(made, name))

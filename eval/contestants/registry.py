@@ -65,7 +65,7 @@ def why_missing(entry: Entry) -> str | None:
     absent = [m for m in entry.modules if importlib.util.find_spec(m) is None]
     if not absent:
         return None
-    remedy = f"-e '.[{entry.extra}]'" if entry.extra else " ".join(absent)
+    remedy = f"'spiel_cr[{entry.extra}]'" if entry.extra else " ".join(absent)
     return f"needs {', '.join(absent)}, not installed: pip install {remedy}"
 
 

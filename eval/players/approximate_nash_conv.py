@@ -10,7 +10,7 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
-from spiel_cr.common.checks import check_choice, check_whole
+from spiel_cr.common.checks import check_choice, check_iterations, check_whole
 from spiel_cr.compilation.tree import TERMINAL, CompiledGame
 from spiel_cr.players import bots, opponent_strings
 from spiel_cr.policies import best_responses, conversions
@@ -69,6 +69,8 @@ class ResponseConfig:
 
     def __post_init__(self) -> None:
         check_choice(self.method, "method", METHODS)
+        check_iterations(self.rounds, name="rounds")
+        check_iterations(self.rollouts, name="rollouts")
         # An interval needs two.
         check_whole(self.matches, "matches", 2)
 

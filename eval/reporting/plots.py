@@ -17,7 +17,7 @@ def check(path: str | os.PathLike[str]) -> None:
     if importlib.util.find_spec("matplotlib") is None:
         raise ValueError(
             "plots need matplotlib, the extra `plots`; install it with: "
-            "pip install -e '.[plots]' (in the virtual environment)"
+            "pip install 'spiel_cr[plots]'"
         )
     target = pathlib.Path(path)
     if target.suffix not in _FORMATS:

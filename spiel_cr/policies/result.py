@@ -1,6 +1,7 @@
 """What solving or resolving gives: strategies, timings, files."""
 
 import dataclasses
+import os
 from typing import NamedTuple
 
 import numpy as np
@@ -162,6 +163,11 @@ def load_policy(
       ValueError: the file holds no policy, or one for another game; or OpenSpiel cannot
         load its game by name.
     """
+    if not os.path.isfile(path):
+        raise FileNotFoundError(
+            f"path={os.fspath(path)!r}: there is no such file; give one written by "
+            f"SolveResult.save or --save"
+        )
     arrays, metadata = storage.load(path)
     if metadata.get("kind") != "policy":
         raise ValueError(

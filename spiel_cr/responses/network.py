@@ -2,7 +2,7 @@
 
 A multilayer perceptron maps what the responder knows (OpenSpiel's information state
 tensor) to a logit for each action of the game and a value. Needs flax and optax, which
-are imported when they are first used: `pip install spiel_cr[deep]`.
+are imported when they are first used: `pip install 'spiel_cr[deep]'`.
 """
 
 import functools
@@ -316,6 +316,6 @@ def _deep() -> tuple[Any, Any]:
     except ImportError as error:
         raise ImportError(
             f"networks need flax and optax ({error}); install them: "
-            f"pip install spiel_cr[deep]"
+            f"pip install 'spiel_cr[deep]'"
         ) from error
     return nnx, optax

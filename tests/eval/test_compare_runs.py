@@ -71,7 +71,7 @@ def test_missing_ones_are_named_and_tried_again(tmp_path, monkeypatch):
     for _ in range(2):
         (record,) = go(tmp_path, "openspiel-cfr").records
         assert record["missing"] == (
-            "needs nowhere, not installed: pip install -e '.[deep]'"
+            "needs nowhere, not installed: pip install 'spiel_cr[deep]'"
         )
     assert len(lines(tmp_path)) == 1
     monkeypatch.undo()

@@ -417,7 +417,7 @@ def options() -> dict[str, tuple[str, ...]]:
 _ALIASES = {
     "--bots": ("bot",),
     "--gadgets": ("bot",),
-    "--policy": ("opponent", "bot"),
+    "--policy": ("opponent", "bot", "path"),
     "--algorithms": ("algorithm",),
 }
 
@@ -441,7 +441,9 @@ def bad_of(command: str, flag: str) -> list[Bad]:
         if flag == "--game" and bracket and name.isidentifier():
             # A game may speak for itself: name: parameter=value must be ...
             names = (*names, name)
-            shown += tuple(p.strip("() ") for p in rest.split(",") if "=" in p)
+            given = [p.strip("() ").partition("=") for p in rest.split(",") if "=" in p]
+            shown += tuple(f"{key}={text}" for key, _, text in given)
+            shown += tuple(f"{key}={text!r}" for key, _, text in given)
         found.append(Bad(bad.value, names, shown))
     return found
 
@@ -515,6 +517,9 @@ def _agree(
             chosen["--method"] = "ismcts"
         if "--leaf" in chosen:
             chosen["--method"] = "lbr"
+            chosen.pop("--learn", None)
+        if "--learn" in chosen:
+            chosen.pop("--posterior", None)
     if command == "compare":
         if "--seconds" in chosen:
             chosen.pop("--iterations", None)
@@ -534,20 +539,22 @@ def _spoil(draw: random.Random, command: str, flag: str, chosen: dict[str, str])
         chosen["--method"] = "ismcts"
     if flag in ("--leaf", "--rollouts"):
         chosen["--method"] = "lbr"
+    if flag not in ("--learn", "--simulations"):
+        chosen.pop("--learn", None)
     if flag in ("--simulations", "--exploration", "--posterior"):
         chosen["--method"] = "ismcts"
     if flag == "--rounds":
         chosen["--method"] = "learned"
-    if flag == "--rollouts":
-        chosen["--method"] = "lbr"
     if flag == "--checkpoint-every":
         chosen["--checkpoint"] = "state.npz"
     if flag == "--plot" and command == "solve":
         chosen["--eval-every"] = "1"
     if flag == "--patience":
         chosen["--workers"] = "1"
-    if flag == "--seconds":
+    if flag == "--seconds" and command == "compare":
         chosen.pop("--iterations", None)
+    if flag == "--iterations" and command == "compare":
+        chosen.pop("--seconds", None)
     if flag == "--gadgets":
         chosen["--html"] = "page.html"
     if flag in _OF_KUHN:
