@@ -1,20 +1,44 @@
 """Long solves survive: the solver's state in a file, and the way back."""
 
+import contextlib
 import dataclasses
 import os
 import pathlib
 import time
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import jax
 import numpy as np
+from absl import logging
 
 from spiel_cr.cfr.abstraction import digest
 from spiel_cr.cfr.solver import Solver
 from spiel_cr.common import storage
-from spiel_cr.common.checks import check_number
+from spiel_cr.common.checks import check_number, check_whole
+from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.compilation.fingerprints import fingerprint
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.policies.result import CurvePoint
+
+
+@contextlib.contextmanager
+def reserved(path: storage.Path | None) -> Iterator[None]:
+    """Keeps a checkpoint for one run, from before it begins until it ends.
+
+    Args:
+      path: of the file; None: nothing to keep.
+
+    Raises:
+      FileInUseError: another run has it.
+      ValueError: no such file can be written.
+    """
+    if path is None:
+        yield
+        return
+    storage.check_writable(path, "checkpoint_path")
+    with storage.lock(path, "checkpoint_path"):
+        yield
 
 
 class Keeper:
@@ -71,7 +95,8 @@ class Keeper:
         """Puts the file's state into the solver; False where there is no file.
 
         Raises:
-          ValueError: the file is damaged, or of another game, algorithm or dtype.
+          DamagedFileError: the file was changed since it was written.
+          ValueError: it is of another game, algorithm or dtype.
         """
         if not self._path.exists():
             return False
@@ -83,17 +108,60 @@ class Keeper:
                     f"{metadata.get(name)!r}, and this run has {mine!r}; give another "
                     f"checkpoint path or the same arguments"
                 )
+        count, seconds, curve = self._progress(metadata)
+        names = [f"leaf{i}" for i in range(len(arrays))]
+        if set(names) != set(arrays):
+            raise self._damaged("its arrays have other names")
         try:
-            leaves = [arrays[f"leaf{i}"] for i in range(len(arrays))]
-            curve = [CurvePoint(*point) for point in metadata["curve"]]
-            self._solver.restore(leaves, seconds=float(metadata["seconds"]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(
-                f"{os.fspath(self._path)} is a damaged checkpoint ({error!r}); delete "
-                f"it to start anew"
-            ) from error
+            self._solver.restore([arrays[name] for name in names], seconds=seconds)
+        except ValueError as error:
+            raise self._damaged(str(error)) from error
+        if self._solver.iterations != count:
+            raise self._damaged(
+                f"iterations={count!r}, and {self._solver.iterations} in the state"
+            )
         self.curve[:] = curve
         return True
+
+    def _progress(
+        self, metadata: Mapping[str, Any]
+    ) -> tuple[int, float, list[CurvePoint]]:
+        """Iterations, seconds and curve of a file.
+
+        Args:
+          metadata: of the file.
+
+        Raises:
+          DamagedFileError: they are not what a solve has.
+        """
+        if missing := {"iterations", "seconds", "curve"} - set(metadata):
+            raise self._damaged(f"it has no {min(missing)}")
+        try:
+            count = check_whole(metadata["iterations"], "iterations", 0)
+            seconds = check_number(metadata["seconds"], "seconds", "[0, inf)")
+        except ValueError as error:
+            raise self._damaged(str(error)) from error
+        rows = metadata["curve"]
+        if not isinstance(rows, list):
+            raise self._damaged(f"curve={rows!r}")
+        curve = []
+        for row in rows:
+            if not isinstance(row, list) or len(row) != len(CurvePoint._fields):
+                raise self._damaged(f"curve has the point {row!r}")
+            try:
+                check_whole(row[0], "iterations", 0)
+                for name, value in zip(CurvePoint._fields[1:], row[1:], strict=True):
+                    check_number(value, name, "(-inf, inf)")
+            except ValueError as error:
+                raise self._damaged(f"its curve has {error}") from error
+            curve.append(CurvePoint(*row))
+        return count, seconds, curve
+
+    def _damaged(self, why: str) -> DamagedFileError:
+        return DamagedFileError(
+            f"{os.fspath(self._path)} is a damaged checkpoint ({why}); delete it to "
+            f"start anew"
+        )
 
     def tick(self) -> None:
         """Writes if it is time to."""
@@ -101,17 +169,25 @@ class Keeper:
             self.write()
 
     def write(self) -> None:
-        """Writes the solver's state now, atomically."""
+        """Writes the solver's state now, atomically.
+
+        If that fails, the run goes on and the old file stays; a warning says so.
+        """
         leaves = jax.tree.leaves(self._solver.state)
-        storage.save(
-            self._path,
-            {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)},
-            {
-                **self._identity,
-                "iterations": self._solver.iterations,
-                "seconds": self._solver.seconds,
-                "curve": [list(point) for point in self.curve],
-                "versions": storage.versions(),
-            },
-        )
+        try:
+            storage.save(
+                self._path,
+                {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)},
+                {
+                    **self._identity,
+                    "iterations": self._solver.iterations,
+                    "seconds": self._solver.seconds,
+                    "curve": [list(point) for point in self.curve],
+                    "versions": storage.versions(),
+                },
+            )
+        except OSError as error:
+            logging.warning(
+                "no checkpoint at iteration %d: %s", self._solver.iterations, error
+            )
         self._written = time.monotonic()

@@ -24,7 +24,7 @@ from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.conversions import behaviour_from_reach
 from spiel_cr.policies.result import CurvePoint, SolveResult
 from spiel_cr.solving import lp
-from spiel_cr.solving.checkpoint import Keeper
+from spiel_cr.solving.checkpoint import Keeper, reserved
 
 _NO_LIMIT = 2**31 - 1
 
@@ -119,7 +119,8 @@ def solve(
       cache: a folder in which compiled games are kept for the next time.
       checkpoint_path: a file to continue from where it exists, and to write to.
       checkpoint_every: seconds between writes; the last state is written too, also
-        when the run is interrupted from the keyboard.
+        when the run is interrupted from the keyboard. If a write fails, a warning
+        names the file and the run goes on.
       progress: show a progress bar on stderr.
 
     Returns:
@@ -128,8 +129,10 @@ def solve(
     Raises:
       pyspiel.SpielError: OpenSpiel does not know the game.
       ValueError: the game is not two-player zero-sum with perfect recall or too large,
-        a bad argument, buckets of infosets with different legal actions, or a
-        checkpoint of another run.
+        a bad argument, buckets of infosets with different legal actions, a checkpoint
+        of another run or one that cannot be written.
+      DamagedFileError: the checkpoint was changed since it was written.
+      FileInUseError: another run has the checkpoint.
     """
     seed = check_seed(seed)
     if iterations is None:
@@ -142,50 +145,51 @@ def solve(
     else:
         config = parse_any(algorithm)
         check_dtype(np.float64 if dtype is None else dtype)
-    started = time.perf_counter()
-    tree = as_compiled(game, memory_limit=memory_limit, cache=cache)
-    build_seconds = time.perf_counter() - started
-    if exact:
-        return _solve_exactly(tree, build_seconds)
-    labels = labels_of(tree, buckets, imperfect_recall=imperfect_recall)
-    options: dict[str, Any] = {"buckets": labels}
-    if dtype is not None:
-        options["dtype"] = dtype
-    if isinstance(config, MCCFRConfig):
-        solver = mccfr.make_solver(tree, config=config, seed=seed, **options)
-        batch, drawn = config.batch, seed
-    else:
-        solver = cfr.make_solver(tree.form, config=config, **options)
-        batch, drawn = 0, None
-    keeper = None
-    if checkpoint_path is not None:
-        keeper = Keeper(checkpoint_path, tree, solver, checkpoint_every, seed=drawn)
-        keeper.resume()
-        if solver.iterations > goal.iterations:
-            raise ValueError(
-                f"the checkpoint {checkpoint_path} has {solver.iterations} iterations "
-                f"already, more than iterations={goal.iterations}; ask for at least as "
-                f"many, or give another path"
-            )
-    with tqdm(
-        total=None if goal.iterations == _NO_LIMIT else goal.iterations,
-        initial=solver.iterations,
-        desc=config.name,
-        disable=not progress,
-    ) as bar:
-        curve = _run(solver, goal, keeper, bar)
-    return SolveResult(
-        tree=tree,
-        algorithm=config.name,
-        iterations=solver.iterations,
-        average=(solver.average_behaviour(0), solver.average_behaviour(1)),
-        current=(solver.current_behaviour(0), solver.current_behaviour(1)),
-        seconds=solver.seconds,
-        compile_seconds=solver.compile_seconds,
-        build_seconds=build_seconds,
-        trajectories=2 * batch * solver.iterations,
-        curve=curve,
-    )
+    with reserved(checkpoint_path):
+        started = time.perf_counter()
+        tree = as_compiled(game, memory_limit=memory_limit, cache=cache)
+        build_seconds = time.perf_counter() - started
+        if exact:
+            return _solve_exactly(tree, build_seconds)
+        labels = labels_of(tree, buckets, imperfect_recall=imperfect_recall)
+        options: dict[str, Any] = {"buckets": labels}
+        if dtype is not None:
+            options["dtype"] = dtype
+        if isinstance(config, MCCFRConfig):
+            solver = mccfr.make_solver(tree, config=config, seed=seed, **options)
+            batch, drawn = config.batch, seed
+        else:
+            solver = cfr.make_solver(tree.form, config=config, **options)
+            batch, drawn = 0, None
+        keeper = None
+        if checkpoint_path is not None:
+            keeper = Keeper(checkpoint_path, tree, solver, checkpoint_every, seed=drawn)
+            keeper.resume()
+            if solver.iterations > goal.iterations:
+                raise ValueError(
+                    f"the checkpoint {checkpoint_path} has {solver.iterations} "
+                    f"iterations already, more than iterations={goal.iterations}; ask "
+                    f"for at least as many, or give another path"
+                )
+        with tqdm(
+            total=None if goal.iterations == _NO_LIMIT else goal.iterations,
+            initial=solver.iterations,
+            desc=config.name,
+            disable=not progress,
+        ) as bar:
+            curve = _run(solver, goal, keeper, bar)
+        return SolveResult(
+            tree=tree,
+            algorithm=config.name,
+            iterations=solver.iterations,
+            average=(solver.average_behaviour(0), solver.average_behaviour(1)),
+            current=(solver.current_behaviour(0), solver.current_behaviour(1)),
+            seconds=solver.seconds,
+            compile_seconds=solver.compile_seconds,
+            build_seconds=build_seconds,
+            trajectories=2 * batch * solver.iterations,
+            curve=curve,
+        )
 
 
 def _run(

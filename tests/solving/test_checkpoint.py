@@ -1,5 +1,7 @@
 """Interrupted solves go on, bit for bit; other runs' and damaged files are refused."""
 
+import errno
+import os
 import pathlib
 import subprocess
 import sys
@@ -10,8 +12,11 @@ import numpy as np
 import pytest
 
 import spiel_cr
+from spiel_cr.cfr import cfr
+from spiel_cr.cfr.config import parse_algorithm
 from spiel_cr.common import storage
-from spiel_cr.solving import whole_game
+from spiel_cr.common.errors import DamagedFileError, FileInUseError
+from spiel_cr.solving import checkpoint, whole_game
 from tests.support import games
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -102,11 +107,19 @@ def test_interrupt_from_the_keyboard(tmp_path, monkeypatch):
     assert_same(resumed, spiel_cr.solve(compiled, iterations=90))
 
 
-@pytest.fixture
-def written(tmp_path):
-    """A checkpoint of cfr+ on Kuhn poker with 20 iterations."""
-    path = tmp_path / "checkpoint"
+@pytest.fixture(scope="module")
+def content(tmp_path_factory):
+    """A checkpoint of cfr+ on Kuhn poker with 20 iterations, as bytes."""
+    path = tmp_path_factory.mktemp("checkpoint") / "checkpoint"
     spiel_cr.solve(games.compiled("kuhn"), "cfr+", 20, checkpoint_path=path)
+    return path.read_bytes()
+
+
+@pytest.fixture
+def written(tmp_path, content):
+    """The same as a file."""
+    path = tmp_path / "checkpoint"
+    path.write_bytes(content)
     return path
 
 
@@ -166,6 +179,65 @@ def test_flipped_byte_refused(written):
     written.write_bytes(content)
     with pytest.raises(ValueError, match="damaged"):
         spiel_cr.solve(games.compiled("kuhn"), "cfr+", checkpoint_path=written)
+
+
+_POINT = [20, 0.5, 0.01]
+
+
+@pytest.fixture(scope="module")
+def solver():
+    return cfr.make_solver(games.compiled("kuhn").form, config=parse_algorithm("cfr+"))
+
+
+@pytest.mark.parametrize(
+    "name,value",
+    [
+        *(("iterations", value) for value in (-1, True, 20.0, "20", None, 19, 10**30)),
+        *(("seconds", value) for value in (-1, "1", None, float("nan"), [])),
+        *(("curve", value) for value in (None, {}, [7], [_POINT[:2]], ["abc"])),
+        *(("curve", [[*_POINT[:i], "x", *_POINT[i + 1 :]]]) for i in range(3)),
+        *(("iterations", ...), ("seconds", ...), ("curve", ...)),
+    ],
+)
+def test_damaged_metadata_refused(written, solver, name, value):
+    """With a checksum that is right; what was there before stays."""
+    arrays, metadata = storage.load(written)
+    metadata.pop(name)
+    storage.save(written, arrays, metadata | ({name: value} if value != ... else {}))
+    keeper = checkpoint.Keeper(written, games.compiled("kuhn"), solver, 60)
+    with pytest.raises(DamagedFileError, match=f"{written} is a damaged.*{name}"):
+        keeper.resume()
+    assert keeper.curve == []
+
+
+def test_in_use_refused(written):
+    """Before anything else is looked at."""
+    with (
+        storage.lock(written),
+        pytest.raises(FileInUseError, match="checkpoint_path=.*in use by another run"),
+    ):
+        spiel_cr.solve("no_such_game", checkpoint_path=written)
+
+
+def test_unwritable_refused(tmp_path):
+    """Before anything else is looked at."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="checkpoint_path=.*is a FIFO"):
+        spiel_cr.solve("no_such_game", checkpoint_path=tmp_path / "pipe")
+
+
+def test_a_full_disk_costs_no_result(written, content, monkeypatch, caplog):
+    compiled = games.compiled("kuhn")
+    expected = spiel_cr.solve(compiled, "cfr+", 30)
+
+    def full(*arguments, **keywords):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(storage.np, "savez", full)
+    result = spiel_cr.solve(compiled, "cfr+", 30, checkpoint_path=written)
+    assert_same(result, expected)
+    assert written.read_bytes() == content
+    assert f"No space left on device: '{written}'" in caplog.text
 
 
 @pytest.mark.parametrize("every", [0, -1, float("nan")])
