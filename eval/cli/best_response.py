@@ -49,6 +49,7 @@ from spiel_cr.responses import opponents
 from spiel_cr.responses.ismcts_config import POSTERIORS, SearchConfig
 from spiel_cr.responses.local_best_response import LEAVES
 
+from ..common.plurals import counted
 from ..players.approximate_nash_conv import (
     METHODS,
     Known,
@@ -77,7 +78,7 @@ def add(commands: Commands) -> None:
     option(parser, "--player", text, "both", choices=("0", "1", "both"))
     default = SearchConfig()
     text = "from each information state that is searched"
-    option(parser, "--simulations", text, default.simulations)
+    option(parser, "--simulations", text, default.simulations, metavar="N")
     option(
         parser,
         "--learn",
@@ -86,15 +87,16 @@ def add(commands: Commands) -> None:
         default.learn,
         metavar="N",
     )
-    text = "c of PUCT, in half ranges of the utilities"
-    option(parser, "--exploration", text, default.exploration)
+    text = "of PUCT, in half ranges of the utilities"
+    option(parser, "--exploration", text, default.exploration, metavar="C")
     text = "uniform: all consistent histories alike, to show why not"
     option(parser, "--posterior", text, default.posterior, choices=POSTERIORS)
     text = "default play of lbr (default: call in poker, else uniform)"
     option(parser, "--leaf", text, choices=LEAVES)
     text = "of lbr, per decision, where the game is not compiled"
-    option(parser, "--rollouts", text, 1000)
-    option(parser, "--rounds", "of learned: episodes, then training", 20)
+    option(parser, "--rollouts", text, 1000, metavar="N")
+    text = "of learned: episodes, then training"
+    option(parser, "--rounds", text, 20, metavar="N")
     option(parser, "--matches", "in each seat, to estimate the value", 1000)
     option(parser, "--memory-limit", "compile the game if it needs no more", "4GB")
     text = "search on states though it would fit"
@@ -185,7 +187,9 @@ def _print(report: dict[str, Any], seats: list[Seat]) -> None:
         known = "" if seat.exact_value is None else f", best {seat.exact_value:+.6f}"
         measured = f"{seat.matches_value:+.4f} ± {seat.matches_half_width:.4f}"
         print(f"  player {seat.player}    {seat.value:+.6f} ({how}){known}")
-        print(f"              {len(seat.returns):,} matches {measured}")
+        print(
+            f"              {counted(len(seat.returns), 'match', 'matches')} {measured}"
+        )
     estimated = not report["judged_exactly"]
     name = "NashConv" if len(seats) == 2 else "value"
     name += ": at least about" if estimated else " at least"
@@ -199,4 +203,6 @@ def _print(report: dict[str, Any], seats: list[Seat]) -> None:
         spread = f" ± {report['share_half_width']:.2%}" if estimated else ""
         known += f", {report['share']:.2%}{spread} of what can be gained"
     print(f"  {name}  {value}{known}")
-    print(f"  {report['simulations']:,} simulations in {report['seconds']:.2f} s")
+    print(
+        f"  {counted(report['simulations'], 'simulation')} in {report['seconds']:.2f} s"
+    )

@@ -204,8 +204,11 @@ def option(
     if default is None:
         default = settings.get("default")
     if default is not None:
-        settings.setdefault("type", type(default))
-        text += " (default %(default)s)"
+        kind = settings.setdefault("type", type(default))
+        if "(default" not in text:
+            text += (
+                f" (default {default:g})" if kind is float else " (default %(default)s)"
+            )
         settings["default"] = default
     if "action" not in settings or settings["action"] == "append":
         kind = settings.get("type", str)

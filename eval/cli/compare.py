@@ -55,7 +55,8 @@ def add(commands: Commands) -> None:
         commands, "compare", _compare, text, __doc__, resumes=True, **lists
     )
     option(parser, "--game", "OpenSpiel string; may be repeated", action="append")
-    option(parser, "--algorithms", "see below", "default", metavar="'A;B;C'")
+    text = "see below (default: all of ours and all of OpenSpiel's)"
+    option(parser, "--algorithms", text, "default", metavar="'A;B;C'")
     budget = parser.add_mutually_exclusive_group()
     text = f"each algorithm works this long (default {_SECONDS:g})"
     option(budget, "--seconds", text, type=float)

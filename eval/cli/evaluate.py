@@ -44,6 +44,7 @@ from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.players import bot_strings
 
 from ..common.json_log import JsonLog, Record
+from ..common.plurals import counted
 from ..common.record_checks import (
     Test,
     check_fields,
@@ -79,7 +80,7 @@ def add(commands: Commands) -> None:
         parser,
         "--repeats",
         "evaluate R newly made bots; NashConv is then the mean, with the half width of "
-        "its 95%% confidence interval",
+        "its 95 %% confidence interval",
         1,
         metavar="R",
     )
@@ -211,7 +212,8 @@ def _print(arguments: argparse.Namespace, report: dict[str, Any]) -> None:
         f"the longest took {report['max_ms']:.1f} ms; {report['seconds']:.1f} s in all"
     )
     if report["programs_compiled"]:
-        print(f"  compiled    {report['programs_compiled']} programs during moves")
+        programs = counted(report["programs_compiled"], "program")
+        print(f"  compiled    {programs} during moves")
 
 
 def _mix(seed: int, number: int) -> int:

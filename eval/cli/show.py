@@ -26,6 +26,7 @@ from spiel_cr.compilation.compiler import as_compiled
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.policies import conversions
 
+from ..common.plurals import counted
 from ..inspection import infoset_view, tree_page, tree_subgames
 from ..reporting.html_page import plain
 from .command import Commands, add_command, option, path_value
@@ -37,7 +38,8 @@ def add(commands: Commands) -> None:
     """Adds the command."""
     text = "look inside a policy: probabilities, reach and values at its infosets"
     parser = add_command(commands, "show", _show, text, __doc__)
-    option(parser, "--policy", "file written with --save", type=path_value)
+    text = "file written with --save"
+    option(parser, "--policy", text, metavar="PATH", type=path_value)
     option(parser, "--game")
     option(parser, "--player", "only this one's", type=int, choices=(0, 1))
     text = "only information states with this text in them"
@@ -139,7 +141,7 @@ def _choose(
 def _print_player(
     player: int, total: int, views: Sequence[infoset_view.InfosetView], limit: int
 ) -> None:
-    print(f"player {player}: {len(views):,} of {total:,} information states")
+    print(f"player {player}: {len(views):,} of {counted(total, 'information state')}")
     print(f"{'own':>10}{'others':>10}{'value':>11}{'gain':>10}  information state")
     for view in views[:limit]:
         own, others = _number(view.own_reach), _number(view.others_reach)

@@ -5,6 +5,7 @@ import argparse
 import spiel_cr
 from spiel_cr.common import memory
 
+from ..common.plurals import counted
 from ..judging import python_judge
 from ..reporting import plots
 from .command import Commands, add_command, given, option, path_value
@@ -12,7 +13,7 @@ from .command import Commands, add_command, given, option, path_value
 
 def add(commands: Commands) -> None:
     """Adds the command."""
-    text = "solve a whole game by CFR, by sampled CFR, or exactly"
+    text = "solve a whole game by CFR, by sampled CFR, or by linear programming"
     parser = add_command(commands, "solve", _solve, text)
     option(parser, "--game")
     add_solver_options(parser)
@@ -44,8 +45,8 @@ def add_solver_options(parser: argparse.ArgumentParser) -> None:
         f"one of {', '.join(spiel_cr.PRESETS)}, with parameters if you like: "
         f"'dcfr(alpha=1.5,beta=0,gamma=2)'; solve also takes "
         f"{', '.join(spiel_cr.SAMPLED_PRESETS)}, which sample, as in "
-        f"'vr-mccfr(epsilon=0.6,baseline=average,decay=0.5,batch=1024)', and lp, the "
-        f"exact solution by linear programming",
+        f"'vr-mccfr(epsilon=0.6,baseline=average,decay=0.5,batch=1024)', and lp, "
+        f"linear programming, exact up to rounding",
         "cfr+",
     )
     option(
@@ -134,9 +135,11 @@ def report_result(
         "iterations_per_second": result.iterations_per_second,
         "peak_memory_bytes": peak,
     }
-    print(f"{game}, {result.algorithm}, {result.iterations} iterations", end="")
+    print(
+        f"{game}, {result.algorithm}, {counted(result.iterations, 'iteration')}", end=""
+    )
     if result.trajectories:
-        print(f", {result.trajectories:,} trajectories", end="")
+        print(f", {counted(result.trajectories, 'trajectory', 'trajectories')}", end="")
     print(f" in each of {result.solves} solves" if result.solves > 1 else "")
     tool = "OpenSpiel" if verdict.by == "openspiel" else "spiel_cr"
     print(f"  NashConv    {verdict.nash_conv:.3e}  ({tool}, exact)")

@@ -21,6 +21,7 @@ from spiel_cr.compilation.compiler import as_compiled
 from spiel_cr.policies import conversions
 from spiel_cr.resolving.config import Gadget
 
+from ..common.plurals import counted
 from ..judging import python_judge
 from ..players import one_step
 from ..reporting import plots
@@ -55,7 +56,7 @@ def add(commands: Commands) -> None:
         metavar="STD",
     )
     option(parser, "--seed", "of the noise")
-    text = "what keeps the opponent from gaining"
+    text = "what keeps the opponent from gaining; unsafe: nothing"
     option(parser, "--gadget", text, "cfrd", choices=get_args(Gadget))
     option(parser, "--plot")
     option(parser, "--out", "write the curve here: JSON lines and CSV")
@@ -116,12 +117,12 @@ def _subgame(arguments: argparse.Namespace) -> dict[str, object]:
 def _print(report: dict[str, Any]) -> None:
     print(
         f"{report['game']} after {report['actions']}: player {report['player']} "
-        f"resolves {report['infosets']:,} infosets below "
-        f"{report['augmented_infosets']:,} augmented infosets of the opponent"
+        f"resolves {counted(report['infosets'], 'infoset')} below "
+        f"{counted(report['augmented_infosets'], 'augmented infoset')} of the opponent"
     )
     print(
         f"  trunk       NashConv {report['trunk_nash_conv']:.3e} after "
-        f"{report['trunk_iterations']:,} iterations"
+        f"{counted(report['trunk_iterations'], 'iteration')}"
     )
     for point in report["curve"]:
         print(f"  {point['iterations']:>10,}  {point['nash_conv']:.3e}")

@@ -67,7 +67,7 @@ def _tournament(arguments: argparse.Namespace) -> dict[str, object]:
         **given(arguments, "seed", "memory_limit"),
     )
     print(f"{arguments.game}, seed {arguments.seed}, {result.matches[0][1]} ", end="")
-    print("matches a pair; mean return of the row against the column,")
+    print("matches per pair; mean return of the row against the column,")
     print("with half the width of its 95 % confidence interval")
     _print_table(result)
     print(f"written to {arguments.out}")

@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 from spiel_cr.common.checks import check_iterations, check_number
 
+from .plurals import counted
+
 _SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
@@ -42,4 +44,5 @@ class Budget(NamedTuple):
         """For people."""
         if self.seconds is not None:
             return f"{self.seconds:g} second{'' if self.seconds == 1 else 's'}"
-        return f"{self.iterations:,} iteration{'' if self.iterations == 1 else 's'}"
+        assert self.iterations is not None
+        return counted(self.iterations, "iteration")

@@ -17,6 +17,7 @@ from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.policies import best_responses, conversions
 
 from ..common.game_instance import GameInstance, MissingError, Strategy
+from ..common.plurals import counted
 from .protocol import (
     Computed,
     ComputingAdapter,
@@ -75,7 +76,9 @@ def _search(
         answers = _Answers(bot)
         strategy = ask(instance.tree, answers)
         count = sum(map(len, instance.tree.infosets))
-        return Computed(strategy, answers.seconds, note=f"asked at {count:,} infosets")
+        return Computed(
+            strategy, answers.seconds, note=f"asked at {counted(count, 'infoset')}"
+        )
 
     return ComputingAdapter(compute)
 

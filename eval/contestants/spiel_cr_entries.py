@@ -19,6 +19,7 @@ from spiel_cr.players import bot_strings
 from spiel_cr.policies.conversions import uniform_behaviour
 
 from ..common.game_instance import GameInstance
+from ..common.plurals import counted
 from ..players import traversing
 from .protocol import Computed, ComputingAdapter, Entry, IteratingAdapter, SolverAdapter
 
@@ -123,7 +124,7 @@ def _resolve(text: str, given: dict[str, Any]) -> Entry:
     config = parse_algorithm(given.get("solver", "cfr+"))
     fixed = given.get("iterations")
     how = (
-        "Continual resolving of every infoset, a forest of gadget games a layer and "
+        "Continual resolving of every infoset, a forest of gadget games per layer and "
         "role; iterations are those of each solve, seconds those of all solves and of "
         "building their games. "
     )
@@ -139,7 +140,7 @@ def _resolve(text: str, given: dict[str, Any]) -> Entry:
     def make(instance: GameInstance, seed: int) -> ComputingAdapter:
         def compute(iterations: int) -> Computed:
             result = spiel_cr.resolve(instance.tree, fixed or iterations, config)
-            return _computed(result, note=f"{result.solves} solves")
+            return _computed(result, note=counted(result.solves, "solve"))
 
         return ComputingAdapter(compute)
 

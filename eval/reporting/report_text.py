@@ -9,6 +9,7 @@ from spiel_cr.players.bot_strings import MEMORY_LIMIT
 
 from ..common.budget import Budget
 from ..common.json_log import Record
+from ..common.plurals import counted
 from ..contestants import registry
 from ..judging.cpp_judge import OPENSPIEL, OURS
 from .document import Block, Command, Curves, Document, Paragraph, Section, Table, Terms
@@ -81,7 +82,8 @@ def _outstanding(summary: GameSummary) -> list[str]:
     lines = []
     if summary.done < summary.expected:
         lines.append(
-            f"Not finished: {summary.done} of {summary.expected} runs are there."
+            f"Not finished: {summary.done} of {counted(summary.expected, 'run')} "
+            f"{'is' if summary.done == 1 else 'are'} there."
         )
     ours, theirs = summary.best(ours=True), summary.best(ours=False)
     both = [row for row in (ours, theirs) if row is not None]

@@ -13,6 +13,7 @@ from open_spiel.python.algorithms import exploitability
 
 import spiel_cr
 from spiel_cr.eval.cli import main
+from spiel_cr.eval.common.plurals import counted
 from spiel_cr.eval.judging import python_judge
 
 SCRIPT = pathlib.Path(sys.executable).parent / "spiel-cr"
@@ -285,3 +286,38 @@ def test_help_names_the_commands(capsys):
     assert stopped.value.code == 0
     out = capsys.readouterr().out
     assert all(command in out for command in FLAGS)
+
+
+@pytest.mark.parametrize(
+    ("number", "nouns", "text"),
+    [
+        (1, ("match", "matches"), "1 match"),
+        (2, ("match", "matches"), "2 matches"),
+        (0, ("solve",), "0 solves"),
+        (12345, ("solve",), "12,345 solves"),
+    ],
+)
+def test_counted(number, nouns, text):
+    assert counted(number, *nouns) == text
+
+
+def test_one_is_no_plural(capsys):
+    run("resolve", *KUHN, "--iterations", 1)
+    run("solve", *KUHN, "--algorithm", "cfr", "--iterations", 1)
+    out = capsys.readouterr().out
+    assert "cfr, 1 iteration\n" in out and "1 iteration in each of" in out
+    assert not re.search(r"\b1 \w+s\b", out)
+
+
+def test_help_gives_each_default_once():
+    texts = {
+        name: parser.format_help()
+        for action in main.make_parser()._actions
+        for name, parser in (action.choices or {}).items()
+    }
+    assert len(texts) == 11
+    for name, text in texts.items():
+        flat = " ".join(text.split())
+        assert not re.search(
+            r"default default|\(default \d+\.0\)|pip install -e", flat
+        ), name
