@@ -152,7 +152,7 @@ def _compile(arguments: argparse.Namespace) -> CompiledGame | None:
     """The compiled game, or None where it does not fit."""
     game, limit = load_game(arguments.game), arguments.memory_limit
     try:
-        return as_compiled(game, observations=True, memory_limit=limit)
+        return as_compiled(game, observations=True, memory_limit=limit, progress=True)
     except GameTooLargeError as error:
         print(f"searching on states: {error}", file=sys.stderr)
         return None

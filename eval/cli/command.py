@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from spiel_cr.common import storage
+from spiel_cr.common import memory, storage
 from spiel_cr.common.checks import check_seed
 from spiel_cr.players.bot_strings import MEMORY_LIMIT
 
@@ -62,6 +62,15 @@ def number_value(text: str) -> float:
         raise argparse.ArgumentTypeError(
             f"{text!r} is no number; write one such as 0.5"
         ) from None
+
+
+def size_value(text: str) -> str:
+    """A size in bytes, as it was written."""
+    try:
+        memory.parse_size(text, "--memory-limit")
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
 
 
 # Options that name what is written, and a file that is read.
@@ -136,7 +145,9 @@ _SHARED: dict[str, dict[str, Any]] = {
     },
     "--memory-limit": {
         "metavar": "SIZE",
-        "help": "refuse games that need more than this, such as 3GB",
+        "type": size_value,
+        "help": "refuse what needs more than this, such as 3GB; none: no limit "
+        "(default 70 %% of what this machine has)",
     },
     "--cache": {
         "metavar": "DIR",

@@ -85,6 +85,7 @@ def add(commands: Commands) -> None:
         metavar="R",
     )
     option(parser, "--seed", "of the bot, and of the matches")
+    option(parser, "--memory-limit")
     option(parser, "--out", "keep results here, and continue from them")
 
 
@@ -99,7 +100,12 @@ def _evaluate(arguments: argparse.Namespace) -> dict[str, object]:
     check_iterations(matches, name="matches")
     check_iterations(arguments.repeats, name="repeats")
     check_seed(arguments.seed)
-    compiled = as_compiled(arguments.game, observations=True)
+    compiled = as_compiled(
+        arguments.game,
+        observations=True,
+        memory_limit=arguments.memory_limit,
+        progress=True,
+    )
     settings = {
         "game": str(compiled.game),
         "bot": arguments.bot,

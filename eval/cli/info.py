@@ -7,7 +7,7 @@ from spiel_cr.common import memory
 from spiel_cr.compilation.compiler import as_compiled
 from spiel_cr.compilation.loading import load_game
 
-from .command import Commands, add_command, option
+from .command import Commands, add_command, given, option
 
 
 def add(commands: Commands) -> None:
@@ -19,10 +19,9 @@ def add(commands: Commands) -> None:
 
 def _info(arguments: argparse.Namespace) -> dict[str, object]:
     game = load_game(arguments.game)
-    need = memory.estimate_bytes(game)
-    text = f"estimated memory to solve it: {need / 1e9:.2g} GB (often low)"
-    print(text, file=sys.stderr)
-    tree = as_compiled(game, memory_limit=arguments.memory_limit, cache=arguments.cache)
+    estimate = memory.describe_histories(memory.estimate_histories(game))
+    print(f"{game} has {estimate}, by an estimate", file=sys.stderr)
+    tree = as_compiled(game, progress=True, **given(arguments, "memory_limit", "cache"))
     sizes: dict[str, object] = {
         "histories": len(tree.histories),
         "terminals": tree.num_terminals,

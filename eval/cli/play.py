@@ -20,6 +20,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common.checks import check_seed
+from spiel_cr.common.memory import Limit
 from spiel_cr.compilation.compiler import Game
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.players import bot_strings
@@ -67,7 +68,7 @@ def play(
     seed: int,
     source: TextIO | None = None,
     out: TextIO | None = None,
-    memory_limit: int | str | None = bot_strings.MEMORY_LIMIT,
+    memory_limit: Limit = bot_strings.MEMORY_LIMIT,
 ) -> Match | None:
     """Plays a match that a person watches or takes part in.
 

@@ -48,6 +48,7 @@ def add(commands: Commands) -> None:
     option(parser, "--sort", text, "game", choices=_SORTS)
     text = "this many at most for each player"
     option(parser, "--limit", text, 40, metavar="N")
+    option(parser, "--memory-limit")
     text = "write the tree as a page to walk through"
     option(parser, "--html", text, metavar="FILE", type=path_value)
     option(
@@ -69,7 +70,12 @@ def _show(arguments: argparse.Namespace) -> dict[str, object]:
             f"policy={arguments.policy}: there is no such file; write one with "
             f"spiel-cr solve --game '{arguments.game}' --save {arguments.policy}"
         )
-    tree = as_compiled(arguments.game, observations=True)
+    tree = as_compiled(
+        arguments.game,
+        observations=True,
+        memory_limit=arguments.memory_limit,
+        progress=True,
+    )
     policy = spiel_cr.load_policy(arguments.policy, tree)
     strategy = conversions.behaviour_from_policy(tree, policy)
     # What is refused is refused before anything is printed.

@@ -58,6 +58,7 @@ def add(commands: Commands) -> None:
     option(parser, "--seed", "of the noise")
     text = "what keeps the opponent from gaining; unsafe: nothing"
     option(parser, "--gadget", text, "cfrd", choices=get_args(Gadget))
+    option(parser, "--memory-limit")
     option(parser, "--plot")
     option(parser, "--out", "write the curve here: JSON lines and CSV")
 
@@ -66,7 +67,12 @@ def _subgame(arguments: argparse.Namespace) -> dict[str, object]:
     if arguments.plot:
         plots.check(arguments.plot)
     check_seed(arguments.seed)
-    compiled = as_compiled(arguments.game, observations=True)
+    compiled = as_compiled(
+        arguments.game,
+        observations=True,
+        memory_limit=arguments.memory_limit,
+        progress=True,
+    )
     place = one_step.find(compiled, arguments.actions.split(","))
     trunk = one_step.solve_trunk(
         place, arguments.trunk_iterations, arguments.algorithm, progress=True

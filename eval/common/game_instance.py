@@ -7,6 +7,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.common.memory import Limit
 from spiel_cr.compilation.compiler import as_compiled
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.tree import CompiledGame
@@ -34,14 +35,14 @@ class GameInstance:
         name: str,
         *,
         observations: bool = True,
-        memory_limit: int | str | None = None,
+        memory_limit: Limit = None,
     ) -> None:
         """Notes what game it is.
 
         Args:
           name: the game string.
           observations: as for `spiel_cr.compile_game`; players that resolve need them.
-          memory_limit: bytes, or a size like "3GB", of the compiled game.
+          memory_limit: of the compiled game, as for `spiel_cr.compile_game`.
         """
         self.name = name
         self.walk_seconds = 0.0

@@ -52,7 +52,7 @@ def compare(
     workers: int = 1,
     ray: bool = False,
     patience: float | None = None,
-    memory_limit: int | str | None = MEMORY_LIMIT,
+    memory_limit: memory.Limit = MEMORY_LIMIT,
     retry: bool = False,
     progress: bool = False,
 ) -> Comparison:
@@ -71,7 +71,8 @@ def compare(
         given up; None: ten minutes and thirty times the budget's seconds. Without
         workers, and on Ray, nothing is given up.
       memory_limit: bytes, or a size like "3GB", for each process; larger games are
-        refused, or named as missing where only walking them shows it. None: no limit.
+        refused, or named as missing where only walking them shows it. "none": no
+        limit; None: 70 % of what this process may have.
       retry: do runs again that failed.
       progress: show a bar on stderr.
 
@@ -79,7 +80,7 @@ def compare(
       pyspiel.SpielError: OpenSpiel does not know a game.
       ValueError: a bad argument, a game that does not fit, or another run's folder.
     """
-    limit = None if memory_limit is None else memory.parse_size(memory_limit)
+    limit = memory.parse_limit(memory_limit)
     _check_algorithms(algorithms)
     budget.check()
     check_iterations(seeds, name="seeds")
@@ -154,13 +155,11 @@ def _check_algorithms(algorithms: Sequence[str]) -> None:
                 )
 
 
-def _check_games(games: Sequence[str], limit: int | None) -> None:
+def _check_games(games: Sequence[str], limit: float) -> None:
     if not games:
         raise ValueError("games=[]: give one game string or more")
     for game in games:
-        loaded = load_game(game)
-        if limit is not None:
-            memory.check_limit(loaded, limit)
+        memory.check_limit(load_game(game), limit)
 
 
 def _check_patience(patience: float | None, workers: int, ray: bool) -> None:

@@ -36,7 +36,7 @@ class Run(NamedTuple):
     seed: int
     seconds: float | None
     iterations: int | None
-    memory_limit: int | None = None
+    memory_limit: float | None = None
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -63,7 +63,7 @@ class _Point(NamedTuple):
 # The last game only: games may be large.
 _entered: dict[str, tuple[GameInstance, ExactJudge]] = {}
 # (game, limit): why it was refused. It would take long to find that out again.
-_refused: dict[tuple[str, int | None], str] = {}
+_refused: dict[tuple[str, float | None], str] = {}
 
 
 def failed(run: Run, error: str | None) -> Record:
@@ -129,7 +129,7 @@ def _measure(entry: Entry, run: Run) -> Record:
     }
 
 
-def _enter(game: str, limit: int | None) -> tuple[GameInstance, ExactJudge]:
+def _enter(game: str, limit: float | None) -> tuple[GameInstance, ExactJudge]:
     if (game, limit) in _refused:
         raise MissingError(_refused[game, limit])
     if game not in _entered:

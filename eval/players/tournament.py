@@ -23,6 +23,7 @@ from tqdm import tqdm
 
 from spiel_cr.common import storage
 from spiel_cr.common.checks import check_iterations, check_seed
+from spiel_cr.common.memory import Limit
 from spiel_cr.compilation.compiler import Game
 from spiel_cr.compilation.fingerprints import fingerprint
 from spiel_cr.compilation.tree import CompiledGame
@@ -121,7 +122,7 @@ def play_tournament(
     seed: int = 0,
     progress: bool = False,
     observers: Sequence[Observer] = (),
-    memory_limit: int | str | None = bot_strings.MEMORY_LIMIT,
+    memory_limit: Limit = bot_strings.MEMORY_LIMIT,
 ) -> Tournament:
     """Plays what is not in the folder yet, and writes the tables.
 

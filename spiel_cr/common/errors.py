@@ -2,7 +2,7 @@
 
 
 class GameTooLargeError(ValueError):
-    """The game has more histories than a memory limit has room for."""
+    """A game, or an algorithm on it, takes more than a memory limit has room for."""
 
 
 class ImperfectRecallError(ValueError):

@@ -4,9 +4,9 @@ from typing import TypeAlias
 
 import pyspiel
 
-from spiel_cr.common import memory
 from spiel_cr.common.checks import check_whole
-from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
+from spiel_cr.common.errors import TooManyHistoriesError
+from spiel_cr.common.memory import Limit, parse_limit
 from spiel_cr.common.storage import Path
 from spiel_cr.compilation import cache as compile_cache
 from spiel_cr.compilation import numbering, state_walk, vectorised_walk
@@ -15,6 +15,7 @@ from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.replay import lazy_strings
 from spiel_cr.compilation.tree import MAX_HISTORIES, CompiledGame, assemble, too_many
 from spiel_cr.compilation.vectorised import VectorisedGame, of_game
+from spiel_cr.compilation.watch import Watch
 
 Game: TypeAlias = str | pyspiel.Game | CompiledGame
 
@@ -26,6 +27,8 @@ def compile_game(
     max_histories: int | None = None,
     vectorised: bool = True,
     cache: Path | None = None,
+    memory_limit: Limit = None,
+    progress: bool = False,
 ) -> CompiledGame:
     """Walks a game once and lays it out as arrays.
 
@@ -41,12 +44,17 @@ def compile_game(
         is the same.
       cache: a folder in which compiled games are kept, so that the same game need not
         be compiled again (see `cache.py`).
+      memory_limit: refuse games that would take more: bytes, or a size like "3GB";
+        "none" or `math.inf`: no limit; None: 70 % of what this process may have (see
+        `memory.default_limit`).
+      progress: show the histories so far on stderr where the walk is long.
 
     Returns:
       The compiled game.
 
     Raises:
       pyspiel.SpielError: OpenSpiel does not know the game.
+      GameTooLargeError: the game would take more memory than the limit.
       ValueError: the game is not two-player zero-sum, or a player forgets something
         (imperfect recall).
       TooManyHistoriesError: there are more than `max_histories` histories.
@@ -56,30 +64,44 @@ def compile_game(
         limit = check_whole(max_histories, "max_histories", 1)
     game = load_game(game)
     rules = of_game(game) if vectorised else None
+    with Watch(game, memory_limit, progress=progress) as watch:
+        most = min(limit, watch.fits)
 
-    def compile_now() -> CompiledGame:
-        return _compile(game, rules, observations, limit)
+        def compile_now() -> CompiledGame:
+            return _compile(game, rules, observations, most, watch)
 
-    if cache is None:
-        return compile_now()
-    tree = compile_cache.through(game, rules, cache, compile_now, observations)
-    if len(tree.histories) > limit:
-        raise too_many(game, limit)
+        try:
+            if cache is None:
+                return compile_now()
+            tree = compile_cache.through(game, rules, cache, compile_now, observations)
+            if len(tree.histories) > most:
+                raise too_many(game, most)
+        except TooManyHistoriesError as error:
+            if most < limit:
+                raise watch.too_many() from error
+            raise
     return tree
 
 
 def _compile(
-    game: pyspiel.Game, rules: VectorisedGame | None, observations: bool, limit: int
+    game: pyspiel.Game,
+    rules: VectorisedGame | None,
+    observations: bool,
+    limit: int,
+    watch: Watch,
 ) -> CompiledGame:
     """Compiles a checked game, by its rules on arrays or by a walk over its states."""
     strings: tuple[list[str], ...] = ()
     if rules is None:
         walked, strings = state_walk.walk(
-            game, observations=observations, max_histories=limit
+            game, observations=observations, max_histories=limit, watch=watch
         )
     else:
         walked = vectorised_walk.walk(
-            game, rules, observations=observations, max_histories=limit
+            *(game, rules),
+            observations=observations,
+            max_histories=limit,
+            watch=watch,
         )
     histories, infosets, labels = numbering.number(walked, game)
     del walked
@@ -97,36 +119,27 @@ def as_compiled(
     game: Game,
     *,
     observations: bool = False,
-    memory_limit: int | str | None = None,
+    memory_limit: Limit = None,
     cache: Path | None = None,
+    progress: bool = False,
 ) -> CompiledGame:
-    """Compiles unless that is done already; refuses games over the memory limit.
+    """Compiles unless that is done already.
 
     Args:
       game: OpenSpiel game string, game, or compiled game, which is returned as it is.
-      observations: as for `compile_game`.
-      memory_limit: bytes, or a text such as "3GB"; None: as much as there is.
-      cache: as for `compile_game`.
+      observations: as for `compile_game`, and so are all others.
 
     Raises:
       GameTooLargeError: the game would take more memory than the limit.
+      ValueError: as `compile_game`.
     """
     if isinstance(game, CompiledGame):
+        parse_limit(memory_limit)
         return game
-    game = load_game(game)
-    fits = None
-    if memory_limit is not None:
-        fits = memory.check_limit(game, memory.parse_size(memory_limit))
-        fits = min(fits, MAX_HISTORIES)
-    try:
-        return compile_game(
-            game, observations=observations, max_histories=fits, cache=cache
-        )
-    except TooManyHistoriesError as error:
-        if fits is None or fits == MAX_HISTORIES:
-            raise
-        raise GameTooLargeError(
-            f"{game} has more than {fits:,} histories, which is what "
-            f"memory_limit={memory_limit} has room for; raise the limit or choose "
-            f"smaller game parameters"
-        ) from error
+    return compile_game(
+        game,
+        observations=observations,
+        memory_limit=memory_limit,
+        cache=cache,
+        progress=progress,
+    )

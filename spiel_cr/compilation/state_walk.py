@@ -1,6 +1,7 @@
 """The walk that suits every game: each of OpenSpiel's states is visited once."""
 
 import struct
+from collections.abc import Callable
 
 import numpy as np
 import pyspiel
@@ -21,6 +22,8 @@ _RECORD = np.dtype(
         *(("label", "=i4"), ("other_label", "=i4")),
     ]
 )
+# The walk is looked after each time that it has visited so many.
+_WATCHED = 1024
 _PACK = struct.Struct("=iiibddii").pack
 
 
@@ -29,6 +32,7 @@ def walk(
     *,
     observations: bool = False,
     max_histories: int = MAX_HISTORIES,
+    watch: Callable[[int], None] | None = None,
 ) -> tuple[Histories, tuple[list[str], list[str]]]:
     """Visits every state of a sequential game exactly once.
 
@@ -36,6 +40,7 @@ def walk(
       game: a sequential game.
       observations: also record what the player who does not act has observed.
       max_histories: refuse games with more histories than this.
+      watch: is called now and then with the number of histories so far.
 
     Returns:
       All histories as `numbering.number` takes them, and for each player the
@@ -55,6 +60,8 @@ def walk(
         node += 1
         if node == max_histories:
             raise too_many(game, max_histories)
+        if watch is not None and not node % _WATCHED:
+            watch(node)
         player = state.current_player()
         label = other_label = -1
         utility = 0.0

@@ -1,5 +1,7 @@
 """The fast walk: all histories of a vectorised game, level by level."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pyspiel
 
@@ -14,6 +16,7 @@ def walk(
     *,
     observations: bool = False,
     max_histories: int = MAX_HISTORIES,
+    watch: Callable[[int], None] | None = None,
 ) -> Histories:
     """All histories of a game by its rules on arrays, as `state_walk.walk` finds them.
 
@@ -22,6 +25,7 @@ def walk(
       rules: its vectorised game.
       observations: also record what the player who does not act has observed.
       max_histories: refuse games with more histories than this.
+      watch: is called now and then with the number of histories so far.
 
     Raises:
       ValueError: the vectorised game gave something that is no game.
@@ -32,6 +36,8 @@ def walk(
         kept.add(visit)
         if sum(kept.sizes) > max_histories:
             raise too_many(game, max_histories)
+        if watch is not None:
+            watch(sum(kept.sizes))
     return kept.join()
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pyspiel
 
-from spiel_cr.common import memory
 from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.common.memory import Limit, parse_limit
 from spiel_cr.common.parameters import parse, table_of
 from spiel_cr.compilation import loading
 from spiel_cr.compilation.compiler import Game, as_compiled
@@ -121,14 +121,14 @@ def describe_bots() -> str:
 
 
 def prepare(
-    game: Game, strings: Sequence[str], *, memory_limit: int | str | None = MEMORY_LIMIT
+    game: Game, strings: Sequence[str], *, memory_limit: Limit = MEMORY_LIMIT
 ) -> CompiledGame | pyspiel.Game:
     """Compiles a game for bots that share it, unless none of them needs it whole.
 
     Args:
       game: OpenSpiel game string, game, or compiled game (with `observations=True`).
       strings: bots for `load_bot`; other ones need no compiled game.
-      memory_limit: bytes, or a size like "3GB"; refuse to compile larger games.
+      memory_limit: refuse to compile larger games; as for `compile_game`.
 
     Raises:
       ValueError: a bot needs the whole game, and that is larger than the limit; or the
@@ -139,12 +139,12 @@ def prepare(
         return game
     loaded = loading.load_game(game)
     # A bad size is refused though nothing is compiled.
-    limit = None if memory_limit is None else memory.parse_size(memory_limit)
+    parse_limit(memory_limit)
     whole = [bot for bot in strings if needs_whole(bot)]
     if not whole:
         return loaded
     try:
-        return as_compiled(loaded, observations=True, memory_limit=limit)
+        return as_compiled(loaded, observations=True, memory_limit=memory_limit)
     except GameTooLargeError as error:
         name = bot_name(whole[0])
         remedy = ""

@@ -5,6 +5,7 @@ from open_spiel.python.policy import Policy, UniformRandomPolicy
 
 from spiel_cr.cfr.config import ALGORITHMS
 from spiel_cr.common.checks import check_iterations
+from spiel_cr.common.memory import Limit
 from spiel_cr.common.parameters import parse
 from spiel_cr.compilation import loading
 from spiel_cr.compilation.compiler import Game, as_compiled
@@ -19,7 +20,7 @@ _ALGORITHMS = (*ALGORITHMS, "lp")
 
 
 def load_opponent(
-    text: str, game: Game, *, seed: int = 0, memory_limit: int | str | None = None
+    text: str, game: Game, *, seed: int = 0, memory_limit: Limit = None
 ) -> Policy:
     """An opponent from a string.
 
@@ -32,7 +33,7 @@ def load_opponent(
       game: OpenSpiel game string, game, or compiled game (with `observations=True` it
         serves bots as well). It is compiled if an algorithm, file or bot needs it.
       seed: of sampled algorithms and of bots.
-      memory_limit: bytes, or a size like "3GB"; refuse to compile larger games.
+      memory_limit: refuse to compile larger games; as for `compile_game`.
 
     Raises:
       ValueError: no such opponent, a game too large for it, a bad parameter, or a

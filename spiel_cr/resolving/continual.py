@@ -25,6 +25,7 @@ from spiel_cr.cfr.config import CFRConfig, parse_algorithm
 from spiel_cr.cfr.solver import Solver
 from spiel_cr.common import storage
 from spiel_cr.common.checks import check_dtype, check_iterations
+from spiel_cr.common.memory import Limit
 from spiel_cr.compilation.compiler import as_compiled
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.policies.conversions import reach_from_behaviour, uniform_behaviour
@@ -93,7 +94,7 @@ def resolve(
     algorithm: str | CFRConfig = "cfr+",
     *,
     dtype: np.typing.DTypeLike = np.float64,
-    memory_limit: int | str | None = None,
+    memory_limit: Limit = None,
     cache: storage.Path | None = None,
     progress: bool = False,
 ) -> SolveResult:
@@ -109,7 +110,7 @@ def resolve(
       algorithm: solver of every solve; see `parse_algorithm`. Outside poker "pdcfr+" is
         far better than the default (docs/resolving.md).
       dtype: arithmetic, float64 or float32.
-      memory_limit: bytes, or a size like "3GB"; refuse larger games.
+      memory_limit: refuse what would take more, as in `solve`.
       cache: a folder in which compiled games are kept for the next time.
       progress: show a progress bar on stderr.
 
@@ -125,7 +126,13 @@ def resolve(
     iterations = check_iterations(iterations)
     check_dtype(dtype)
     started = time.perf_counter()
-    tree = as_compiled(game, observations=True, memory_limit=memory_limit, cache=cache)
+    tree = as_compiled(
+        game,
+        observations=True,
+        memory_limit=memory_limit,
+        cache=cache,
+        progress=progress,
+    )
     roles = [decompose(tree, player) for player in range(2)]
     timings: list[tuple[float, float]] = []
     total = sum(role.num_layers for role in roles) * iterations

@@ -17,6 +17,7 @@ from spiel_cr.common.checks import (
     check_number,
     check_seed,
 )
+from spiel_cr.common.memory import Limit
 from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.mccfr import mccfr
@@ -79,7 +80,7 @@ def solve(
     dtype: np.typing.DTypeLike | None = None,
     buckets: Buckets | None = None,
     imperfect_recall: bool = False,
-    memory_limit: int | str | None = None,
+    memory_limit: Limit = None,
     cache: storage.Path | None = None,
     checkpoint_path: storage.Path | None = None,
     checkpoint_every: float = 60.0,
@@ -114,14 +115,15 @@ def solve(
         where its NashConv is taken, too.
       imperfect_recall: let players forget what the game's `bucket_key` leaves out;
         instead of `buckets`.
-      memory_limit: bytes, or a size like "3GB"; refuse larger games. The batch of a
-        sampled algorithm is not counted.
+      memory_limit: refuse what would take more: bytes, or a size like "3GB"; "none" or
+        `math.inf`: no limit; None: 70 % of what this process may have (see
+        `memory.default_limit`).
       cache: a folder in which compiled games are kept for the next time.
       checkpoint_path: a file to continue from where it exists, and to write to.
       checkpoint_every: seconds between writes; the last state is written too, also
         when the run is interrupted from the keyboard. If a write fails, a warning
         names the file and the run goes on.
-      progress: show a progress bar on stderr.
+      progress: show progress bars on stderr, of a long walk, too.
 
     Returns:
       The average and the last strategies.
@@ -147,7 +149,9 @@ def solve(
         check_dtype(np.float64 if dtype is None else dtype)
     with reserved(checkpoint_path):
         started = time.perf_counter()
-        tree = as_compiled(game, memory_limit=memory_limit, cache=cache)
+        tree = as_compiled(
+            game, memory_limit=memory_limit, cache=cache, progress=progress
+        )
         build_seconds = time.perf_counter() - started
         if exact:
             return _solve_exactly(tree, build_seconds)

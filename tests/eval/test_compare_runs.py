@@ -169,13 +169,13 @@ def test_games_too_large_are_refused_at_once(tmp_path):
         patch.setattr(
             measure, "GameInstance", lambda *a, **b: walks.append(a) or make(*a, **b)
         )
-        first, second = compare_with("402MB")
-    assert "more than 5,000 histories" in first["missing"] == second["missing"]
+        first, second = compare_with("401MB")
+    assert "more than 8,333 histories" in first["missing"] == second["missing"]
     assert first["nash_conv"] is None and first["error"] is None
     # The second did not walk again.
     assert len(walks) == 1
     text = (tmp_path / "report.md").read_text("utf-8")
-    assert "too large" in text and "--memory-limit 402MB" in text
+    assert "too large" in text and "--memory-limit 401MB" in text
     # With more memory they run.
     assert all("missing" not in record for record in compare_with("1GB"))
 
