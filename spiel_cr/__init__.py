@@ -4,29 +4,31 @@ The way of the data: game string → `compile_game` → `solve` or `resolve` →
 OpenSpiel's own tools judge.
 """
 
-from importlib import metadata as _metadata
+import importlib
+from typing import TYPE_CHECKING, Any
 
-from spiel_cr.cfr.config import (
-    PRESETS,
-    SAMPLED_PRESETS,
-    CFRConfig,
-    MCCFRConfig,
-    parse_algorithm,
-    parse_any,
-)
-from spiel_cr.compilation.compiler import compile_game
-from spiel_cr.compilation.loading import load_game
-from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.mccfr.variance import Variance, estimate_variance
-from spiel_cr.players.bot_strings import load_bot
-from spiel_cr.players.bots import OOSBot, PolicyBot, ResolvingBot, uniform_bot
-from spiel_cr.policies.result import SolveResult, load_policy
-from spiel_cr.resolving.config import ResolvingConfig
-from spiel_cr.resolving.continual import resolve
-from spiel_cr.solving.openspiel_solver import CFRSolver
-from spiel_cr.solving.whole_game import solve
+if TYPE_CHECKING:
+    from spiel_cr.cfr.config import (
+        PRESETS,
+        SAMPLED_PRESETS,
+        CFRConfig,
+        MCCFRConfig,
+        parse_algorithm,
+        parse_any,
+    )
+    from spiel_cr.compilation.compiler import compile_game
+    from spiel_cr.compilation.loading import load_game
+    from spiel_cr.compilation.tree import CompiledGame
+    from spiel_cr.mccfr.variance import Variance, estimate_variance
+    from spiel_cr.players.bot_strings import load_bot
+    from spiel_cr.players.bots import OOSBot, PolicyBot, ResolvingBot, uniform_bot
+    from spiel_cr.policies.result import SolveResult, load_policy
+    from spiel_cr.resolving.config import ResolvingConfig
+    from spiel_cr.resolving.continual import resolve
+    from spiel_cr.solving.openspiel_solver import CFRSolver
+    from spiel_cr.solving.whole_game import solve
 
-__version__ = _metadata.version("spiel_cr")
+    __version__: str
 
 __all__ = [
     "PRESETS",
@@ -52,3 +54,40 @@ __all__ = [
     "solve",
     "uniform_bot",
 ]
+
+# Where the public names are. A name is imported when it is first asked for: JAX and
+# OpenSpiel take seconds, and a command must be able to react to signals before.
+_HOMES = {
+    "cfr.config": "PRESETS SAMPLED_PRESETS CFRConfig MCCFRConfig parse_algorithm "
+    "parse_any",
+    "compilation.compiler": "compile_game",
+    "compilation.loading": "load_game",
+    "compilation.tree": "CompiledGame",
+    "mccfr.variance": "Variance estimate_variance",
+    "players.bot_strings": "load_bot",
+    "players.bots": "OOSBot PolicyBot ResolvingBot uniform_bot",
+    "policies.result": "SolveResult load_policy",
+    "resolving.config": "ResolvingConfig",
+    "resolving.continual": "resolve",
+    "solving.openspiel_solver": "CFRSolver",
+    "solving.whole_game": "solve",
+}
+_MODULE_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    """A public name that nobody has asked for before."""
+    if name == "__version__":
+        metadata = importlib.import_module("importlib.metadata")
+        value = metadata.version("spiel_cr")
+    elif name in _MODULE_OF:
+        module = importlib.import_module(f"spiel_cr.{_MODULE_OF[name]}")
+        value = getattr(module, name)
+    else:
+        raise AttributeError(f"module 'spiel_cr' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "__version__"})

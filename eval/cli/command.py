@@ -1,11 +1,14 @@
 """What the commands of `spiel-cr` have in common: their options, files and seeds."""
 
 import argparse
+import contextlib
 import csv
+import io
 import os
 import pathlib
 import re
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
 from spiel_cr.common import memory, storage
@@ -74,7 +77,7 @@ def size_value(text: str) -> str:
 
 
 # Options that name what is written, and a file that is read.
-_FILES, _FOLDERS, _READ = (
+OUTPUT_FILES, OUTPUT_FOLDERS, _READ = (
     ("save", "plot", "checkpoint", "html"),
     ("out", "cache"),
     "policy",
@@ -91,7 +94,7 @@ def check_arguments(arguments: argparse.Namespace) -> None:
     if getattr(arguments, "seed", None) is not None:
         check_seed(arguments.seed)
     places: dict[str, str] = {}
-    for name in (_READ, *_FILES, *_FOLDERS):
+    for name in (_READ, *OUTPUT_FILES, *OUTPUT_FOLDERS):
         given = getattr(arguments, name, None)
         if not given:
             continue
@@ -102,9 +105,9 @@ def check_arguments(arguments: argparse.Namespace) -> None:
                 f"of its own"
             )
         places[path] = name
-        if name in _FOLDERS:
+        if name in OUTPUT_FOLDERS:
             _check_folder(given, f"--{name}")
-        elif name in _FILES:
+        elif name in OUTPUT_FILES:
             storage.check_writable(given, f"--{name}")
 
 
@@ -176,7 +179,8 @@ def add_command(
       text: one line of help.
       doc: docstring of the command's file. What comes after its first line is printed
         as it is at the end of the command's --help.
-      resumes: whether the same command goes on from its --out after an interruption.
+      resumes: whether the same command goes on from its --out or --checkpoint after an
+        interruption.
       **lists: what stands for the names in braces of `doc`.
     """
     epilog = (doc or "").partition("\n\n")[2].format(**lists)
@@ -189,7 +193,8 @@ def add_command(
         if epilog
         else argparse.HelpFormatter,
     )
-    parser.set_defaults(run=run, resumes=resumes)
+    # `unwritten` names outputs that could not be written after the work.
+    parser.set_defaults(run=run, resumes=resumes, unwritten=[])
     option(parser, "--json", "end with one line of JSON on stdout", action="store_true")
     return parser
 
@@ -260,7 +265,31 @@ def given(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
 
 def write_csv(path: pathlib.Path, rows: Sequence[dict[str, object]]) -> None:
     """Writes a table with the first row's keys as its head."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, fieldnames=list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    storage.write_text(path, text.getvalue())
+
+
+@contextlib.contextmanager
+def writing(arguments: argparse.Namespace) -> Iterator[None]:
+    """Writes one of a command's outputs, when the work is done.
+
+    If that fails, the others are written nevertheless; see `note_unwritten`.
+    """
+    try:
+        yield
+    except OSError as error:
+        note_unwritten(arguments, error)
+
+
+def note_unwritten(arguments: argparse.Namespace, error: OSError) -> None:
+    """Tells what could not be written; the command goes on, and ends with exit code 1.
+
+    Args:
+      arguments: of the command.
+      error: with the file's name.
+    """
+    print(f"spiel-cr: error: {error}", file=sys.stderr)
+    arguments.unwritten.append(str(error.filename or error))

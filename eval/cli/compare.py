@@ -27,6 +27,7 @@ examples:
 """
 
 import argparse
+import functools
 import re
 import sys
 import zlib
@@ -39,7 +40,7 @@ from ..comparison import comparisons
 from ..contestants import registry
 from ..reporting.html_page import plain
 from ..reporting.summary import GameSummary, summarise
-from .command import Commands, add_command, given, option
+from .command import Commands, add_command, given, note_unwritten, option
 
 _SECONDS = 10.0
 _OUT = "out/compare"
@@ -104,6 +105,7 @@ def _compare(arguments: argparse.Namespace) -> dict[str, object]:
         Budget(seconds, arguments.iterations),
         arguments.out,
         progress=True,
+        unwritten=functools.partial(note_unwritten, arguments),
         **given(arguments, "seeds", "workers", "ray", "patience"),
         **given(arguments, "memory_limit", "retry"),
     )

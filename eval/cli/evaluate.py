@@ -57,7 +57,7 @@ from ..common.record_checks import (
 )
 from ..common.statistics import CONFIDENCE, mean_and_half_width
 from ..players import playing, traversing
-from .command import Commands, add_command, option, write_csv
+from .command import Commands, add_command, option, write_csv, writing
 
 _EVALUATORS = ("traversing", "playing")
 _MATCHES = 1000
@@ -68,7 +68,13 @@ def add(commands: Commands) -> None:
     """Adds the command."""
     text = "measure NashConv of a player that thinks"
     parser = add_command(
-        commands, "evaluate", _evaluate, text, __doc__, bots=bot_strings.describe_bots()
+        commands,
+        "evaluate",
+        _evaluate,
+        text,
+        __doc__,
+        resumes=True,
+        bots=bot_strings.describe_bots(),
     )
     option(parser, "--game")
     text = "the player: name(parameter=value,...), see below"
@@ -152,7 +158,8 @@ def _evaluate(arguments: argparse.Namespace) -> dict[str, object]:
         report["half_width"] = mean_and_half_width(values)[1]
     if arguments.out:
         rows = [{"repeat": r, **e._asdict()} for r, e in enumerate(evaluations)]
-        write_csv(pathlib.Path(arguments.out) / f"{arguments.evaluator}.csv", rows)
+        with writing(arguments):
+            write_csv(pathlib.Path(arguments.out) / f"{arguments.evaluator}.csv", rows)
     _print(arguments, report)
     return report
 

@@ -14,14 +14,25 @@ python_rock_paper_scissors and python_scotland_yard.
 """
 
 import argparse
+import contextlib
+import dis
 import json
+import logging
+import pathlib
+import signal
 import sys
-from collections.abc import Sequence
+import traceback
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from absl import app, flags, logging
+import pyspiel
+from absl import flags
+from jax.errors import JaxRuntimeError
 
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
+from spiel_cr.common.errors import SolverFailedError, UnsavedWarning
 
 from . import (
     best_response,
@@ -31,12 +42,13 @@ from . import (
     play,
     resolve,
     show,
+    signals,
     solve,
     study,
     subgame,
     tournament,
 )
-from .command import Parser, check_arguments
+from .command import Parser, check_arguments, note_unwritten
 
 _COMMANDS = (
     info,
@@ -53,9 +65,15 @@ _COMMANDS = (
 )
 
 
+# Whose ValueErrors are for people.
+_PACKAGES = ("spiel_cr", "game_defs")
+
+
 def main() -> None:
-    """Entry point of the command `spiel-cr`."""
-    app.run(_run, flags_parser=_parse)
+    """Runs the command line of this process; see `entry` for what is around it."""
+    # Warnings of the log look like all other lines.
+    logging.basicConfig(format="spiel-cr: warning: %(message)s", level=logging.WARNING)
+    _run(_parse(sys.argv))
 
 
 def make_parser() -> Parser:
@@ -83,24 +101,96 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    # app.run turns on JAX's chatter about accelerators that are not there.
-    logging.set_verbosity(logging.WARNING)
     try:
         # What cannot be written must be said before the work, not after it.
         check_arguments(arguments)
-        report = arguments.run(arguments)
-    except KeyboardInterrupt:
-        if arguments.resumes:
-            kept = f"what is finished is kept in {arguments.out}"
-            print(f"{kept}; the same command does the rest", file=sys.stderr)
+        with signals.interrupting(), _warnings_in_lines(arguments):
+            report = arguments.run(arguments)
+    except KeyboardInterrupt as stopped:
+        _say_what_is_kept(arguments)
         print("spiel-cr: interrupted", file=sys.stderr)
-        sys.exit(130)
-    except (ImportError, OSError, RuntimeError, ValueError) as error:
-        print(f"spiel-cr: error: {error}", file=sys.stderr)
+        number = getattr(stopped, "number", signal.SIGINT)
+        sys.exit(128 + number)
+    except Exception as error:
+        if not _is_expected(error):
+            traceback.print_exception(error)
+            print(
+                "spiel-cr: error: this is a mistake in spiel_cr; please report it, "
+                "with the lines above and the command",
+                file=sys.stderr,
+            )
+            sys.exit(1)
+        said = "out of memory; choose a smaller game, or fewer --workers: "
+        head = said if isinstance(error, MemoryError) else ""
+        print(f"spiel-cr: error: {head}{error}", file=sys.stderr)
         sys.exit(2)
     # For work that was done to the end, and in vain.
     code = report.pop("exit_code", 0)
     if arguments.json:
         print(json.dumps(report))
+    if arguments.unwritten:
+        names = ", ".join(arguments.unwritten)
+        print(f"spiel-cr: error: not everything was written: {names}", file=sys.stderr)
+        code = code or 1
     if code:
         sys.exit(code)
+
+
+def _is_expected(error: Exception) -> bool:
+    """Whether an error is about what the user gave, or about the machine.
+
+    Then its text is written for people. Everything else is a mistake in the code.
+    """
+    if isinstance(error, ValueError):
+        return _is_deliberate(error)
+    return isinstance(
+        error,
+        ImportError
+        | JaxRuntimeError
+        | MemoryError
+        | OSError
+        | SolverFailedError
+        | pyspiel.SpielError,
+    )
+
+
+def _is_deliberate(error: Exception) -> bool:
+    """Whether a `raise` of this project raised it; numpy raises ValueErrors, too."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    if place is None:
+        return False
+    package = str(place.tb_frame.f_globals.get("__name__")).partition(".")[0]
+    instruction = place.tb_frame.f_code.co_code[place.tb_lasti]
+    return package in _PACKAGES and dis.opname[instruction] == "RAISE_VARARGS"
+
+
+def _say_what_is_kept(arguments: argparse.Namespace) -> None:
+    """After an interruption: where the same command goes on."""
+    for name in ("out", "checkpoint"):
+        path = getattr(arguments, name, None) if arguments.resumes else None
+        if path and pathlib.Path(path).exists():
+            kept = f"what is finished is kept in {path}"
+            print(f"{kept}; the same command does the rest", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def _warnings_in_lines(arguments: argparse.Namespace) -> Iterator[None]:
+    """Warnings of this project in one line; what they say was not written counts."""
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def tell(
+            message: Any, category: type[Warning], *place: Any, **more: Any
+        ) -> None:
+            if issubclass(category, UnsavedWarning):
+                note_unwritten(arguments, message.error)
+            elif category is UserWarning:
+                print(f"spiel-cr: warning: {message}", file=sys.stderr)
+            else:
+                show(message, category, *place, **more)
+
+        warnings.showwarning = tell
+        warnings.simplefilter("always", UserWarning)
+        yield

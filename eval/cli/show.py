@@ -29,7 +29,7 @@ from spiel_cr.policies import conversions
 from ..common.plurals import counted
 from ..inspection import infoset_view, tree_page, tree_subgames
 from ..reporting.html_page import plain
-from .command import Commands, add_command, option, path_value
+from .command import Commands, add_command, option, path_value, writing
 
 _SORTS = ("game", "reach", "gain")
 
@@ -99,7 +99,6 @@ def _show(arguments: argparse.Namespace) -> dict[str, object]:
     }
     if arguments.html:
         target = pathlib.Path(arguments.html)
-        target.parent.mkdir(parents=True, exist_ok=True)
         page = tree_page.tree_page(
             tree,
             strategy,
@@ -110,9 +109,10 @@ def _show(arguments: argparse.Namespace) -> dict[str, object]:
             players=players,
             playing=arguments.gadgets or "",
         )
-        storage.write_text(target, page)
-        print(f"page: {target}")
-        report["html"] = str(target)
+        with writing(arguments):
+            storage.write_text(target, page)
+            print(f"page: {target}")
+            report["html"] = str(target)
     return report
 
 

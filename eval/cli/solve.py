@@ -8,13 +8,13 @@ from spiel_cr.common import memory
 from ..common.plurals import counted
 from ..judging import python_judge
 from ..reporting import plots
-from .command import Commands, add_command, given, option, path_value
+from .command import Commands, add_command, given, option, path_value, writing
 
 
 def add(commands: Commands) -> None:
     """Adds the command."""
     text = "solve a whole game by CFR, by sampled CFR, or by linear programming"
-    parser = add_command(commands, "solve", _solve, text)
+    parser = add_command(commands, "solve", _solve, text, resumes=True)
     option(parser, "--game")
     add_solver_options(parser)
     text = "stop after this many seconds of iterating"
@@ -103,8 +103,10 @@ def _solve(arguments: argparse.Namespace) -> dict[str, object]:
         report["curve"] = [point._asdict() for point in result.curve]
     if arguments.plot:
         title = f"{arguments.game}, {result.algorithm}"
-        plots.plot_curves({result.algorithm: result.curve}, arguments.plot, title=title)
-        print(f"  plot        {arguments.plot}")
+        with writing(arguments):
+            curves = {result.algorithm: result.curve}
+            plots.plot_curves(curves, arguments.plot, title=title)
+            print(f"  plot        {arguments.plot}")
     return report
 
 
@@ -118,8 +120,11 @@ def report_result(
       result: of `solve` or `resolve`.
       arguments: those of `add_solver_options`.
     """
+    saved = False
     if arguments.save:
-        result.save(arguments.save)
+        with writing(arguments):
+            result.save(arguments.save)
+            saved = True
     verdict = python_judge.judge_result(result, arguments.judge)
     peak = memory.peak_bytes()
     report: dict[str, object] = {
@@ -154,6 +159,6 @@ def report_result(
         f"jit {result.compile_seconds:.1f} s, building {result.build_seconds:.1f} s; "
         f"peak memory {peak / 1e9:.2f} GB"
     )
-    if arguments.save:
+    if saved:
         print(f"  policy      {arguments.save}")
     return report

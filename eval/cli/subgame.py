@@ -25,7 +25,7 @@ from ..common.plurals import counted
 from ..judging import python_judge
 from ..players import one_step
 from ..reporting import plots
-from .command import Commands, add_command, given, option, write_csv
+from .command import Commands, add_command, given, option, write_csv, writing
 
 
 def add(commands: Commands) -> None:
@@ -101,8 +101,10 @@ def _subgame(arguments: argparse.Namespace) -> dict[str, object]:
         folder = pathlib.Path(arguments.out)
         rows = [{**facts, **point} for point in curve]
         text = "".join(json.dumps(row) + "\n" for row in rows)
-        storage.write_text(folder / "subgame.jsonl", text)
-        write_csv(folder / "subgame.csv", rows)
+        with writing(arguments):
+            storage.write_text(folder / "subgame.jsonl", text)
+        with writing(arguments):
+            write_csv(folder / "subgame.csv", rows)
     report = {
         **facts,
         "iterations": arguments.iterations,
@@ -115,8 +117,9 @@ def _subgame(arguments: argparse.Namespace) -> dict[str, object]:
         if arguments.noise:
             label += f", noise {arguments.noise:g}"
         title = f"{arguments.game} after {arguments.actions}"
-        plots.plot_curves({label: found.curve}, arguments.plot, title=title)
-        print(f"  plot        {arguments.plot}")
+        with writing(arguments):
+            plots.plot_curves({label: found.curve}, arguments.plot, title=title)
+            print(f"  plot        {arguments.plot}")
     return report
 
 

@@ -18,12 +18,21 @@ example:
 """
 
 import argparse
+import functools
 import sys
 
 from spiel_cr.players import bot_strings
 
 from ..players.tournament import Tournament, play_tournament
-from .command import Commands, add_command, bot_options, given, option, split_bots
+from .command import (
+    Commands,
+    add_command,
+    bot_options,
+    given,
+    note_unwritten,
+    option,
+    split_bots,
+)
 from .play import HUMAN
 
 
@@ -64,13 +73,15 @@ def _tournament(arguments: argparse.Namespace) -> dict[str, object]:
         arguments.matches,
         arguments.out,
         progress=True,
+        unwritten=functools.partial(note_unwritten, arguments),
         **given(arguments, "seed", "memory_limit"),
     )
     print(f"{arguments.game}, seed {arguments.seed}, {result.matches[0][1]} ", end="")
     print("matches per pair; mean return of the row against the column,")
     print("with half the width of its 95 % confidence interval")
     _print_table(result)
-    print(f"written to {arguments.out}")
+    if not arguments.unwritten:
+        print(f"written to {arguments.out}")
     keys = ("bots", "mean", "half_width", "matches")
     return {key: getattr(result, key) for key in keys}
 

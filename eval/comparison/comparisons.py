@@ -5,7 +5,7 @@ writes the report. Algorithms that do not sample run with one seed only.
 """
 
 import pathlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from tqdm import tqdm
@@ -55,6 +55,7 @@ def compare(
     memory_limit: memory.Limit = MEMORY_LIMIT,
     retry: bool = False,
     progress: bool = False,
+    unwritten: Callable[[OSError], object] | None = None,
 ) -> Comparison:
     """Does the runs that are not in the folder yet, and writes the report.
 
@@ -75,8 +76,10 @@ def compare(
         limit; None: 70 % of what this process may have.
       retry: do runs again that failed.
       progress: show a bar on stderr.
+      unwritten: called where the report cannot be written; None: that is raised.
 
     Raises:
+      OSError: results cannot be written. Those before are kept.
       pyspiel.SpielError: OpenSpiel does not know a game.
       ValueError: a bad argument, a game that does not fit, or another run's folder.
     """
@@ -125,7 +128,12 @@ def compare(
                 _keep(log, {**record, "workers": log.settings["workers"]})
         finally:
             # What there is can be looked at after an interruption, too.
-            report.write(folder, log.settings, _ordered(log))
+            try:
+                report.write(folder, log.settings, _ordered(log))
+            except OSError as error:
+                if unwritten is None:
+                    raise
+                unwritten(error)
     asked = [log.records[run.key] for run in runs]
     return Comparison(folder, log.settings, _ordered(log), asked)
 

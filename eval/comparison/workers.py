@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple
@@ -26,6 +27,8 @@ from .measure import Run, failed, measure_run
 
 # An idle worker that is no longer needed ends by itself within this time.
 _FAREWELL_SECONDS = 5.0
+# What ends a command.
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def run_here(runs: Sequence[Run]) -> Iterator[Record]:
@@ -95,10 +98,24 @@ def _start() -> _Worker:
     context = multiprocessing.get_context("spawn")
     mine, theirs = context.Pipe()
     process = context.Process(target=_work, args=(theirs,), daemon=True)
-    process.start()
+    # Else its start would let through what is held back.
+    resource_tracker.ensure_running()
+    # The worker inherits that, and so nothing ends it before `_work` ignores signals.
+    with _held_back(_SIGNALS):
+        process.start()
     # Otherwise the end of the worker would not be noticed.
     theirs.close()
     return _Worker(process, mine)
+
+
+@contextlib.contextmanager
+def _held_back(numbers: Sequence[signal.Signals]) -> Iterator[None]:
+    """Signals wait until the end of the block."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _end(worker: _Worker) -> None:
@@ -109,7 +126,11 @@ def _end(worker: _Worker) -> None:
 
 def _work(pipe: Connection) -> None:
     """A worker: runs come in, records go out, until nobody asks any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # What is sent to all processes of a terminal or job is for the parent to decide on.
+    # Otherwise it might take a worker's end for a crash, and write that down.
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     # The last line of stdout is the command's own.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
@@ -143,7 +164,12 @@ def run_on_ray(runs: Sequence[Run]) -> Iterator[Record]:
     ray: Any = importlib.import_module("ray")
     mine = not ray.is_initialized()
     if mine:
+        # Ray takes SIGTERM for itself, and would end the process with a bare exit.
+        before = {number: signal.getsignal(number) for number in _SIGNALS}
         ray.init(log_to_driver=False, include_dashboard=False)
+        if threading.current_thread() is threading.main_thread():
+            for number, handler in before.items():
+                signal.signal(number, handler)
     try:
         # No run is done twice, even where a node is lost.
         task: Any = ray.remote(num_cpus=1, max_retries=0)(_on_ray)

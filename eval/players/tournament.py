@@ -14,7 +14,7 @@ import functools
 import io
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -123,6 +123,7 @@ def play_tournament(
     progress: bool = False,
     observers: Sequence[Observer] = (),
     memory_limit: Limit = bot_strings.MEMORY_LIMIT,
+    unwritten: Callable[[OSError], object] | None = None,
 ) -> Tournament:
     """Plays what is not in the folder yet, and writes the tables.
 
@@ -141,8 +142,10 @@ def play_tournament(
       observers: see `play_match`.
       memory_limit: bytes, or a size like "3GB"; refuse bots that need the whole of a
         larger game. It is compiled for such bots only.
+      unwritten: called where a table cannot be written; None: that is raised.
 
     Raises:
+      OSError: a match or a table cannot be written. What was before is kept.
       ValueError: a bad argument, a game too large for a bot, a folder with another
         tournament in it, or a bot that chose what it may not.
       pyspiel.SpielError: OpenSpiel does not know the game.
@@ -182,11 +185,19 @@ def play_tournament(
         # A folder may hold more matches than were asked for now.
         records = {slot: log.records[slot] for slot in plan}
         tournament = _tabulate(bots, records)
-        storage.write_text(folder / "table.csv", _table(tournament, records))
         efforts = [effort._asdict() for effort in tournament.efforts]
         summary = {**log.settings, **tournament._asdict(), "efforts": efforts}
-        text = json.dumps(sealed(summary), indent=1) + "\n"
-        storage.write_text(folder / "summary.json", text)
+        tables = {
+            "table.csv": _table(tournament, records),
+            "summary.json": json.dumps(sealed(summary), indent=1) + "\n",
+        }
+        for name, text in tables.items():
+            try:
+                storage.write_text(folder / name, text)
+            except OSError as error:
+                if unwritten is None:
+                    raise
+                unwritten(error)
     return tournament
 
 

@@ -7,6 +7,7 @@ import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from spiel_cr.common import storage
 from spiel_cr.policies.result import CurvePoint
 
 _FORMATS = (".png", ".svg", ".pdf")
@@ -47,10 +48,13 @@ def picture(
     )
     for axis in axes[0]:
         axis.grid(True, which="major", alpha=0.4)
-    yield list(axes[0])
-    pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)
+    try:
+        yield list(axes[0])
+        suffix = pathlib.Path(path).suffix.removeprefix(".")
+        with storage.replacing(path) as file:
+            figure.savefig(file, dpi=120, format=suffix)
+    finally:
+        pyplot.close(figure)
 
 
 def plot_curves(

@@ -31,3 +31,11 @@ class FileInUseError(ValueError):
 
 class SolverFailedError(RuntimeError):
     """A numerical solver ended without a solution; the message says why."""
+
+
+class UnsavedWarning(UserWarning):
+    """Results are there, but a file could not be written; `error` names it."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(f"{error}; it was not written")
+        self.error = error

@@ -5,6 +5,7 @@ import dataclasses
 import os
 import pathlib
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,7 +17,7 @@ from spiel_cr.cfr.abstraction import digest
 from spiel_cr.cfr.solver import Solver
 from spiel_cr.common import storage
 from spiel_cr.common.checks import check_number, check_whole
-from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.common.errors import DamagedFileError, UnsavedWarning
 from spiel_cr.compilation.fingerprints import fingerprint
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.policies.result import CurvePoint
@@ -164,30 +165,43 @@ class Keeper:
         )
 
     def tick(self) -> None:
-        """Writes if it is time to."""
-        if time.monotonic() - self._written >= self._every:
-            self.write()
-
-    def write(self) -> None:
-        """Writes the solver's state now, atomically.
-
-        If that fails, the run goes on and the old file stays; a warning says so.
-        """
-        leaves = jax.tree.leaves(self._solver.state)
+        """Writes if it is time to; warns where it cannot, for the work is not lost."""
+        if time.monotonic() - self._written < self._every:
+            return
         try:
-            storage.save(
-                self._path,
-                {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)},
-                {
-                    **self._identity,
-                    "iterations": self._solver.iterations,
-                    "seconds": self._solver.seconds,
-                    "curve": [list(point) for point in self.curve],
-                    "versions": storage.versions(),
-                },
-            )
+            self.write()
         except OSError as error:
             logging.warning(
                 "no checkpoint at iteration %d: %s", self._solver.iterations, error
             )
+            self._written = time.monotonic()
+
+    def write_last(self) -> None:
+        """Writes the last state; where it cannot, the results are there nevertheless.
+
+        Then it warns with an `UnsavedWarning`.
+        """
+        try:
+            self.write()
+        except OSError as error:
+            warnings.warn(UnsavedWarning(error), stacklevel=2)
+
+    def write(self) -> None:
+        """Writes the solver's state now, atomically.
+
+        Raises:
+          OSError: it cannot be written; the old file is as it was.
+        """
+        leaves = jax.tree.leaves(self._solver.state)
+        storage.save(
+            self._path,
+            {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)},
+            {
+                **self._identity,
+                "iterations": self._solver.iterations,
+                "seconds": self._solver.seconds,
+                "curve": [list(point) for point in self.curve],
+                "versions": storage.versions(),
+            },
+        )
         self._written = time.monotonic()

@@ -122,7 +122,8 @@ def solve(
       checkpoint_path: a file to continue from where it exists, and to write to.
       checkpoint_every: seconds between writes; the last state is written too, also
         when the run is interrupted from the keyboard. If a write fails, a warning
-        names the file and the run goes on.
+        names the file and the run goes on; that of the last one is an
+        `UnsavedWarning`.
       progress: show progress bars on stderr, of a long walk, too.
 
     Returns:
@@ -231,7 +232,7 @@ def _run(
             stopped = evaluate() or stopped
     finally:
         if keeper is not None:
-            keeper.write()
+            keeper.write_last()
     return tuple(curve)
 
 

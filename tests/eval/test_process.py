@@ -1,0 +1,237 @@
+"""The process of a command: signals, streams, errors, and what cannot be written."""
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import resource
+import shlex
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import pyspiel
+import pytest
+
+from spiel_cr.common import storage
+from spiel_cr.common.checks import check_iterations
+from spiel_cr.common.errors import SolverFailedError
+from spiel_cr.eval.cli import command, entry, main, signals
+
+CODE = "from spiel_cr.eval.cli import entry; entry.main()"
+
+
+def start(*words, **options):
+    """The command as a process, whose stdout and stderr are text."""
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    given = [sys.executable, "-c", CODE, *map(str, words)]
+    return subprocess.Popen(given, text=True, **options)
+
+
+def do(run, **defaults):
+    """Runs a function as a command; its exit code."""
+    defaults = {"json": True, "resumes": False, "unwritten": [], **defaults}
+    try:
+        main._run(argparse.Namespace(run=run, **defaults))
+    except SystemExit as stopped:
+        return stopped.code
+    return 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_interrupts_the_work(capsys, tmp_path, number):
+    cleaned = []
+
+    def run(arguments):
+        try:
+            signal.raise_signal(number)
+        finally:
+            # The second one does not disturb what is being written.
+            signal.raise_signal(signal.SIGINT)
+            cleaned.append(signal.getsignal(signal.SIGTERM))
+
+    before = signal.getsignal(signal.SIGTERM)
+    assert do(run, resumes=True, out=str(tmp_path)) == 128 + number
+    # The third one would end the process.
+    assert cleaned == [signal.SIG_DFL]
+    assert signal.getsignal(signal.SIGTERM) == before
+    assert capsys.readouterr().err.splitlines() == [
+        f"what is finished is kept in {tmp_path}; the same command does the rest",
+        "spiel-cr: interrupted",
+    ]
+
+
+def test_a_signal_in_a_destructor_is_not_lost():
+    class Fragile:
+        def __del__(self):
+            signal.raise_signal(signal.SIGTERM)
+
+    def run(arguments):
+        Fragile()
+        time.sleep(10)
+
+    started = time.monotonic()
+    assert do(run) == 143
+    assert time.monotonic() - started < 5
+
+
+def test_what_is_ignored_stays_ignored():
+    """As `nohup` and shells' background jobs have it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with signals.interrupting():
+            signal.raise_signal(signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.skipif(not pathlib.Path("/proc").exists(), reason="no /proc")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_early_signals_end_it_without_a_word(number):
+    process = start("info", "--game", "kuhn_poker")
+    maps = pathlib.Path(f"/proc/{process.pid}/maps")
+    while maps.exists() and "numpy" not in maps.read_text():
+        time.sleep(0.005)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (-number, "", "")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (lambda: check_iterations(0), 2),
+        (lambda: (_ for _ in ()).throw(pyspiel.SpielError("unknown game")), 2),
+        (lambda: open("/no/such/file"), 2),
+        (lambda: (_ for _ in ()).throw(SolverFailedError("no optimum")), 2),
+        (lambda: (_ for _ in ()).throw(MemoryError("too much")), 2),
+        # Mistakes of ours, whatever their type.
+        (lambda: int("many"), 1),
+        (lambda: [][0], 1),
+        (lambda: {}["x"], 1),
+        (lambda: None + 1, 1),
+        (lambda: (_ for _ in ()).throw(RuntimeError("lost")), 1),
+    ],
+)
+def test_mistakes_of_users_are_told_from_ours(capsys, error, code):
+    assert do(lambda arguments: error()) == code
+    out, err = capsys.readouterr()
+    last = err.splitlines()[-1]
+    assert last.startswith("spiel-cr: error: ") and not out
+    assert ("Traceback" in err) == (code == 1) == ("please report it" in last)
+
+
+@contextlib.contextmanager
+def file_size(limit):
+    """No file may become larger, as on a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_an_output_that_cannot_be_written_costs_no_other(capsys, tmp_path):
+    def run(arguments):
+        for name in ("large", "small"):
+            with command.writing(arguments):
+                text = "x" * (9000 if name == "large" else 9)
+                storage.write_text(tmp_path / name, text)
+        return {"nash_conv": 0.5}
+
+    with file_size(8192):
+        assert do(run) == 1
+    out, err = capsys.readouterr()
+    assert json.loads(out) == {"nash_conv": 0.5}
+    assert f"File too large: '{tmp_path}/large'" in err.splitlines()[0]
+    assert err.splitlines()[-1].endswith(
+        f"not everything was written: {tmp_path}/large"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["small"]
+
+
+def test_a_full_disk_costs_the_checkpoint_only(capsys, tmp_path):
+    words = [
+        "spiel-cr",
+        "solve",
+        "--game",
+        "kuhn_poker",
+        "--iterations",
+        "20",
+        "--json",
+    ]
+    words += [
+        "--checkpoint",
+        str(tmp_path / "c.npz"),
+        "--save",
+        str(tmp_path / "s.npz"),
+    ]
+    arguments = main._parse(words)
+    with file_size(4096), pytest.raises(SystemExit) as stopped:
+        main._run(arguments)
+    assert stopped.value.code == 1
+    out, err = capsys.readouterr()
+    assert json.loads(out.splitlines()[-1])["iterations"] == 20
+    assert "c.npz" in err.splitlines()[-1]
+    assert not list(tmp_path.glob("*.part")) and not (tmp_path / "c.npz").exists()
+
+
+def test_every_path_of_an_option_is_checked_before_work():
+    """No option that takes a path is missing from the table of outputs."""
+    known = {*command.OUTPUT_FILES, *command.OUTPUT_FOLDERS}
+    commands = main.make_parser()._subparsers._group_actions[0].choices
+    found = {
+        action.dest
+        for parser in commands.values()
+        for action in parser._actions
+        if action.type is command.path_value
+    }
+    assert found - {"policy"} == known
+
+
+def test_warnings_are_lines(capsys):
+    def run(arguments):
+        warnings.warn("the checkpoint is tried again", stacklevel=1)
+        return {}
+
+    assert do(run) == 0
+    assert (
+        capsys.readouterr().err == "spiel-cr: warning: the checkpoint is tried again\n"
+    )
+
+
+def test_a_closed_pipe_drops_what_comes():
+    read, write = os.pipe()
+    stream = entry.Forgiving(open(write, "w", encoding="ascii"))
+    text = stream.text()
+    print("first ±", file=text, flush=True)
+    assert os.read(read, 100) == b"first \\xb1\n"
+    os.close(read)
+    for _ in range(3):
+        print("x" * 100_000, file=text, flush=True)
+    assert isinstance(stream.error, BrokenPipeError)
+
+
+@pytest.mark.skipif(not pathlib.Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.slow
+def test_streams_as_a_process(tmp_path):
+    words = ["info", "--game", "kuhn_poker", "--json"]
+    with open("/dev/full", "w") as full:
+        process = start(*words, stdout=full)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert err.splitlines()[-1] == "spiel-cr: error: stdout: No space left on device"
+    for given in (words, ["--help"], ["solve", "--help"], ["--version"]):
+        read, write = os.pipe()
+        os.close(read)
+        process = start(*given, stdout=write)
+        os.close(write)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 141 and "Broken" not in err, given
+    line = shlex.join([sys.executable, "-c", CODE, *words])
+    closed = subprocess.run(["sh", "-c", f"{line} <&- >&- 2>&-"], timeout=60)
+    assert closed.returncode == 0
