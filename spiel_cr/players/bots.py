@@ -57,6 +57,7 @@ class _CompiledPlayer(PolicyPlayer):
         key = state.information_state_string(self._player)
         infoset = self._numbers.get(key)
         if infoset is None:
+            self.check_turn(state)
             raise ValueError(
                 f"player {self._player} has no information state {key!r} in "
                 f"{self._tree.game}; the bot was made for another game"

@@ -39,9 +39,9 @@ class PolicyPlayer(pyspiel.Bot):
           ValueError: another seat.
         """
         pyspiel.Bot.__init__(self)
-        if player not in (0, 1):
+        if isinstance(player, bool) or player not in (0, 1):
             raise ValueError(f"player={player!r} must be 0 or 1")
-        self._player = player
+        self._player = int(player)
         self._random = np.random.default_rng(seed)
 
     def player_id(self) -> int:
@@ -64,6 +64,16 @@ class PolicyPlayer(pyspiel.Bot):
         """Legal actions and their probabilities at a decision of the player."""
         raise NotImplementedError
 
+    def check_turn(self, state: pyspiel.State) -> None:
+        """Raises ValueError unless the bot's player acts in a state."""
+        acts = state.current_player()
+        if acts != self._player:
+            who = f"player {acts} acts" if acts >= 0 else "no player acts"
+            raise ValueError(
+                f"state: {who} after the actions {state.history()}, and the bot is "
+                f"player {self._player}; ask it where its player acts"
+            )
+
     def choose(self, state: pyspiel.State, policy: list[tuple[int, float]]) -> int:
         """An action by the policy: drawn at random."""
         odds = np.array([probability for _, probability in policy])
@@ -72,6 +82,7 @@ class PolicyPlayer(pyspiel.Bot):
     def step_with_policy(
         self, state: pyspiel.State
     ) -> tuple[list[tuple[int, float]], int]:
+        self.check_turn(state)
         policy = self.get_policy(state)
         return policy, self.choose(state, policy)
 

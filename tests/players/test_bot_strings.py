@@ -119,3 +119,26 @@ def test_help_lists_every_bot_with_its_parameters():
 def test_a_bad_seat_is_refused(text):
     with pytest.raises(ValueError, match="player=2 must be 0 or 1"):
         load_bot(text, games.compiled("kuhn"), 2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("uniform", "solved(iterations=2)", "resolving(iterations=2)"),
+        *("oos(iterations=2)", "resolving(iterations=2,max_histories=58)"),
+    ],
+)
+def test_a_state_of_the_other_player_is_no_other_game(text):
+    compiled = games.compiled("kuhn")
+    bot = load_bot(text, compiled, 0)
+    state = compiled.game.new_initial_state()
+    for actions, who in (((), "no player"), ((0, 1, 0), "player 1")):
+        for action in actions:
+            state.apply_action(action)
+        with pytest.raises(ValueError, match=f"{who} acts .* the bot is player 0"):
+            bot.step(state)
+
+
+def test_a_boolean_is_no_seat():
+    with pytest.raises(ValueError, match="player=True must be 0 or 1"):
+        load_bot("uniform", games.compiled("kuhn"), True)
