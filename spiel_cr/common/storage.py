@@ -219,6 +219,26 @@ def lock(path: Path, name: str = "path") -> Iterator[None]:
         file.close()
 
 
+@contextlib.contextmanager
+def reserved(path: Path | None, name: str = "path") -> Iterator[None]:
+    """Keeps a checkpoint for one run, from before it begins until it ends.
+
+    Args:
+      path: of the file; None: there is nothing to keep.
+      name: of the argument or option that gave the path, for the error.
+
+    Raises:
+      FileInUseError: another run has it.
+      ValueError: no such file can be written.
+    """
+    if path is None:
+        yield
+        return
+    check_writable(path, name)
+    with lock(path, name):
+        yield
+
+
 def load(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Reads what `save` wrote, and nothing else.
 

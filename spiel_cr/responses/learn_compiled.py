@@ -75,6 +75,8 @@ def learn_response(
     Raises:
       ImportError: flax or optax is missing.
       ValueError: a bad argument, or a checkpoint of another run.
+      DamagedFileError: the checkpoint was changed since it was written.
+      FileInUseError: another run has the checkpoint.
     """
     learner = _CompiledLearner(tree, player, opponents, config, seed)
     done = learner.learn(checkpoint_path, progress)
@@ -119,6 +121,14 @@ class _CompiledLearner(learning.Learner):
             "visits": np.zeros((0, width), np.float32),
             "returned": np.zeros(0, np.float32),
         }
+
+    def check_samples(self, samples: learning.Samples) -> None:
+        super().check_samples(samples)
+        infoset, count = samples["infoset"], len(self.seen.legal)
+        if len(infoset) and not 0 <= infoset.min() <= infoset.max() < count:
+            raise ValueError(
+                f"its samples are of infosets beyond the {count} there are"
+            )
 
     def play(
         self, stage: int, parameters: Any, round: int

@@ -75,6 +75,8 @@ def learn_on_states(
       pyspiel.SpielError: OpenSpiel does not know the game.
       ValueError: a bad argument, a game without tensors, or a checkpoint of another
         run.
+      DamagedFileError: the checkpoint was changed since it was written.
+      FileInUseError: another run has the checkpoint.
     """
     game = load_game(game)
     check_iterations(matches, name="matches")

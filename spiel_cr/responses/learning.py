@@ -11,13 +11,15 @@ import abc
 import dataclasses
 import os
 import pathlib
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pyspiel
+from absl import logging
 from tqdm import tqdm
 
 from spiel_cr.common import storage
@@ -26,7 +28,9 @@ from spiel_cr.common.checks import (
     check_iterations,
     check_number,
     check_seed,
+    check_whole,
 )
+from spiel_cr.common.errors import DamagedFileError, UnsavedWarning
 from spiel_cr.responses import network
 from spiel_cr.responses.ismcts_config import SearchConfig
 
@@ -237,13 +241,19 @@ class Learner(abc.ABC):
           progress: show a bar.
 
         Raises:
-          ValueError: a checkpoint of another run, or a responder that decides nothing.
+          DamagedFileError: the checkpoint was changed since it was written.
+          FileInUseError: another run has the checkpoint.
+          ValueError: a checkpoint of another run or one that cannot be written, or a
+            responder that decides nothing.
         """
+        with storage.reserved(checkpoint_path, "checkpoint_path"):
+            return self._learn(checkpoint_path, progress)
+
+    def _learn(self, checkpoint_path: storage.Path | None, progress: bool) -> Progress:
         optimiser = network.optimiser_state(self._parameters, self.config.learning_rate)
         start = Progress(0, 0, self._parameters, optimiser, self.no_samples(), ())
         found = None
         if checkpoint_path is not None:
-            storage.check_writable(checkpoint_path)
             found = self._load(checkpoint_path, start)
         now = found or self._evaluate(start, 0, None)
         total = int(self._ends[-1])
@@ -327,7 +337,10 @@ class Learner(abc.ABC):
         }
 
     def _save(self, path: storage.Path, now: Progress) -> None:
-        """Atomically; the old file stays if this is interrupted."""
+        """Atomically; the old file stays if this is interrupted, or fails.
+
+        Then a warning names the file, and learning goes on.
+        """
         leaves = jax.tree.leaves((now.parameters, now.optimiser))
         arrays = {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
         metadata = {
@@ -337,7 +350,13 @@ class Learner(abc.ABC):
             "curve": now.curve,
             "versions": storage.versions(),
         }
-        storage.save(path, {**arrays, **now.samples}, metadata)
+        try:
+            storage.save(path, {**arrays, **now.samples}, metadata)
+        except OSError as error:
+            if now.round == self._ends[-1]:
+                warnings.warn(UnsavedWarning(error), stacklevel=2)
+            else:
+                logging.warning("no checkpoint of round %d: %s", now.round, error)
 
     def _load(self, path: storage.Path, blank: Progress) -> Progress | None:
         """What a file holds; None where there is no file.
@@ -347,7 +366,8 @@ class Learner(abc.ABC):
           blank: a run that has not begun, for the shapes.
 
         Raises:
-          ValueError: it belongs to another run, has more rounds, or is damaged.
+          DamagedFileError: it was changed since it was written.
+          ValueError: it belongs to another run, or has more rounds.
         """
         if not pathlib.Path(path).exists():
             return None
@@ -359,22 +379,11 @@ class Learner(abc.ABC):
                     f"{name} has a run with {key} {metadata.get(key)!r}, and this one "
                     f"has {mine!r}; give another path or the same arguments"
                 )
-        empty, structure = jax.tree.flatten((blank.parameters, blank.optimiser))
         try:
-            leaves = [arrays[f"leaf{i}"] for i in range(len(empty))]
-            for found, wanted in zip(leaves, empty, strict=True):
-                if (found.shape, found.dtype) != (wanted.shape, wanted.dtype):
-                    raise ValueError("its parameters have other shapes")
-            parameters, optimiser = jax.tree.unflatten(
-                structure, map(jnp.asarray, leaves)
-            )
-            samples = {key: arrays[key] for key in blank.samples}
-            curve = tuple(LearningPoint(*point) for point in metadata["curve"])
-            counts = int(metadata["round"]), int(metadata["simulations"])
-            progress = Progress(*counts, parameters, optimiser, samples, curve)
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(
-                f"{name} is damaged ({error!r}); delete it to start anew"
+            progress = self._progress(arrays, metadata, blank)
+        except ValueError as error:
+            raise DamagedFileError(
+                f"{name} is damaged ({error}); delete it to start anew"
             ) from error
         if progress.round > self._ends[-1]:
             raise ValueError(
@@ -382,3 +391,77 @@ class Learner(abc.ABC):
                 f"{self._ends[-1]}; ask for more or give another path"
             )
         return progress
+
+    def _progress(
+        self,
+        arrays: Mapping[str, np.ndarray],
+        metadata: Mapping[str, Any],
+        blank: Progress,
+    ) -> Progress:
+        """What a file of this run holds.
+
+        Args:
+          arrays: of the file.
+          metadata: of the file.
+          blank: a run that has not begun, for the shapes.
+
+        Raises:
+          ValueError: the content is not of a run like this.
+        """
+        empty, structure = jax.tree.flatten((blank.parameters, blank.optimiser))
+        names = [f"leaf{i}" for i in range(len(empty))]
+        if set(arrays) != {*names, *blank.samples}:
+            raise ValueError("its arrays have other names")
+        for name, wanted in zip(names, empty, strict=True):
+            found = arrays[name]
+            if (found.shape, found.dtype) != (wanted.shape, wanted.dtype):
+                raise ValueError("its parameters have other shapes")
+        samples = {name: arrays[name] for name in blank.samples}
+        self.check_samples(samples)
+        rounds, simulations = (
+            check_whole(metadata.get(key, -1), key, 0, 2**63 - 1)
+            for key in ("round", "simulations")
+        )
+        parameters, optimiser = jax.tree.unflatten(
+            structure, [jnp.asarray(arrays[name]) for name in names]
+        )
+        points = metadata.get("curve")
+        if not isinstance(points, list):
+            raise ValueError(f"curve={points!r}")
+        curve = tuple(map(_point, points))
+        return Progress(rounds, simulations, parameters, optimiser, samples, curve)
+
+    def check_samples(self, samples: Samples) -> None:
+        """Raises ValueError where samples of a file are none of this run.
+
+        Args:
+          samples: with the names of `no_samples`.
+        """
+        for name, wanted in self.no_samples().items():
+            found = samples[name]
+            if (found.shape[1:], found.dtype) != (wanted.shape[1:], wanted.dtype):
+                raise ValueError(f"its samples have another shape of {name}")
+            if not found.ndim or len(found) > self.config.replay:
+                raise ValueError(f"its samples have too many of {name}")
+        if len(set(map(len, samples.values()))) > 1:
+            raise ValueError("its samples have different lengths")
+
+
+def _point(row: Any) -> LearningPoint:
+    """A point of the curve as JSON has it.
+
+    Raises:
+      ValueError: it is none.
+    """
+    if not isinstance(row, list) or len(row) != len(LearningPoint._fields):
+        raise ValueError(f"its curve has the point {row!r}")
+    point = LearningPoint(*row)
+    counts = point.stage, point.round, point.episodes, point.simulations
+    numbers = [value for value in row[5:] if value is not None]
+    if (
+        any(type(value) is not int for value in counts)
+        or type(point.opponent) is not str
+        or any(type(value) not in (int, float) for value in numbers)
+    ):
+        raise ValueError(f"its curve has the point {row!r}")
+    return point

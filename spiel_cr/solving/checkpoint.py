@@ -1,12 +1,11 @@
 """Long solves survive: the solver's state in a file, and the way back."""
 
-import contextlib
 import dataclasses
 import os
 import pathlib
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -21,25 +20,6 @@ from spiel_cr.common.errors import DamagedFileError, UnsavedWarning
 from spiel_cr.compilation.fingerprints import fingerprint
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.policies.result import CurvePoint
-
-
-@contextlib.contextmanager
-def reserved(path: storage.Path | None) -> Iterator[None]:
-    """Keeps a checkpoint for one run, from before it begins until it ends.
-
-    Args:
-      path: of the file; None: nothing to keep.
-
-    Raises:
-      FileInUseError: another run has it.
-      ValueError: no such file can be written.
-    """
-    if path is None:
-        yield
-        return
-    storage.check_writable(path, "checkpoint_path")
-    with storage.lock(path, "checkpoint_path"):
-        yield
 
 
 class Keeper:

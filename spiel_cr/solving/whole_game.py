@@ -25,7 +25,7 @@ from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.conversions import behaviour_from_reach
 from spiel_cr.policies.result import CurvePoint, SolveResult
 from spiel_cr.solving import lp
-from spiel_cr.solving.checkpoint import Keeper, reserved
+from spiel_cr.solving.checkpoint import Keeper
 
 _NO_LIMIT = 2**31 - 1
 
@@ -148,7 +148,7 @@ def solve(
     else:
         config = parse_any(algorithm)
         check_dtype(np.float64 if dtype is None else dtype)
-    with reserved(checkpoint_path):
+    with storage.reserved(checkpoint_path, "checkpoint_path"):
         started = time.perf_counter()
         tree = as_compiled(
             game, memory_limit=memory_limit, cache=cache, progress=progress

@@ -1,6 +1,7 @@
 """Learned best responses: network, episodes, training, checkpoints."""
 
 import dataclasses
+import errno
 import functools
 import json
 import sys
@@ -17,6 +18,7 @@ import jax.numpy as jnp  # noqa: E402
 
 from benchmarks import learning_curves  # noqa: E402
 from spiel_cr.common import storage
+from spiel_cr.common.errors import DamagedFileError, FileInUseError, UnsavedWarning
 from spiel_cr.compilation import compiler as tree_lib  # noqa: E402
 from spiel_cr.players import opponent_strings
 from spiel_cr.policies import conversions as policy_lib  # noqa: E402
@@ -316,10 +318,52 @@ def test_bad_files_are_refused(kuhn, tmp_path):
     path.unlink()
     run(kuhn, 1, path)
     arrays, metadata = storage.load(path)
-    arrays["leaf0"] = arrays["leaf0"][:-1]
+    point = metadata["curve"][0]
+    for changed in (
+        {"leaf0": arrays["leaf0"][:-1]},
+        {"leaf0": arrays["leaf0"].astype(np.float64)},
+        {"another": arrays["leaf0"]},
+        {"visits": arrays["visits"][:-1]},
+        {"visits": arrays["visits"][:, :1]},
+        {"returned": arrays["returned"].astype(np.float64)},
+        {"infoset": arrays["infoset"] + 100},
+        {"infoset": arrays["infoset"] - 100},
+        {name: np.repeat(arrays[name], 20, 0) for name in ("infoset", "visits")},
+        {"round": "1"},
+        {"round": -1},
+        {"simulations": True},
+        {"curve": None},
+        {"curve": [7]},
+        {"curve": [point[:-1]]},
+        {"curve": [["x", *point[1:]]]},
+        {"curve": [[*point[:-1], "x"]]},
+    ):
+        both = {**arrays, **metadata, **changed}
+        others = {name: a for name, a in both.items() if isinstance(a, np.ndarray)}
+        rest = {name: both[name] for name in metadata}
+        storage.save(path, others, rest)
+        with pytest.raises(DamagedFileError, match=f"{path}.* is damaged"):
+            run(kuhn, 2, path)
     storage.save(path, arrays, metadata)
-    with pytest.raises(ValueError, match="damaged"):
+    with (
+        storage.lock(path),
+        pytest.raises(FileInUseError, match="checkpoint_path=.*in use"),
+    ):
         run(kuhn, 2, path)
+
+
+def test_a_full_disk_costs_no_response(kuhn, tmp_path, monkeypatch):
+    path = tmp_path / "learning.npz"
+    run(kuhn, 1, path)
+    content = path.read_bytes()
+
+    def full(*arguments, **keywords):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(storage.np, "savez", full)
+    with pytest.warns(UnsavedWarning, match=f"No space left on device: '{path}'"):
+        assert run(kuhn, 2, path).curve[-1].round == 4
+    assert path.read_bytes() == content
 
 
 @pytest.mark.parametrize(
