@@ -84,7 +84,11 @@ def _search(
 
 
 def _cpp_search(instance: GameInstance, seed: int) -> ComputingAdapter:
-    """`pyspiel.ISMCTSBot`."""
+    """`pyspiel.ISMCTSBot`.
+
+    Not the same in each process: its nodes keep their children in a hash table, whose
+    order depends on where the process lies in memory, and draws and ties follow it.
+    """
     state = instance.game.new_initial_state()
     while state.is_chance_node():
         state.apply_action(state.legal_actions()[0])
@@ -259,7 +263,9 @@ ENTRIES: tuple[Entry, ...] = (
     bundled(
         "ismcts",
         "ISMCTS bot (C++)",
-        _SEARCH_HOW,
+        f"{_SEARCH_HOW} The same seed answers otherwise in another process: the bot "
+        "goes through its actions in the order of a hash table, which OpenSpiel seeds "
+        "anew in each.",
         _cpp_search,
         way="restarts",
         samples=True,

@@ -9,6 +9,7 @@ import pyspiel
 
 from spiel_cr.cfr import cfr
 from spiel_cr.compilation.compiler import Game
+from spiel_cr.compilation.game_checks import chance_outcomes, returns
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.mccfr import mccfr
@@ -86,7 +87,7 @@ def play_match(
     while not state.is_terminal():
         player = state.current_player()
         if state.is_chance_node():
-            action = _draw(state.chance_outcomes(), rng if chance is None else chance)
+            action = _draw(chance_outcomes(state), rng if chance is None else chance)
         else:
             begun = time.perf_counter()
             action = _ask(bots[player], state, rng)
@@ -97,7 +98,7 @@ def play_match(
             if other != player:
                 bot.inform_action(state, player, action)
         state.apply_action(action)
-    first, second = state.returns()
+    first, second = returns(state)
     return Match(
         tuple(state.history()),
         (float(first), float(second)),

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pyspiel
 
+from spiel_cr.compilation.game_checks import chance_outcomes, player_return
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.policies import conversions
 from spiel_cr.policies.bot_base import Learns
@@ -86,7 +87,7 @@ def play(compiled: CompiledGame, bot: pyspiel.Bot, match: int, *, seed: int) -> 
     while not state.is_terminal():
         actor = state.current_player()
         if state.is_chance_node():
-            actions, chances = zip(*state.chance_outcomes(), strict=True)
+            actions, chances = zip(*chance_outcomes(state), strict=True)
             action = int(random.choice(actions, p=chances))
         elif actor == player:
             answer = interview.ask(state)
@@ -97,7 +98,7 @@ def play(compiled: CompiledGame, bot: pyspiel.Bot, match: int, *, seed: int) -> 
             action = long_matches_action(state, random)
             bot.inform_action(state, actor, action)
         state.apply_action(action)
-    utility = float(state.returns()[player])
+    utility = player_return(state, player)
     return Met(match, player, keys, policies, utility, interview.work())
 
 

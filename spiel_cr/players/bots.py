@@ -54,10 +54,10 @@ class _CompiledPlayer(PolicyPlayer):
         self._numbers = {key: number for number, key in enumerate(keys)}
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
+        self.check_turn(state)
         key = state.information_state_string(self._player)
         infoset = self._numbers.get(key)
         if infoset is None:
-            self.check_turn(state)
             raise ValueError(
                 f"player {self._player} has no information state {key!r} in "
                 f"{self._tree.game}; the bot was made for another game"
@@ -252,6 +252,7 @@ class PolicyBot(PolicyPlayer):
         self._policy = policy
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
+        self.check_turn(state)
         given = self._policy.action_probabilities(state, self._player)
         legal = state.legal_actions()
         probabilities = check_probabilities(

@@ -46,6 +46,7 @@ class _PartialBot(PolicyPlayer):
         self.agent.restart()
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
+        self.check_turn(state)
         answer = self.agent.strategy(observations(state, self._player, waiting=False))
         if answer is None:
             legal = state.legal_actions()

@@ -61,7 +61,11 @@ class PolicyPlayer(pyspiel.Bot):
         """Nothing to do: what the player sees of it is in its information states."""
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
-        """Legal actions and their probabilities at a decision of the player."""
+        """Legal actions and their probabilities at a decision of the player.
+
+        Raises:
+          ValueError: another player acts in the state, see `check_turn`.
+        """
         raise NotImplementedError
 
     def check_turn(self, state: pyspiel.State) -> None:
@@ -71,7 +75,8 @@ class PolicyPlayer(pyspiel.Bot):
             who = f"player {acts} acts" if acts >= 0 else "no player acts"
             raise ValueError(
                 f"state: {who} after the actions {state.history()}, and the bot is "
-                f"player {self._player}; ask it where its player acts"
+                f"player {self._player}; ask it where its player acts, or make a bot "
+                f"for the other seat"
             )
 
     def choose(self, state: pyspiel.State, policy: list[tuple[int, float]]) -> int:

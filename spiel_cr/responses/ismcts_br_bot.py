@@ -10,6 +10,7 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from spiel_cr.compilation.game_checks import player_return
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.responses import ismcts_node
 from spiel_cr.responses.ismcts_config import SearchConfig
@@ -204,7 +205,7 @@ class ISMCTSBRBot(StateResponder):
             path.append((node, place))
             state.apply_action(node.actions[place])
             if play_on(state, self._others, number) != me:
-                value = state.player_return(me)
+                value = player_return(state, me)
                 break
             key = state.information_state_string(me)
             below = self._nodes.get(key)
@@ -238,4 +239,4 @@ class ISMCTSBRBot(StateResponder):
             path.append((node, place))
             state.apply_action(node.actions[place])
         play_on(state, self._both, number)
-        return None, float(state.player_return(self._player))
+        return None, player_return(state, self._player)

@@ -18,6 +18,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import storage
 from spiel_cr.common.checks import check_iterations
+from spiel_cr.compilation.game_checks import player_return
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.responses import episodes, learning, network
 from spiel_cr.responses.ismcts_br_bot import ISMCTSBRBot
@@ -225,4 +226,4 @@ class _StateLearner(learning.Learner):
         while play_on(state, answers, random.random) == self.player:
             legal = state.legal_actions()
             state.apply_action(legal[0] if len(legal) == 1 else decide(state))
-        return float(state.player_return(self.player))
+        return player_return(state, self.player)

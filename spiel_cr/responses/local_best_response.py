@@ -22,6 +22,7 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.checks import check_choice, check_iterations
+from spiel_cr.compilation.game_checks import player_return
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.tree import CHANCE, TERMINAL, CompiledGame
 from spiel_cr.policies import conversions
@@ -163,7 +164,7 @@ class LBRBot(StateResponder):
         """The responder's expected utility, by going through everything."""
         mover = state.current_player()
         if mover == TERMINAL:
-            return float(state.player_return(self._player))
+            return player_return(state, self._player)
         acts = mover >= 0
         by_default = answered or mover == self._player
         answers = self._defaults[mover] if acts and by_default else self._opponent
@@ -177,7 +178,7 @@ class LBRBot(StateResponder):
         if play_on(state, {}, number) == 1 - self._player:
             state.apply_action(self._opponent.draw(state, number()))
         play_on(state, self._defaults, number)
-        return float(state.player_return(self._player))
+        return player_return(state, self._player)
 
 
 def _default_policy(game: pyspiel.Game, leaf: str) -> openspiel_policy.Policy:

@@ -15,6 +15,7 @@ import pyspiel
 
 from spiel_cr.compilation.tree import TERMINAL, CompiledGame
 from spiel_cr.responses.responder_tree import padded_sequences
+from spiel_cr.responses.rollouts import first_decision
 
 # Of actions that are not legal: finite, so that nothing times it is not a number.
 _NEVER = -1e9
@@ -300,12 +301,24 @@ class NetworkPriorAndValue:
 
 def check_tensor(game: pyspiel.Game) -> None:
     """Raises ValueError if the game has no information state tensors."""
+    remedy = "search without a network (method ismcts), which needs none"
     if not game.get_type().provides_information_state_tensor:
         raise ValueError(
             f"{game}: the game offers no information_state_tensor, which a network "
-            f"reads; implement it in the game, or search without a network "
-            f"(ismcts_br.search_response), which needs none"
+            f"reads; implement it in the game, or {remedy}"
         )
+    state = first_decision(game)
+    if state.is_terminal():
+        return
+    try:
+        state.information_state_tensor(state.current_player())
+    # A game in Python whose observer is missing, or does not do what it promises.
+    except (AttributeError, NotImplementedError) as error:
+        raise ValueError(
+            f"{game}: the game promises an information_state_tensor, which a network "
+            f"reads, and gives none ({error}); give the game a make_py_observer, or "
+            f"{remedy}"
+        ) from error
 
 
 def _deep() -> tuple[Any, Any]:

@@ -44,7 +44,7 @@ class ChumpPolicy(policy_lib.Policy):
         check_choice(kind, "kind", CHUMPS)
         super().__init__(game, list(range(game.num_players())))
         self.kind = kind
-        first = _first_decision(game)
+        first = rollouts.first_decision(game)
         labels = set(_labels(first).values())
         # Kuhn poker has two actions, which mean different things after a bet.
         self._two_actions = labels == {"pass", "bet"}
@@ -106,13 +106,6 @@ def chump(game: str | pyspiel.Game, kind: str) -> ChumpPolicy:
 
 
 _ROLES = ("fold", "call", "raise")
-
-
-def _first_decision(game: pyspiel.Game) -> pyspiel.State:
-    state = game.new_initial_state()
-    while state.is_chance_node():
-        state.apply_action(state.chance_outcomes()[0][0])
-    return state
 
 
 def _labels(state: pyspiel.State) -> dict[int, str]:

@@ -14,6 +14,7 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from spiel_cr.compilation.game_checks import chance_outcomes
 from spiel_cr.compilation.tree import TERMINAL
 from spiel_cr.policies.conversions import check_probabilities
 
@@ -114,9 +115,17 @@ def normalised(
 def moves(state: pyspiel.State, answers: Answers) -> dict[int, float]:
     """Possible actions and their probabilities where chance or a known policy acts."""
     if state.is_chance_node():
-        return {action: p for action, p in state.chance_outcomes() if p > 0}
+        return dict(chance_outcomes(state))
     actions, probabilities, _ = answers(state)
     return dict(zip(actions, probabilities, strict=True))
+
+
+def first_decision(game: pyspiel.Game) -> pyspiel.State:
+    """The state after the first possible outcomes of chance, as many as come first."""
+    state = game.new_initial_state()
+    while state.is_chance_node():
+        state.apply_action(chance_outcomes(state)[0][0])
+    return state
 
 
 def play_on(
@@ -142,6 +151,7 @@ def play_on(
         elif mover == TERMINAL:
             return mover
         else:
+            # Not checked: in games of cards that would take as long as the drawing.
             state.apply_action(draw_outcome(state.chance_outcomes(), number()))
 
 

@@ -66,6 +66,7 @@ class StateResponder(PolicyPlayer):
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
         check_state(state)
+        self.check_turn(state)
         legal = state.legal_actions()
         best = legal[0] if len(legal) == 1 else self.best_action(state)
         return [(action, float(action == best)) for action in legal]

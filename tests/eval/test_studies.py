@@ -163,13 +163,15 @@ def test_players_beside_each_other(monkeypatch):
 def test_searched_best_responses(monkeypatch):
     monkeypatch.setattr(best_responses, "_GAMES", (("kuhn_poker", "Kuhn"),))
     monkeypatch.setattr(best_responses, "_POLICIES", {"uniform": "at least 95%"})
-    (line,) = best_responses.STUDY.run(0.03)
+    line, table = best_responses.STUDY.run(0.03)
     assert line.agrees and line.what.startswith("Kuhn against uniform")
     # NashConv of uniform play.
     assert "of 0.91667" in line.ours
+    # A table of all information states is not what was published.
+    assert table.agrees is None and "not comparable" in table.published
     monkeypatch.setattr(best_responses, "_LEAST", 1.01)
-    (line,) = best_responses.STUDY.run(0.001)
-    assert line.agrees is False
+    line, table = best_responses.STUDY.run(0.001)
+    assert line.agrees is False and table.agrees is None
 
 
 @pytest.mark.slow

@@ -137,6 +137,8 @@ def test_a_state_of_the_other_player_is_no_other_game(text):
             state.apply_action(action)
         with pytest.raises(ValueError, match=f"{who} acts .* the bot is player 0"):
             bot.step(state)
+        with pytest.raises(ValueError, match=f"{who} acts .* the bot is player 0"):
+            bot.get_policy(state)
 
 
 def test_a_boolean_is_no_seat():

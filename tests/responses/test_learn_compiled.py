@@ -25,6 +25,7 @@ from spiel_cr.policies import conversions as policy_lib  # noqa: E402
 from spiel_cr.responses import episodes, ismcts_br, learn_compiled, network, posterior
 from spiel_cr.responses.ismcts_config import SearchConfig  # noqa: E402
 from spiel_cr.responses.learning import LearningConfig, Stage  # noqa: E402
+from tests.support.made_games import TERMINAL, MadeGame, Node
 
 # Few programs, which are most of the time here.
 QUICK = LearningConfig(
@@ -392,12 +393,20 @@ def test_bad_opponents_are_refused(kuhn):
         learn_compiled.learn_response(kuhn, 0, [Stage("half", uniform / 2, 1)])
 
 
+def _without_observer():
+    """A game in Python that promises tensors and has no observer to make them."""
+    rules = {(): Node(0, (0, 1), ("start", "start"))}
+    return MadeGame(lambda path: rules.get(path, Node(TERMINAL)), "blind", tensor=True)
+
+
 def test_what_is_missing_is_named(kuhn, monkeypatch):
     game = pyspiel.load_game("tic_tac_toe")
     with pytest.raises(ValueError, match="information_state_tensor"):
         network.NetworkPriorAndValue(game, None, None, network.Scale(0.0, 1.0))
+    with pytest.raises(ValueError, match="gives none .*give the game a make_py_obs"):
+        network.check_tensor(_without_observer())
     monkeypatch.setitem(sys.modules, "optax", None)
-    with pytest.raises(ImportError, match=r"pip install spiel_cr\[deep\]"):
+    with pytest.raises(ImportError, match=r"pip install 'spiel_cr\[deep\]'"):
         network.make(3, 2, (4,), seed=0)
 
 

@@ -91,6 +91,7 @@ class MadeGame(pyspiel.Game):
             pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC
         ),
         strings: bool = True,
+        tensor: bool = False,
         largest: float = 100.0,
     ) -> None:
         game_type = pyspiel.GameType(
@@ -104,7 +105,7 @@ class MadeGame(pyspiel.Game):
             max_num_players=2,
             min_num_players=2,
             provides_information_state_string=strings,
-            provides_information_state_tensor=False,
+            provides_information_state_tensor=tensor,
             provides_observation_string=False,
             provides_observation_tensor=False,
             parameter_specification={},
