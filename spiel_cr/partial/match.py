@@ -7,6 +7,7 @@ decision needs to be solved, and how, is up to its subclasses.
 import abc
 import dataclasses
 import functools
+import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -20,11 +21,14 @@ from spiel_cr.partial.particle_belief import ParticleFilter, Strategy, uniform_s
 from spiel_cr.partial.solved_tree import SolvedTree
 from spiel_cr.partial.tree import PartialTree
 from spiel_cr.policies.observations import Stage, continues
-from spiel_cr.resolving.clock import Clock, Statistics
+from spiel_cr.resolving.clock import Clock, Cost, Statistics
 
 # A tree for an unsafe restart has at most one root per 64 histories that it has room
 # for, but always room for a few.
 _HISTORIES_PER_ROOT, _LEAST_ROOTS = 64, 4
+# Under a clock: the share of the time left for following histories, and how many are
+# followed at least, however little time is left.
+_FOLLOWING_SHARE, _LEAST_PARTICLES = 0.35, 8
 
 
 @dataclasses.dataclass
@@ -87,6 +91,8 @@ class PartialAgent(abc.ABC):
         self.player, self.settings = player, settings
         self.counts = PartialStatistics()
         self._clock, self._random, self._programs = clock, random, programs
+        # To follow histories from a decision to the next one.
+        self._following = Cost()
 
     @property
     def statistics(self) -> Statistics:
@@ -193,10 +199,20 @@ class PartialAgent(abc.ABC):
             opponent=settings.opponent_share > 0,
         )
 
-    def _follow(self, stages: Sequence[Stage], number: int) -> Knowledge | None:
+    def _follow(
+        self, stages: Sequence[Stage], number: int, deadline: float | None = None
+    ) -> Knowledge | None:
         """What is possible at a decision that the tree does not have.
 
-        None: none of the histories that were followed leads there.
+        Args:
+          stages: what the player saw and did.
+          number: the decision.
+          deadline: for all that the decision needs; with little time, few histories
+            are followed. None: no clock.
+
+        Returns:
+          None: none of the histories that were followed leads there, or there was no
+          time to follow them.
         """
         solved, knowledge = self.solved, self._knowledge
         if knowledge is None and number:
@@ -213,25 +229,61 @@ class PartialAgent(abc.ABC):
         tries = [(0, known), (0, simple)]
         if knowledge is not None:
             tries.insert(0, (number, known))
-        for first, strategies in tries:
+        until = None
+        if deadline is not None:
+            now = time.perf_counter()
+            until = now + _FOLLOWING_SHARE * (deadline - now)
+        for tried, (first, strategies) in enumerate(tries):
+            if tried and until is not None and time.perf_counter() > until:
+                return None
             particles = ParticleFilter(
                 *(solved.partial.simulator, self.player),
                 strategies=(strategies[0], strategies[1]),
-                most=self.settings.max_particles,
+                most=self._particles(number + 1 - first, until),
                 random=self._random,
             )
-            found = knowledge if first else opponent_knowledge.at_start(particles)
-            for stage in range(first, number + 1):
-                if found is not None:
-                    found = opponent_knowledge.follow(
-                        *(particles, found),
-                        action=stages[stage - 1].action if stage else None,
-                        key=stages[stage].seen[-1],
-                        opponent=self.settings.opponent_share > 0,
-                    )
+            start = knowledge if first else opponent_knowledge.at_start(particles)
+            found = self._follow_stages(particles, start, stages, first, number, until)
             if found is not None:
                 return found
         return None
+
+    def _follow_stages(
+        self,
+        particles: ParticleFilter,
+        found: Knowledge | None,
+        stages: Sequence[Stage],
+        first: int,
+        last: int,
+        until: float | None,
+    ) -> Knowledge | None:
+        """From one decision to a later one, as `_follow`; no stage begins too late."""
+        for stage in range(first, last + 1):
+            begun = time.perf_counter()
+            if found is None or (until is not None and stage > first and begun > until):
+                return None
+            before = found.size
+            found = opponent_knowledge.follow(
+                *(particles, found),
+                action=stages[stage - 1].action if stage else None,
+                key=stages[stage].seen[-1],
+                opponent=self.settings.opponent_share > 0,
+            )
+            size = max(before, 0 if found is None else found.size)
+            self._following.add(size, time.perf_counter() - begun)
+        return found
+
+    def _particles(self, steps: int, until: float | None) -> int:
+        """How many histories may be followed over some decisions."""
+        most = self.settings.max_particles
+        if until is None:
+            return most
+        fixed, each = self._following.line
+        left = (until - time.perf_counter()) / steps - fixed
+        # As many again are alternatives, with the same observations and with others.
+        each *= 3 if self.settings.opponent_share > 0 else 1
+        fits = int(max(0.0, left) / each) if each else most
+        return min(max(_LEAST_PARTICLES, fits), most)
 
 
 def most_roots(max_particles: int, max_histories: int) -> int:

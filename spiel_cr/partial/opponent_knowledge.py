@@ -55,6 +55,11 @@ class Knowledge(NamedTuple):
         nothing = belief.select(np.zeros(0, np.int64))
         return cls(belief, nothing, roots, nothing)
 
+    @property
+    def size(self) -> int:
+        """How many histories are followed from here."""
+        return len(self.belief.weights) + len(self.alternatives.weights)
+
     def draw_roots(
         self, most: int, opponent_share: float, random: np.random.Generator
     ) -> Belief:

@@ -39,7 +39,7 @@ from spiel_cr.sequence_form.layout import PaddedShapes, build, shapes_of
 _SHRINK = 0.7
 _MOST_SHRINKS = 12
 # A tree has at least this many histories, however little time is left, if N allows.
-_LEAST = 1000
+_LEAST = 100
 # Programs are chosen as for moves under a clock: these run shortly.
 _SHORT_RUN = 1
 
@@ -118,7 +118,7 @@ class PartialResolver(PartialAgent):
         if infoset >= 0:
             self._knowledge = self._knowledge_at(infoset)
         else:
-            self._knowledge = self._follow(stages, number)
+            self._knowledge = self._follow(stages, number, deadline)
         if self._knowledge is not None:
             tree = self._restarted_tree(self._knowledge, self._affordable(deadline))
             if self._solve_next_layer(tree, deadline, None):
@@ -179,6 +179,8 @@ class PartialResolver(PartialAgent):
                 self.solved = after
                 return True
             self.counts.shrunk += 1
+            if deadline is not None and time.perf_counter() > deadline:
+                return False
             tree.truncate(int(_SHRINK * len(tree)))
         return False
 

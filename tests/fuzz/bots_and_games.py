@@ -135,8 +135,8 @@ _WHOLE = [
     Kind("best response", _best_response, 5000, repeats=True),
     _loaded("resolving(iterations=2)", 4000, repeats=True),
     _loaded(f"oos(iterations=1,solver={_SAMPLED})", 3000),
-    _loaded(_PARTIAL.format(80), 600),
-    _loaded(f"oos(iterations=1,max_histories=60,solver={_SAMPLED})", 6, 4),
+    _loaded(_PARTIAL.format(400), 600),
+    _loaded(f"oos(iterations=1,max_histories=200,solver={_SAMPLED})", 6, 4),
     *_STATES,
 ]
 # Each plays in every fourth game.
@@ -151,7 +151,7 @@ _VARIANTS = [
     _loaded(f"resolving(iterations=1,solver={_SAMPLED})", 2500),
     _loaded(f"oos(iterations=1,target=subgame,solver={_SAMPLED})", 2500),
     _loaded(
-        "resolving(iterations=2,max_histories=40,opponent_share=0,leaf=rollouts(n=1))",
+        "resolving(iterations=2,max_histories=300,opponent_share=0,leaf=rollouts(n=1))",
         400,
     ),
     _loaded("solved(solver=dcfr,iterations=2)", 2500, repeats=True),
@@ -214,7 +214,7 @@ LARGE = (
 _ON_LARGE = [
     _UNIFORM,
     _loaded(_PARTIAL.format(300), 300),
-    _loaded(f"oos(iterations=1,max_histories=100,solver={_SAMPLED})", 6, 4),
+    _loaded(f"oos(iterations=1,max_histories=300,solver={_SAMPLED})", 6, 4),
     *_STATES,
 ]
 
@@ -238,7 +238,7 @@ _CLOCKED = [
     _loaded(f"oos(move_ms=50,solver={_SAMPLED})", 120),
     _loaded(f"oos(move_ms=50,iterations=1,solver={_SAMPLED})", 1500),
     _loaded("resolving(move_ms=50,max_histories=2000)", 150),
-    _loaded("resolving(move_ms=50,iterations=5,max_histories=100)", 500),
+    _loaded("resolving(move_ms=50,iterations=5,max_histories=400)", 500),
 ]
 _CLOCKED_VARIANTS = [
     _loaded("resolving(move_ms=50,gadget=maxmargin)", 300),

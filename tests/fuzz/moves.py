@@ -193,11 +193,15 @@ def play_chunk(
     random = [seed, zlib.crc32(f"{table.string} {kind.name}".encode())]
     first, second = np.random.default_rng(random).integers(2**31, size=2).tolist()
     begun, referee = time.perf_counter(), Referee(table, kind)
-    bots = [kind.make(table, seat, first) for seat in range(2)]
+    faults: list[str] = []
+    try:
+        bots = [kind.make(table, seat, first) for seat in range(2)]
+    except Exception as error:
+        bots, most_moves = [], 0
+        faults.append(f"made: {type(error).__name__}: {error}")
     made = time.perf_counter() - begun
     moves = thought = late = programs = matches = 0
     worst = spent = pondered = 0.0
-    faults: list[str] = []
     begun = time.perf_counter()
     while moves < most_moves and time.perf_counter() - begun < seconds:
         try:

@@ -1,5 +1,6 @@
 """Thinking against the clock, by a clock that moves only when an iteration is done."""
 
+import gc
 import time
 import types
 from typing import NamedTuple
@@ -180,6 +181,32 @@ def test_without_a_clock_all_iterations_are_done(fake):
     assert solver.iterations == watch.statistics.iterations == 40
     assert watch.statistics.late_moves == 0
     assert watch.statistics.max_ms == pytest.approx(400_000.0)
+
+
+@pytest.mark.parametrize(("move_ms", "waits"), [(50.0, True), (None, False)])
+def test_garbage_waits_for_the_answer(move_ms, waits):
+    """Under a clock; a search through all objects would make the answer late."""
+    searches = []
+    gc.callbacks.append(lambda phase, info: searches.append(phase))
+    try:
+        with pytest.raises(KeyError), clock.Clock(move_ms, 1).move():
+            for _ in range(3 * gc.get_threshold()[0]):
+                searches.append([searches])  # more containers than are freed
+            during = searches.count("start")
+            raise KeyError
+    finally:
+        gc.callbacks.pop()
+    assert gc.isenabled() and (during == 0) == waits
+
+
+def test_who_needs_no_search_for_garbage_gets_none():
+    gc.disable()
+    try:
+        with clock.Clock(50.0, None).move():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
 
 
 def test_both_budgets_whichever_ends_first(fake):
