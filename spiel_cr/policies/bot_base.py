@@ -5,6 +5,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import pyspiel
 
+from spiel_cr.compilation.loading import check_state
+
 
 @runtime_checkable
 class Learns(Protocol):
@@ -72,6 +74,7 @@ class PolicyPlayer(pyspiel.Bot):
         """Raises ValueError unless the bot's player acts in a state."""
         acts = state.current_player()
         if acts != self._player:
+            check_state(state)
             who = f"player {acts} acts" if acts >= 0 else "no player acts"
             raise ValueError(
                 f"state: {who} after the actions {state.history()}, and the bot is "

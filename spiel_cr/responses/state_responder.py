@@ -65,7 +65,6 @@ class StateResponder(PolicyPlayer):
         raise NotImplementedError
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
-        check_state(state)
         self.check_turn(state)
         legal = state.legal_actions()
         best = legal[0] if len(legal) == 1 else self.best_action(state)
