@@ -145,6 +145,7 @@ def _print_game(summary: GameSummary) -> None:
         if not row.nash_conv.single:
             low, high = (plain(value) for value in row.nash_conv[1:])
             spread = f"  ({low} .. {high})"
+        spread += f"  {row.doubt}" if row.doubt else ""
         print(
             f"  {row.entry.title:<{width}}{row.nash_conv.median:>10.2e}"
             f"{row.seconds.median:>10.3g}{count:>14}{spread}"

@@ -188,10 +188,13 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     bundled(
         "mmd",
-        "MMD (Python)",
+        "MMD without magnet (Python)",
         "Average policy of mirror descent with dilated entropy, alpha 0 and step "
         "1 / max |payoff|, for which averages tend to an equilibrium.",
         _mirror_descent,
+        meaningful=1_000,
+        meaningful_by="magnet off: only averages converge, and OpenSpiel's example on "
+        "Kuhn poker does 1,000",
     ),
     bundled(
         "lp",

@@ -79,6 +79,9 @@ class Entry(NamedTuple):
       modules: that must be installed.
       extra: which extra of the project installs them; empty: none.
       least: iterations at least.
+      meaningful: iterations that its makers let it do; what it comes to after fewer
+        means nothing.
+      meaningful_by: who says so, for the note of such a row.
       files: that must exist.
     """
 
@@ -92,6 +95,8 @@ class Entry(NamedTuple):
     modules: tuple[str, ...] = ()
     extra: str = ""
     least: int = 1
+    meaningful: int = 0
+    meaningful_by: str = ""
     files: tuple[str, ...] = ()
 
 

@@ -16,6 +16,8 @@ from .document import Block, Command, Curves, Document, Paragraph, Section, Tabl
 from .html_page import number, whole
 from .summary import GameSummary, Range, Row
 
+# Behind the name of an algorithm whose number means nothing.
+_DOUBTED = " †"
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -82,8 +84,8 @@ def _outstanding(summary: GameSummary) -> list[str]:
     lines = []
     if summary.done < summary.expected:
         lines.append(
-            f"Not finished: {summary.done} of {counted(summary.expected, 'run')} "
-            f"{'is' if summary.done == 1 else 'are'} there."
+            f"Not finished: {summary.done} of {counted(summary.expected, 'run')} are "
+            f"there."
         )
     ours, theirs = summary.best(ours=True), summary.best(ours=False)
     both = [row for row in (ours, theirs) if row is not None]
@@ -117,6 +119,8 @@ def _table(summary: GameSummary) -> Table:
     mixed = any(row.judges != (OPENSPIEL,) for row in summary.rows)
     columns = [_columns(row, several, mixed) for row in summary.rows]
     over = ": medians over seeds, with the least and the greatest" if several else ""
+    if any(row.doubt for row in summary.rows):
+        over += f".{_DOUBTED}: too few iterations to mean anything"
     return Table(
         f"Final values, lowest NashConv first{over}.",
         list(columns[0]),
@@ -130,7 +134,7 @@ def _columns(row: Row, several: bool, mixed: bool) -> dict[str, str]:
     ranges = {"range over seeds": _range(row.nash_conv), "seeds": str(row.seeds)}
     judges = {"judge": ", ".join(row.judges)}
     return {
-        "algorithm": row.entry.title,
+        "algorithm": row.entry.title + (_DOUBTED if row.doubt else ""),
         "NashConv": number(row.nash_conv.median),
         **(ranges if several else {}),
         "seconds": number(row.seconds.median),
@@ -139,7 +143,7 @@ def _columns(row: Row, several: bool, mixed: bool) -> dict[str, str]:
         "set-up s": number(row.setup_seconds.median, 2),
         "compiling s": number(row.compile_seconds.median, 2),
         **(judges if mixed else {}),
-        "note": row.note,
+        "note": "; ".join(filter(None, (row.doubt, row.note))),
     }
 
 

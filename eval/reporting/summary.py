@@ -60,6 +60,13 @@ class Row(NamedTuple):
     note: str
     curve: tuple[CurveBand, ...]
 
+    @property
+    def doubt(self) -> str:
+        """Why its NashConv means nothing; empty: nothing is known against it."""
+        if self.iterations is None or self.iterations >= self.entry.meaningful:
+            return ""
+        return f"too few iterations to mean anything ({self.entry.meaningful_by})"
+
 
 # Of the values of a record, those that a row has over seeds.
 _RANGES = "nash_conv game_value seconds setup_seconds compile_seconds".split()

@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from spiel_cr.eval.cli import main
+from spiel_cr.eval.cli import compare, main
 from spiel_cr.eval.common import json_log
 from spiel_cr.eval.contestants import registry
 from spiel_cr.eval.reporting import curves, html_page, report, report_text, summary, svg
@@ -269,6 +269,26 @@ def test_where_openspiel_cannot_judge_the_report_says_so(tmp_path):
     for name in ("report.html", "report.md"):
         text = (tmp_path / name).read_text("utf-8").replace("&#x27;", "'")
         assert reason in text and "spiel_cr's own exact best response" in text
+
+
+def test_rows_with_too_few_iterations_to_mean_anything_are_marked(tmp_path, capsys):
+    names = {"openspiel-mmd": 999, "openspiel-deep-cfr": 8, "openspiel-nfsp": 3_000_000}
+    names |= {"cfr+": 1}
+    lines = [record("kuhn_poker", n, 0, 1.0, iterations=i) for n, i in names.items()]
+    settings = {**SETTINGS, "games": ["kuhn_poker"], "algorithms": list(names)}
+    report.write(tmp_path, settings, lines)
+    text = (tmp_path / "report.md").read_text("utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    marked = [row for row in rows if "†" in row]
+    assert len(marked) == 2
+    by_mark = {row.partition(" †")[0].split("OpenSpiel ")[1]: row for row in marked}
+    assert "magnet off: only averages" in by_mark["MMD without magnet (Python)"]
+    assert "the solver's own default is 100" in by_mark["Deep CFR (JAX)"]
+    assert all("too few iterations to mean anything (" in row for row in marked)
+    assert "†: too few iterations to mean anything" in text
+    (game,) = summary.summarise(settings, lines)
+    compare._print_game(game)
+    assert capsys.readouterr().out.count("too few iterations") == 2
 
 
 def test_unfinished_runs_are_called_so(tmp_path):

@@ -520,6 +520,7 @@ def _agree(
             chosen.pop("--learn", None)
         if "--learn" in chosen:
             chosen.pop("--posterior", None)
+            switches.discard("--states")
     if command == "compare":
         if "--seconds" in chosen:
             chosen.pop("--iterations", None)
