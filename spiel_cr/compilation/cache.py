@@ -21,6 +21,7 @@ from absl import logging
 
 from spiel_cr.common import storage
 from spiel_cr.compilation.infostate_strings import Strings
+from spiel_cr.compilation.loading import load_again
 from spiel_cr.compilation.replay import lazy_strings
 from spiel_cr.compilation.tree import CompiledGame, Histories, Infosets, assemble
 from spiel_cr.compilation.vectorised import VectorisedGame
@@ -112,14 +113,7 @@ def _check_string(game: pyspiel.Game) -> None:
         raise UnknownOriginError(
             f"{game} is not registered with OpenSpiel; load it by a string"
         )
-    again = pyspiel.load_game(str(game))
-    same = type(again) is type(game) and again.get_parameters() == game.get_parameters()
-    if same and type(game) is not pyspiel.Game:
-        try:
-            same = bool(vars(again) == vars(game))
-        except ValueError:  # arrays, which have no single truth value
-            same = False
-    if not same:
+    if load_again(game) is None:
         raise UnknownOriginError(
             f"OpenSpiel loads another game by the string {game}; give the game "
             f"parameters, so that its string tells it from others"

@@ -9,7 +9,7 @@ from spiel_cr.common.errors import TooManyHistoriesError
 from spiel_cr.common.memory import Limit, parse_limit
 from spiel_cr.common.storage import Path
 from spiel_cr.compilation import cache as compile_cache
-from spiel_cr.compilation import numbering, state_walk, vectorised_walk
+from spiel_cr.compilation import numbering, second_look, state_walk, vectorised_walk
 from spiel_cr.compilation.infostate_strings import Strings
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.replay import lazy_strings
@@ -55,8 +55,11 @@ def compile_game(
     Raises:
       pyspiel.SpielError: OpenSpiel does not know the game.
       GameTooLargeError: the game would take more memory than the limit.
-      ValueError: the game is not two-player zero-sum, or a player forgets something
-        (imperfect recall).
+      ValueError: the game is not two-player zero-sum.
+      ImperfectRecallError: a player forgets something.
+      InvalidGameError: the game breaks what it promises: odds or payoffs are none,
+        returns do not sum to zero, an infoset has different actions, or a second look
+        sees another game. Names the history and what is wrong there.
       TooManyHistoriesError: there are more than `max_histories` histories.
     """
     limit = MAX_HISTORIES
@@ -103,6 +106,7 @@ def _compile(
             max_histories=limit,
             watch=watch,
         )
+    second_look.check(game, walked, strings or None)
     histories, infosets, labels = numbering.number(walked, game)
     del walked
     keys = [

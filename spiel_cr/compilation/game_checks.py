@@ -6,11 +6,14 @@ noticed at the first state that breaks it, also in a game that is never compiled
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+import numpy as np
 import pyspiel
 
+from spiel_cr.common.arrays import order_pairs
 from spiel_cr.common.errors import InvalidGameError
+from spiel_cr.compilation.tree import CHANCE, TERMINAL, Histories
 
 # How far the odds at a chance node may be from 1 in sum.
 CHANCE_TOLERANCE = 1e-9
@@ -32,7 +35,24 @@ def chance_outcomes(state: pyspiel.State) -> list[tuple[int, float]]:
     Raises:
       InvalidGameError: a probability is negative or no number, or they do not sum to 1.
     """
-    outcomes: list[tuple[int, float]] = state.chance_outcomes()
+    return possible_outcomes(state, state.chance_outcomes())
+
+
+def possible_outcomes(
+    state: pyspiel.State, outcomes: list[tuple[int, float]]
+) -> list[tuple[int, float]]:
+    """Checks outcomes that were asked already, as `chance_outcomes` does.
+
+    Args:
+      state: a chance node.
+      outcomes: all that it gives, with their probabilities.
+
+    Returns:
+      The same list, if all have a positive probability.
+
+    Raises:
+      InvalidGameError: as `chance_outcomes`.
+    """
     total = 0.0
     for _, probability in outcomes:
         if not probability > 0:
@@ -77,17 +97,8 @@ def returns(state: pyspiel.State) -> tuple[float, float]:
         the larger one.
     """
     given = state.returns()
-    if len(given) != 2:
-        raise invalid(
-            state,
-            f"there are {len(given)} returns",
-            "a game of two players has two; correct the game's returns",
-        )
-    first, second = given
-    # NaN and infinite returns, of either sign, never sum to zero.
-    if first + second != 0:
-        _check_sum(state, first, second)
-    return first, second
+    check_returns(state, given)
+    return given[0], given[1]
 
 
 def player_return(state: pyspiel.State, player: int) -> float:
@@ -95,8 +106,21 @@ def player_return(state: pyspiel.State, player: int) -> float:
     return returns(state)[player]
 
 
-def _check_sum(state: pyspiel.State, first: float, second: float) -> None:
-    """Refuses returns that are not finite or do not sum to zero."""
+def check_returns(state: pyspiel.State, given: Sequence[float]) -> None:
+    """Refuses what a terminal state has given as `returns` does.
+
+    Two numbers that sum to exactly zero always pass, which callers in a hurry may ask
+    first: NaN and infinite returns, of either sign, never do.
+    """
+    if len(given) != 2:
+        raise invalid(
+            state,
+            f"there are {len(given)} returns",
+            "a game of two players has two; correct the game's returns",
+        )
+    first, second = given
+    if first + second == 0:
+        return
     if not (math.isfinite(first) and math.isfinite(second)):
         raise invalid(
             state,
@@ -118,6 +142,79 @@ def sum_tolerance(game: pyspiel.Game, first: float, second: float) -> float:
     larger = max(abs(first), abs(second))
     rounding = DECLARED_TOLERANCE * declared if math.isfinite(declared) else 0.0
     return max(PAYOFF_TOLERANCE * larger, rounding)
+
+
+def no_action(state: pyspiel.State, player: int) -> InvalidGameError:
+    """The error to raise where a player is to act and cannot."""
+    return invalid(
+        state,
+        f"player {player} has no legal action",
+        "a game without moves must be terminal there; correct the game's "
+        "legal_actions, or choose other parameters",
+    )
+
+
+def wrong_action(state: pyspiel.State, action: int) -> InvalidGameError:
+    """The error to raise after an action whose number is no int32."""
+    return invalid(
+        state,
+        f"the last action is {action}",
+        "actions are numbers from 0 to 2^31 - 1; correct the game's legal_actions",
+    )
+
+
+def wrong_player(state: pyspiel.State, player: int) -> InvalidGameError:
+    """The error to raise where somebody acts who cannot."""
+    return invalid(
+        state,
+        f"current_player gives {player}",
+        f"only players 0 and 1, chance ({CHANCE}) and the end of the game "
+        f"({TERMINAL}) are supported; correct the game's current_player",
+    )
+
+
+def check_moves(game: pyspiel.Game, histories: Histories) -> None:
+    """Checks what a walk over states has found: actions, and products of odds.
+
+    Args:
+      game: for messages.
+      histories: all N histories, in breadth-first order.
+
+    Raises:
+      InvalidGameError: an action is negative or offered twice, or the probability of a
+        history is too small to be told from zero.
+    """
+
+    def wrong(history: int, what: str, remedy: str) -> InvalidGameError:
+        place = describe_history(game, histories.actions_to(history))
+        return InvalidGameError(f"{game}: {place} {what}; {remedy}")
+
+    parent, action = histories.parent[1:], histories.action[1:]
+    if (bad := action < 0).any():
+        odd = 1 + int(np.argmax(bad))
+        raise wrong(
+            int(histories.parent[odd]),
+            f"{histories.action[odd]} is an action",
+            "actions are numbers from 0 on; correct the game's legal_actions",
+        )
+    ascends = (action[1:] > action[:-1]) | (parent[1:] != parent[:-1])
+    if not ascends.all():
+        order = order_pairs(parent, action)
+        twice = (np.diff(parent[order]) == 0) & (np.diff(action[order]) == 0)
+        if twice.any():
+            odd = 1 + int(order[np.argmax(twice)])
+            raise wrong(
+                int(histories.parent[odd]),
+                f"action {histories.action[odd]} is offered twice",
+                "correct the game's legal_actions or chance_outcomes",
+            )
+    if not (histories.chance > 0).all():
+        odd = int(np.argmin(histories.chance > 0))
+        raise wrong(
+            odd,
+            "the probability of chance's moves together is too small for a float64",
+            "give these outcomes larger probabilities, or none",
+        )
 
 
 def invalid(state: pyspiel.State, what: str, remedy: str) -> InvalidGameError:

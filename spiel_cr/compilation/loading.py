@@ -78,6 +78,27 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
     return game
 
 
+def load_again(game: pyspiel.Game) -> pyspiel.Game | None:
+    """Loads a game by its string; None where that gives no equal game.
+
+    Wrappers written in C++ may have names that OpenSpiel does not know, and objects of
+    Python games more in them than their string says.
+    """
+    if game.get_type().short_name not in pyspiel.registered_names():
+        return None
+    try:
+        again = pyspiel.load_game(str(game))
+    except pyspiel.SpielError:
+        return None
+    same = type(again) is type(game) and again.get_parameters() == game.get_parameters()
+    if same and type(game) is not pyspiel.Game:
+        try:
+            same = bool(vars(again) == vars(game))
+        except ValueError:  # arrays, which have no single truth value
+            same = False
+    return again if same else None
+
+
 def check_state(state: pyspiel.State) -> None:
     """Refuses states of a game with simultaneous moves that was not converted.
 

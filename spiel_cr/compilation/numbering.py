@@ -14,7 +14,8 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common.arrays import ranges, smallest_dtype
-from spiel_cr.common.errors import ImperfectRecallError
+from spiel_cr.common.errors import ImperfectRecallError, InvalidGameError
+from spiel_cr.compilation.game_checks import describe_history
 from spiel_cr.compilation.replay import string_at
 from spiel_cr.compilation.tree import Histories, Infosets
 from spiel_cr.sequence_form.decisions import Decisions
@@ -56,7 +57,7 @@ def number(
 
     Raises:
       ImperfectRecallError: a player forgets something.
-      ValueError: the histories of an infoset have different legal actions.
+      InvalidGameError: the histories of an infoset have different legal actions.
     """
     return _Numbering(walked, game, key_at).run()
 
@@ -203,27 +204,38 @@ class _Numbering:
             parents = mine.decisions.parent[self.infoset[members]]
             same = parents == sequence[p, members]
             if not same.all():
-                key = self._key(int(members[~same][0]), p)
+                odd = int(members[~same][0])
+                first = int(mine.history[self.infoset[odd]])
                 raise ImperfectRecallError(
                     f"{self.game}: player {p} has imperfect recall: the information "
-                    f"state {key!r} is reached after different own infosets or "
-                    f"actions; spiel_cr needs information-state strings that remember "
-                    f"them"
+                    f"state {self._key(odd, p)!r} is reached after different own "
+                    f"infosets or actions{self._places(first, odd)}; spiel_cr needs "
+                    f"information-state strings that remember them"
                 )
 
-    def _different_actions(self, mine: Infosets, odd: int) -> ValueError:
+    def _different_actions(self, mine: Infosets, odd: int) -> InvalidGameError:
         """What to say of a history whose actions are not those of its infoset."""
         walked, player = self.walked, int(self.walked.player[odd])
+        first = int(mine.history[self.infoset[odd]])
         legal, other = (
-            walked.action[walked.parent == history].tolist()
-            for history in (odd, mine.history[self.infoset[odd]])
+            walked.action[walked.parent == history].tolist() for history in (odd, first)
         )
-        key = self._key(int(odd), player)
-        return ValueError(
+        return InvalidGameError(
             f"{self.game}: player {player} has legal actions {legal} at one history "
-            f"of information state {key!r} and {other} at another; a player must be "
-            f"able to tell such histories apart"
+            f"of information state {self._key(int(odd), player)!r} and {other} at "
+            f"another{self._places(int(odd), first)}; a player must be able to tell "
+            f"such histories apart"
         )
+
+    def _places(self, one: int, other: int) -> str:
+        """Two histories in words, for errors, if they can be played again."""
+        if self.key_at is not None:
+            return ""
+        places = (
+            describe_history(self.game, self.walked.actions_to(history))
+            for history in (one, other)
+        )
+        return f", {' and '.join(places)}"
 
     def _key(self, history: int, player: int) -> str:
         """A player's information-state string."""

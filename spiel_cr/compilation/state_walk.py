@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pyspiel
 
+from spiel_cr.compilation import game_checks
 from spiel_cr.compilation.tree import (
     CHANCE,
     MAX_HISTORIES,
@@ -47,12 +48,14 @@ def walk(
       information-state string of each label.
 
     Raises:
-      ValueError: somebody else acts than players 0 and 1 and chance, or a player has
-        nothing to do.
+      InvalidGameError: somebody else acts than players 0 and 1 and chance, a player has
+        nothing to do or one action twice, odds are none, or returns do not sum to zero;
+        names the history.
       TooManyHistoriesError: there are more than `max_histories` histories.
     """
     records, node = bytearray(), -1
     known, observed = _Labels(), _Labels()
+    dropped: list[int] = []
     # Depth-first: whole levels of states would need too much memory.
     stack = [(game.new_initial_state(), -1, -1, 1.0, 0)]
     while stack:
@@ -65,28 +68,38 @@ def walk(
         player = state.current_player()
         label = other_label = -1
         utility = 0.0
-        if player >= 0:
+        if player == 0 or player == 1:
             label = known.label(state, player)
             if observations:
                 try:
                     other_label = observed.label(state, 1 - player)
                 except pyspiel.SpielError:  # the game does not provide that
                     observations = False
-            for act in reversed(_legal_actions(game, state, player)):
+            legal = state.legal_actions()
+            if not legal:
+                raise game_checks.no_action(state, player)
+            for act in reversed(legal):
                 stack.append((state.child(act), node, act, chance, depth + 1))
         elif player == CHANCE:
-            for act, p in reversed(state.chance_outcomes()):
+            given = state.chance_outcomes()
+            outcomes = game_checks.possible_outcomes(state, given)
+            if len(outcomes) < len(given):
+                dropped.append(node)
+            for act, p in reversed(outcomes):
                 stack.append((state.child(act), node, act, chance * p, depth + 1))
         elif player == TERMINAL:
-            utility = state.player_return(0)
+            utilities = state.returns()
+            if len(utilities) != 2 or utilities[0] + utilities[1] != 0:
+                game_checks.check_returns(state, utilities)
+            utility = utilities[0]
         else:
-            raise ValueError(
-                f"{game}: a state has current player {player}; only players 0 and 1, "
-                f"chance and terminal states are supported"
+            raise game_checks.wrong_player(state, player)
+        try:
+            records += _PACK(
+                *(parent, action, depth, player, chance, utility, label, other_label)
             )
-        records += _PACK(
-            *(parent, action, depth, player, chance, utility, label, other_label)
-        )
+        except struct.error as error:
+            raise game_checks.wrong_action(state, action) from error
     walked = np.frombuffer(records, _RECORD)
     order = np.argsort(walked["depth"], kind="stable")
     rank = np.empty(len(order), np.int32)
@@ -102,7 +115,9 @@ def walk(
         chance=walked["chance"][order],
         utility=walked["utility"][order],
         level_start=np.searchsorted(depths, np.arange(int(depths[-1]) + 2)),
+        dropped=np.sort(rank[dropped]),
     )
+    game_checks.check_moves(game, histories)
     return histories, known.strings()
 
 
@@ -120,14 +135,3 @@ class _Labels:
     def strings(self) -> tuple[list[str], list[str]]:
         """Each player's strings, by number."""
         return list(self._of[0]), list(self._of[1])
-
-
-def _legal_actions(game: pyspiel.Game, state: pyspiel.State, player: int) -> list[int]:
-    legal: list[int] = state.legal_actions()
-    if not legal:
-        raise ValueError(
-            f"{game}: player {player} has no legal action at information state "
-            f"{state.information_state_string(player)!r}; a game without moves must be "
-            f"terminal there"
-        )
-    return legal

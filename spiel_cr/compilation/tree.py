@@ -47,6 +47,9 @@ class Histories:
         game's own units.
       level_start: int64 [D + 1], histories of depth d are
         `level_start[d]:level_start[d + 1]`.
+      dropped: int32, ascending, the chance nodes that have outcomes of probability
+        zero; what these lead to is not in the arrays. Empty in partial trees, which
+        leave such outcomes out, too.
     """
 
     parent: np.ndarray
@@ -58,6 +61,9 @@ class Histories:
     chance: np.ndarray
     utility: np.ndarray
     level_start: np.ndarray
+    dropped: np.ndarray = dataclasses.field(
+        default_factory=lambda: np.zeros(0, np.int32)
+    )
 
     def __len__(self) -> int:
         return len(self.parent)

@@ -17,6 +17,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import pyspiel
 
+from spiel_cr.common.errors import InvalidGameError
+from spiel_cr.compilation.game_checks import CHANCE_TOLERANCE, describe_history
 from spiel_cr.compilation.tree import CHANCE, TERMINAL
 
 # States taken at once: few enough that their children stay in a processor's cache.
@@ -83,6 +85,8 @@ class Visit(NamedTuple):
         gives it; None if it never acts.
       observations: for each player what it has observed where the other one acts,
         likewise; None also if that was not asked for or the game does not provide it.
+      dropped: int64, histories of the level above that have outcomes of chance without
+        probability, which are left out.
     """
 
     depth: int
@@ -93,6 +97,35 @@ class Visit(NamedTuple):
     utility: np.ndarray
     information: tuple[np.ndarray | None, np.ndarray | None]
     observations: tuple[np.ndarray | None, np.ndarray | None]
+    dropped: np.ndarray
+
+
+class BrokenRulesError(InvalidGameError):
+    """Rules on arrays break a promise at one history.
+
+    Attributes:
+      history: number of the history, or its index in the states that were given.
+      action: the last action, if it is not in the history; -1: none.
+      what: what is wrong there, with the value, and the remedy.
+    """
+
+    def __init__(
+        self, game: pyspiel.Game, history: int, action: int, what: str
+    ) -> None:
+        after = "" if action < 0 else f" after action {action}"
+        super().__init__(f"{game}: in a state of its vectorised game{after} {what}")
+        self.history, self.action, self.what = history, action, what
+
+    def at(self, game: pyspiel.Game, path: list[int]) -> InvalidGameError:
+        """The same error with its place.
+
+        Args:
+          game: a sequential game.
+          path: actions from the root to `history`.
+        """
+        path = path if self.action < 0 else [*path, self.action]
+        place = describe_history(game, path)
+        return InvalidGameError(f"{game}: {place} in its vectorised game {self.what}")
 
 
 class _Live(NamedTuple):
@@ -111,6 +144,7 @@ class _Children(NamedTuple):
     parent: np.ndarray
     action: np.ndarray
     chance: np.ndarray | None
+    dropped: np.ndarray
 
 
 def of_game(game: pyspiel.Game) -> VectorisedGame | None:
@@ -132,10 +166,16 @@ def visits(
 
     Yields:
       Parts of one level each.
+
+    Raises:
+      InvalidGameError: the rules are not those of a game; names the history.
     """
     root = np.full(1, -1)
-    start = _Children(rules.new_initial_states(), root, root, None)
-    visit, live = _visit(game, rules, start, 0, 0, observations)
+    start = _Children(rules.new_initial_states(), root, root, None, root[:0])
+    try:
+        visit, live = _visit(game, rules, start, 0, 0, observations)
+    except BrokenRulesError as error:
+        raise error.at(game, []) from error
     yield visit
     done, depth, level = 1, 0, [live]
     while level:
@@ -146,8 +186,14 @@ def visits(
             block = level.pop()
             for begin in range(0, len(block.number), _CHUNK):
                 some = slice(begin, begin + _CHUNK)
-                children = _children(game, rules, block, some)
-                visit, live = _visit(game, rules, children, depth, done, observations)
+                try:
+                    children = _children(game, rules, block, some)
+                    visit, live = _visit(
+                        game, rules, children, depth, done, observations
+                    )
+                except BrokenRulesError as error:
+                    path = _path_to(game, rules, error.history)
+                    raise error.at(game, path) from error
                 done += len(visit.parent)
                 yield visit
                 if len(live.number):
@@ -189,29 +235,25 @@ def _children(
     mask = rules.legal_actions_mask(states)
     if mask.dtype != bool or mask.ndim != 2 or len(mask) != len(states):
         raise _wrong(game, "legal_actions_mask", mask, f"bool [{len(states)}, A]")
+    number = block.number[some]
+    draws = player == CHANCE
+    odds = dropped = np.zeros(0)
+    if draws.any():
+        odds = _odds(game, rules, states[draws], mask[draws], number[draws])
+        if not (possible := odds > 0).all():
+            mask = mask.copy()
+            dropped = number[draws][(mask[draws] & ~possible).any(axis=1)]
+            mask[draws] = possible
     flat = np.flatnonzero(mask)  # several times faster than np.nonzero
     where = flat // mask.shape[1]
     action = flat - where * mask.shape[1]
     moves = np.zeros(len(states), bool)
     moves[where] = True
     if not moves.all():
-        raise ValueError(
-            f"{game}: player {player[~moves][0]} has no legal action in a state of its "
-            f"vectorised game; a game without moves must be terminal there"
-        )
+        odd = int(np.argmin(moves))
+        raise _no_action(game, int(number[odd]), int(player[odd]))
     chance = None if block.chance is None else block.chance[some][where]
-    draws = player == CHANCE
     if draws.any():
-        odds = rules.chance_probabilities(states[draws])
-        if odds.shape != (np.count_nonzero(draws), mask.shape[1]):
-            wanted = f"float64 [{np.count_nonzero(draws)}, {mask.shape[1]}]"
-            raise _wrong(game, "chance_probabilities", odds, wanted)
-        total = np.where(mask[draws], odds, 0.0).sum(axis=1)
-        if not np.allclose(total, 1.0, rtol=0, atol=1e-9):
-            raise ValueError(
-                f"{game}: chance_probabilities of the legal outcomes must sum to 1; a "
-                f"state of the vectorised game has {total[np.argmax(abs(total - 1))]}"
-            )
         every = np.ones(mask.shape)
         every[draws] = odds
         factor = every[where, action]
@@ -220,7 +262,69 @@ def _children(
     if below.dtype != states.dtype or below.shape != (len(where), *states.shape[1:]):
         wanted = f"{states.dtype} {[len(where), *states.shape[1:]]}"
         raise _wrong(game, "child", below, f"{wanted}, as the states are")
-    return _Children(below, block.number[some][where], action, chance)
+    return _Children(below, number[where], action, chance, dropped.astype(np.int64))
+
+
+def _odds(
+    game: pyspiel.Game,
+    rules: VectorisedGame,
+    states: np.ndarray,
+    mask: np.ndarray,
+    number: np.ndarray,
+) -> np.ndarray:
+    """float64 [n, A], the checked odds of chance, 0 where an outcome is not legal."""
+    given = np.asarray(rules.chance_probabilities(states))
+    if given.shape != mask.shape or given.dtype.kind not in "fiu":
+        wanted = f"float64 {list(mask.shape)}"
+        raise _wrong(game, "chance_probabilities", given, wanted)
+    some = mask.any(axis=1)
+    if not some.all():
+        raise _no_action(game, int(number[np.argmin(some)]), CHANCE)
+    odds = np.where(mask, given, 0.0)
+    fine = (odds >= 0).all(axis=1)  # false for NaN, too
+    if not fine.all():
+        odd = int(np.argmin(fine))
+        outcome = int(np.argmin(odds[odd] >= 0))
+        raise BrokenRulesError(
+            *(game, int(number[odd]), -1),
+            f"chance outcome {outcome} has probability {odds[odd, outcome]}; a "
+            f"probability must lie in [0, 1]; correct chance_probabilities",
+        )
+    total = odds.sum(axis=1)
+    fine = abs(total - 1) <= CHANCE_TOLERANCE
+    if not fine.all():
+        odd = int(np.argmin(fine))
+        raise BrokenRulesError(
+            *(game, int(number[odd]), -1),
+            f"the probabilities of chance must sum to 1, and those of the legal "
+            f"outcomes sum to {total[odd]}; correct chance_probabilities",
+        )
+    return odds
+
+
+def _no_action(game: pyspiel.Game, history: int, player: int) -> BrokenRulesError:
+    return BrokenRulesError(
+        *(game, history, -1),
+        f"player {player} has no legal action; a game without moves must be terminal "
+        f"there; correct legal_actions_mask",
+    )
+
+
+def _path_to(game: pyspiel.Game, rules: VectorisedGame, history: int) -> list[int]:
+    """Actions from the root to a history, by walking to it again."""
+    parents, actions, known = [], [], 0
+    walk = visits(game, rules)
+    while known <= history:
+        visit = next(walk)
+        parents.append(visit.parent)
+        actions.append(visit.action)
+        known += len(visit.parent)
+    parent, action = np.concatenate(parents), np.concatenate(actions)
+    path = []
+    while parent[history] >= 0:
+        path.append(int(action[history]))
+        history = int(parent[history])
+    return path[::-1]
 
 
 def _visit(
@@ -232,21 +336,35 @@ def _visit(
     observations: bool,
 ) -> tuple[Visit, _Live]:
     """Asks all that is to be known of some histories, numbered from `first` on."""
-    states, parent, action, chance = children
+    states, parent, action, chance, dropped = children
     given = np.asarray(rules.current_player(states))
     if given.shape != (len(states),) or given.dtype.kind not in "iu":
         raise _wrong(game, "current_player", given, f"integers [{len(states)}]")
     player = given.astype(np.int8)
     over = player == TERMINAL
     known = over | (player == 0) | (player == 1) | (player == CHANCE)
-    if not known.all():
-        raise ValueError(
-            f"{game}: current_player of the vectorised game gives {given[~known][0]}; "
-            f"only players 0 and 1, chance and terminal states are supported"
+    if not (known & (given == player)).all():
+        odd = int(np.argmin(known & (given == player)))
+        raise BrokenRulesError(
+            *(game, int(parent[odd]), int(action[odd])),
+            f"current_player gives {given[odd]}; only players 0 and 1, chance "
+            f"({CHANCE}) and the end of the game ({TERMINAL}) are supported; correct "
+            f"current_player",
         )
     utility = np.zeros(len(states))
     if over.any():
-        utility[over] = rules.returns(states[over])
+        worth = np.asarray(rules.returns(states[over]))
+        if worth.shape != (np.count_nonzero(over),) or worth.dtype.kind not in "fiu":
+            wanted = f"float64 [{np.count_nonzero(over)}]"
+            raise _wrong(game, "returns", worth, wanted)
+        utility[over] = worth
+        if not (finite := np.isfinite(utility)).all():
+            odd = int(np.argmin(finite))
+            raise BrokenRulesError(
+                *(game, int(parent[odd]), int(action[odd])),
+                f"player 0's utility is {utility[odd]}; payoffs must be finite "
+                f"numbers; correct returns",
+            )
     goes_on = np.flatnonzero(~over)
     live = _Live(
         states[goes_on],
@@ -269,6 +387,7 @@ def _visit(
         *(depth, parent, action, player, chance, utility),
         (information[0], information[1]),
         (observed[0], observed[1]),
+        dropped,
     )
     return visit, live
 
@@ -286,8 +405,8 @@ def _keys(
 
 def _wrong(
     game: pyspiel.Game, method: str, array: np.ndarray, wanted: str
-) -> ValueError:
-    return ValueError(
+) -> InvalidGameError:
+    return InvalidGameError(
         f"{game}: {method} of the vectorised game gives {array.dtype} "
         f"{list(array.shape)}; it must give {wanted}"
     )

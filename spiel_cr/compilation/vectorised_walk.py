@@ -28,7 +28,8 @@ def walk(
       watch: is called now and then with the number of histories so far.
 
     Raises:
-      ValueError: the vectorised game gave something that is no game.
+      InvalidGameError: the vectorised game gave something that is no game; names the
+        history.
       TooManyHistoriesError: there are more than `max_histories` histories.
     """
     kept = _Kept(observations)
@@ -52,6 +53,7 @@ class _Kept:
         self._some_chance = False
         self._information: tuple[list[np.ndarray], ...] = ([], [])
         self._others: tuple[list[np.ndarray], ...] = ([], [])
+        self._dropped = [np.zeros(0, np.int64)]
 
     def add(self, visit: Visit) -> None:
         """Takes the next histories in."""
@@ -68,6 +70,7 @@ class _Kept:
         )
         for blocks, column in zip(self._columns, columns, strict=True):
             blocks.append(column)
+        self._dropped.append(visit.dropped)
         for p in range(2):
             known, observed = visit.information[p], visit.observations[p]
             if known is not None:
@@ -92,6 +95,7 @@ class _Kept:
             chance=_join(self._columns[4]) if self._some_chance else _ones(len(parent)),
             utility=utility,
             level_start=np.concatenate([[0], np.cumsum(self.sizes)]),
+            dropped=_join(self._dropped).astype(np.int32),
         )
 
 
