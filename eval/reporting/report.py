@@ -38,6 +38,9 @@ def write(folder: pathlib.Path, settings: Record, records: Sequence[Record]) -> 
         too.
       settings: of the comparison.
       records: its runs, in the order of the plan.
+
+    Raises:
+      OSError: a file could not be written; the others are, where they can be.
     """
     summaries = summarise(settings, records)
     document = document_of(
@@ -45,8 +48,14 @@ def write(folder: pathlib.Path, settings: Record, records: Sequence[Record]) -> 
     )
     markdown, pictures = report_markdown(document)
     files = {"report.html": report_html(document), "report.md": markdown, **pictures}
+    errors = []
     for name, text in files.items():
-        storage.write_text(folder / name, text)
+        try:
+            storage.write_text(folder / name, text)
+        except OSError as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
 
 
 def tournaments(folder: pathlib.Path) -> list[Record]:

@@ -77,6 +77,7 @@ def test_info_as_a_process():
 
 
 @needs_script
+@pytest.mark.slow
 def test_mistake_as_a_process():
     done = info_as_a_process("leduc_poker(flavour=1)")
     assert done.returncode == 2

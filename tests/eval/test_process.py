@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import errno
 import json
 import os
 import pathlib
@@ -18,7 +19,7 @@ import pytest
 
 from spiel_cr.common import storage
 from spiel_cr.common.checks import check_iterations
-from spiel_cr.common.errors import SolverFailedError
+from spiel_cr.common.errors import SolverFailedError, UnsavedWarning
 from spiel_cr.eval.cli import command, entry, main, signals
 
 CODE = "from spiel_cr.eval.cli import entry; entry.main()"
@@ -154,30 +155,18 @@ def test_an_output_that_cannot_be_written_costs_no_other(capsys, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["small"]
 
 
-def test_a_full_disk_costs_the_checkpoint_only(capsys, tmp_path):
-    words = [
-        "spiel-cr",
-        "solve",
-        "--game",
-        "kuhn_poker",
-        "--iterations",
-        "20",
-        "--json",
-    ]
-    words += [
-        "--checkpoint",
-        str(tmp_path / "c.npz"),
-        "--save",
-        str(tmp_path / "s.npz"),
-    ]
-    arguments = main._parse(words)
-    with file_size(4096), pytest.raises(SystemExit) as stopped:
-        main._run(arguments)
-    assert stopped.value.code == 1
+def test_a_checkpoint_that_was_not_written_is_told(capsys):
+    def run(arguments):
+        error = OSError(errno.ENOSPC, "No space left on device", "out/c.npz")
+        warnings.warn(UnsavedWarning(error), stacklevel=1)
+        return {"iterations": 20}
+
+    assert do(run) == 1
     out, err = capsys.readouterr()
-    assert json.loads(out.splitlines()[-1])["iterations"] == 20
-    assert "c.npz" in err.splitlines()[-1]
-    assert not list(tmp_path.glob("*.part")) and not (tmp_path / "c.npz").exists()
+    assert json.loads(out) == {"iterations": 20}
+    first, last = err.splitlines()
+    assert first.endswith("No space left on device: 'out/c.npz'")
+    assert last == "spiel-cr: error: not everything was written: out/c.npz"
 
 
 def test_every_path_of_an_option_is_checked_before_work():

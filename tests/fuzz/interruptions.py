@@ -1,0 +1,391 @@
+"""Commands that are killed, interrupted, short of disk, or two at a time.
+
+Each trial starts a command as a process of its own, disturbs it at a random moment, and
+looks at what is left: every file is whole, a journal only grew. Then the same command
+is given again: it must finish, and come to the results of a run that nothing disturbed.
+What a trial does depends on its number, and on how quick the machine is:
+
+    python -m tests.fuzz.interruptions FIRST LAST [COMMAND ...]
+
+Processes are forked from this one, which has imported everything and computed nothing:
+that saves the seconds of a start. Trials of the start itself begin a new interpreter.
+"""
+
+import collections
+import contextlib
+import json
+import os
+import pathlib
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spiel_cr.common import storage
+from spiel_cr.eval.cli import entry, main  # noqa: F401  imported before forking
+from spiel_cr.eval.common import json_log
+
+KUHN = "--game=kuhn_poker"
+RESOLVING = "--bot=resolving(solver=cfr+,iterations=100)"
+# DIR is the folder of the trial.
+COMMANDS = {
+    "tournament": "tournament GAME --out=DIR/t --matches=400 --bots=uniform;uniform",
+    "evaluate": f"evaluate GAME --out=DIR/e --repeats=6 {RESOLVING}",
+    "playing": "evaluate GAME --out=DIR/e --evaluator=playing --matches=600 "
+    "--bot=uniform",
+    "solve": "solve GAME --checkpoint=DIR/c.npz --checkpoint-every=0.01 "
+    "--save=DIR/s.npz --plot=DIR/p.png --eval-every=20000 --iterations=100000",
+    "sampled": "solve GAME --checkpoint=DIR/c.npz --checkpoint-every=0.01 "
+    "--save=DIR/s.npz --algorithm=vr-mccfr(batch=16) --iterations=3000",
+    "resolve": "resolve GAME --save=DIR/s.npz --cache=DIR/k --iterations=200",
+    "compare": "compare GAME --out=DIR/x --iterations=100 --seeds=2 --workers=0 "
+    "--algorithms=uniform;openspiel-cfr;openspiel-os-mccfr;openspiel-cfr+",
+    "workers": "compare GAME --out=DIR/x --iterations=100 --seeds=2 --workers=2 "
+    "--algorithms=uniform;openspiel-cfr;openspiel-os-mccfr",
+    "subgame": "subgame GAME --out=DIR/g --plot=DIR/p.svg --actions=0,1,0,1 "
+    "--iterations=50 --trunk-iterations=50",
+    "show": "show GAME --policy=DIR/policy.npz --html=DIR/page.html",
+    "best-response": "best-response GAME --policy=uniform --simulations=100",
+    "info": "info GAME --cache=DIR/k",
+    "study": "study kuhn --size=0.01",
+}
+# What happens to it: kill -9; SIGTERM, to its workers, too; Ctrl-C and a terminal that
+# is closed, as all processes of the terminal hear of them; Ctrl-C twice; a full disk; a
+# second run; a signal while Python imports.
+KINDS = (
+    *("kill", "term", "group", "interrupt", "hangup", "twice"),
+    *("full", "two", "start"),
+)
+# What the clock says, and where files are.
+_PASSING = set(
+    "seconds compile_seconds iterations_per_second peak_memory_bytes max_ms late_moves "
+    "out report html programs_compiled policy".split()
+)
+_PATIENCE = 300.0
+
+
+class Ended(NamedTuple):
+    """A process that has ended: its code as `subprocess` counts, and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def results(self) -> Any:
+        return _lasting(json.loads(self.out.splitlines()[-1]))
+
+
+def _lasting(found: Any) -> Any:
+    if isinstance(found, dict):
+        return {k: _lasting(v) for k, v in found.items() if k not in _PASSING}
+    return list(map(_lasting, found)) if isinstance(found, list) else found
+
+
+class Process:
+    """A command in a process of its own."""
+
+    def __init__(self, words: Sequence[str], *, new: bool = False) -> None:
+        """Starts it; `new`: in a new interpreter."""
+        self._texts: list[bytes] = [b"", b""]
+        ends = [os.pipe(), os.pipe()]
+        sys.stdout.flush()
+        if new:
+            code = "from spiel_cr.eval.cli import entry; entry.main()"
+            streams = {"stdout": ends[0][1], "stderr": ends[1][1]}
+            given = [sys.executable, "-c", code, *words]
+            self._popen = subprocess.Popen(given, start_new_session=True, **streams)
+            self.pid = self._popen.pid
+        else:
+            self._popen = None
+            self.pid = os.fork()
+            if not self.pid:
+                self._be(words, ends)
+        for _, write in ends:
+            os.close(write)
+        self._readers = [
+            threading.Thread(target=self._read, args=(place, read))
+            for place, (read, _) in enumerate(ends)
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    def _be(self, words: Sequence[str], ends: Sequence[tuple[int, int]]) -> None:
+        """The child: never comes back."""
+        code = 70
+        try:
+            os.setsid()
+            for target, (_, write) in enumerate(ends, 1):
+                os.dup2(write, target)
+            sys.argv = ["spiel-cr", *words]
+            entry.main()
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        except BaseException:
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            with contextlib.suppress(Exception):
+                sys.stdout.flush()
+                sys.stderr.flush()
+            os._exit(code)
+
+    def _read(self, place: int, end: int) -> None:
+        with open(end, "rb") as file:
+            self._texts[place] = file.read()
+
+    def send(self, number: int, *, to_all: bool = False) -> None:
+        """Sends a signal, if the process still is; to its workers, too, if `to_all`."""
+        with contextlib.suppress(ProcessLookupError):
+            (os.killpg if to_all else os.kill)(self.pid, number)
+
+    def limit_files(self, size: int) -> None:
+        """From now on no file of the process can become larger, as on a full disk."""
+        with contextlib.suppress(ProcessLookupError):
+            resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (size, size))
+
+    def end(self) -> Ended:
+        """Waits for its end."""
+        limit = threading.Timer(_PATIENCE, self.send, [signal.SIGKILL])
+        limit.start()
+        if self._popen is not None:
+            code = self._popen.wait()
+        else:
+            code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        limit.cancel()
+        for reader in self._readers:
+            # Workers have the pipes, too; nobody may outlive the command.
+            reader.join(20)
+            assert not reader.is_alive(), "a worker is still there"
+        out, err = (text.decode() for text in self._texts)
+        return Ended(code, out, err)
+
+
+class Baseline(NamedTuple):
+    """A run that nothing disturbed."""
+
+    folder: pathlib.Path
+    results: Any
+    seconds: float
+
+
+class Harness:
+    """Runs trials, each in a folder of its own."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self._folder = folder
+        self._baselines: dict[str, Baseline] = {}
+        self._policy = folder / "policy.npz"
+
+    def words(self, command: str, folder: pathlib.Path) -> list[str]:
+        line = COMMANDS[command].replace("DIR", str(folder)).replace("GAME", KUHN)
+        return [*line.split(), "--json"]
+
+    def _fresh(self, name: str, command: str) -> pathlib.Path:
+        """A new folder, with what the command reads."""
+        folder = self._folder / name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        if "policy.npz" in COMMANDS[command]:
+            if not self._policy.exists():
+                words = ["solve", KUHN, "--iterations=20", f"--save={self._policy}"]
+                assert Process(words).end().code == 0
+            shutil.copy(self._policy, folder)
+        return folder
+
+    def baseline(self, command: str) -> Baseline:
+        """Of this command; run once."""
+        if command not in self._baselines:
+            folder = self._fresh(f"baseline-{command}", command)
+            started = time.monotonic()
+            ended = Process(self.words(command, folder)).end()
+            assert ended.code == 0, ended.err
+            seconds = time.monotonic() - started
+            self._baselines[command] = Baseline(folder, ended.results, seconds)
+        return self._baselines[command]
+
+    def trial(
+        self, number: int, commands: Sequence[str] = tuple(COMMANDS)
+    ) -> tuple[str, str, str]:
+        """Does a trial; raises AssertionError where something was lost or mixed.
+
+        Returns:
+          The command, what was done to it, and how it ended.
+        """
+        draw = random.Random(number)
+        command = commands[number % len(commands)]
+        kind = KINDS[number // len(commands) % len(KINDS)]
+        true = self.baseline(command)
+        folder = self._fresh("trial", command)
+        words = self.words(command, folder)
+        process = Process(words, new=kind == "start")
+        moment = draw.random() * (2.0 if kind == "start" else 1.05 * true.seconds)
+        time.sleep(moment)
+        before = checkpoint_iterations(folder)
+        others = []
+        if kind == "two":
+            others = [Process(words)]
+        elif kind == "full":
+            process.limit_files(draw.choice((0, 100, 1000, 4096)))
+        else:
+            numbers = {
+                "kill": [signal.SIGKILL],
+                "term": [signal.SIGTERM],
+                "group": [signal.SIGTERM],
+                "interrupt": [signal.SIGINT],
+                "hangup": [signal.SIGHUP],
+                "twice": [signal.SIGINT, signal.SIGINT],
+                "start": [draw.choice((signal.SIGINT, signal.SIGTERM))],
+            }[kind]
+            for one in numbers:
+                process.send(one, to_all=kind not in ("kill", "term"))
+                time.sleep(0.1 * draw.random() if len(numbers) > 1 else 0.0)
+        ended = [one.end() for one in (process, *others)]
+        outcome = "+".join(sorted(str(one.code) for one in ended))
+        for one in ended:
+            check_end(kind, one)
+        if kind == "two":
+            assert 0 in [one.code for one in ended], ended
+        check_files(folder)
+        assert checkpoint_iterations(folder) >= before
+        if kind in ("term", "group", "interrupt", "hangup") and ended[0].code > 128:
+            # What the bar has shown is in the checkpoint.
+            shown = command in ("solve", "sampled") and "it/s]" in ended[0].err
+            assert not shown or checkpoint_iterations(folder) > 0, ended
+        lines = journals(folder)
+        again = Process(words).end()
+        assert again.code == 0, again.err
+        assert again.results == true.results
+        check_files(folder, finished=True)
+        for name, found in journals(folder).items():
+            old = lines.get(name, [])
+            assert found[: len(old)] == old, name
+        compare_files(folder, true.folder)
+        return command, kind, outcome
+
+
+def check_end(kind: str, ended: Ended) -> None:
+    """How a process that was disturbed may end, and what it may say."""
+    last = (ended.err.splitlines() or [""])[-1]
+    if kind == "start" and ended.code == 1 and "KeyboardInterrupt" in last:
+        # Python's own start, before the first line of this project.
+        assert "spiel_cr" not in ended.err or "entry" not in ended.err, ended.err
+        return
+    assert "Traceback" not in ended.err, ended.err
+    expected = {
+        "kill": {0, -9},
+        "term": {0, 143, -15},
+        "group": {0, 143, -15},
+        "interrupt": {0, 130, -2},
+        "hangup": {0, 129, -1},
+        "twice": {0, 130, -2},
+        "start": {0, 130, 143, -2, -15},
+        "full": {0, 1, 2},
+        "two": {0, 2},
+    }[kind]
+    assert ended.code in expected, ended
+    if kind == "full" and ended.code:
+        assert "File too large: '" in ended.err, ended.err
+    if kind == "two" and ended.code:
+        assert "is in use by another run" in last, ended.err
+
+
+def checkpoint_iterations(folder: pathlib.Path) -> int:
+    """What the checkpoint has; -1: there is none."""
+    path = folder / "c.npz"
+    if not path.exists():
+        return -1
+    return int(storage.load(path)[1]["iterations"])
+
+
+def journals(folder: pathlib.Path) -> dict[str, list[bytes]]:
+    """The whole lines of each journal."""
+    return {
+        path.name: [
+            line for line in path.read_bytes().splitlines(True) if line[-1] == 10
+        ]
+        for path in folder.rglob("*.jsonl")
+        if path.name != "subgame.jsonl"
+    }
+
+
+def check_files(folder: pathlib.Path, *, finished: bool = False) -> None:
+    """Every file is whole; where the command has finished, none is left over."""
+    for lines in journals(folder).values():
+        for line in lines:
+            json_log.unsealed(line)
+    for path in (path for path in folder.rglob("*") if path.is_file()):
+        if path.suffix in (".part", ".lock"):
+            assert not finished, path
+        elif path.suffix == ".npz":
+            storage.load(path)
+        elif path.name in ("settings.json", "summary.json"):
+            json_log.unsealed(path.read_bytes())
+        elif path.suffix == ".html":
+            assert path.read_text().rstrip().endswith("</html>")
+        elif path.suffix == ".png":
+            assert b"IEND" in path.read_bytes()[-12:]
+        elif path.suffix == ".svg":
+            assert path.read_text().rstrip().endswith("</svg>")
+        elif path.suffix in (".csv", ".md") or path.name == "subgame.jsonl":
+            assert path.read_bytes().endswith(b"\n")
+
+
+def compare_files(folder: pathlib.Path, true: pathlib.Path) -> None:
+    """What was promised to be equal is, bit for bit."""
+    names = [sorted(p.relative_to(f) for p in f.rglob("*")) for f in (folder, true)]
+    assert names[0] == names[1]
+    for name in names[0]:
+        mine, other = folder / name, true / name
+        if name.suffix == ".npz":
+            arrays = storage.load(mine)[0], storage.load(other)[0]
+            assert arrays[0].keys() == arrays[1].keys()
+            for key, array in arrays[0].items():
+                np.testing.assert_array_equal(array, arrays[1][key], strict=True)
+        elif name.name in ("table.csv", "page.html"):
+            there = other.read_text().replace(str(true), str(folder))
+            assert mine.read_text() == there
+        elif name.suffix == ".jsonl":
+            assert len(mine.read_bytes().splitlines()) == len(
+                other.read_bytes().splitlines()
+            )
+
+
+def run(first: int, last: int, commands: Sequence[str]) -> int:
+    """Does trials first .. last - 1, prints counts; the number of failures."""
+    counts: collections.Counter[tuple[str, str]] = collections.Counter()
+    by_command: collections.Counter[str] = collections.Counter()
+    failures = 0
+    with tempfile.TemporaryDirectory() as folder:
+        harness = Harness(pathlib.Path(folder))
+        for number in range(first, last):
+            try:
+                command, kind, outcome = harness.trial(number, commands)
+            except AssertionError as error:
+                failures += 1
+                again = f"python -m tests.fuzz.interruptions {number} {number + 1}"
+                print(f"{again} {' '.join(commands)}: {error}", flush=True)
+                continue
+            counts[kind, outcome] += 1
+            by_command[command] += 1
+            print(number, command, kind, outcome, flush=True)
+    for (kind, outcome), count in sorted(counts.items()):
+        print(f"{kind}: {count} ended with {outcome}")
+    print(dict(by_command))
+    print(f"{sum(counts.values())} trials, {failures} failures")
+    return failures
+
+
+if __name__ == "__main__":
+    begin, until, *names = sys.argv[1:]
+    sys.exit(bool(run(int(begin), int(until), names or list(COMMANDS))))
