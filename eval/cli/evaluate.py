@@ -56,6 +56,7 @@ from ..common.record_checks import (
     is_whole,
 )
 from ..common.statistics import CONFIDENCE, mean_and_half_width
+from ..judging import python_judge
 from ..players import playing, traversing
 from .command import Commands, add_command, option, write_csv, writing
 
@@ -112,6 +113,7 @@ def _evaluate(arguments: argparse.Namespace) -> dict[str, object]:
         memory_limit=arguments.memory_limit,
         progress=True,
     )
+    python_judge.check_memory(compiled, arguments.memory_limit)
     settings = {
         "game": str(compiled.game),
         "bot": arguments.bot,

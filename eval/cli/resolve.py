@@ -1,13 +1,15 @@
 """The command `resolve`: a whole game resolved continually, beside baselines."""
 
 import argparse
+import dataclasses
+import time
 
 import spiel_cr
 
 from ..comparison.measure import Run, measure_run
 from ..contestants import registry
 from .command import Commands, add_command, given, option
-from .solve import add_solver_options, report_result
+from .solve import add_solver_options, game_to_judge, report_result
 
 _FIGURES = ("iterations", "seconds", "nash_conv")
 _DEMO_GAME = "python_ii_goofspiel(num_cards=4)"
@@ -36,14 +38,18 @@ def add(commands: Commands) -> None:
 
 def _resolve(arguments: argparse.Namespace) -> dict[str, object]:
     game = arguments.game or _DEMO_GAME
+    started = time.perf_counter()
+    loaded = game_to_judge(game, arguments, observations=True)
+    walking = time.perf_counter() - started
     result = spiel_cr.resolve(
-        game,
+        loaded,
         1000 if arguments.iterations is None else arguments.iterations,
         arguments.algorithm,
         dtype=arguments.dtype or "float64",
         progress=True,
         **given(arguments, "memory_limit", "cache"),
     )
+    result = dataclasses.replace(result, build_seconds=result.build_seconds + walking)
     report = report_result(game, result, arguments)
     if arguments.baselines or (arguments.baselines is None and not arguments.game):
         report["baselines"] = _compare(game, result, report, arguments.seed)

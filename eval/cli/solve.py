@@ -1,9 +1,14 @@
 """The command `solve`; the options and the report that it shares with `resolve`."""
 
 import argparse
+import dataclasses
+import time
 
 import spiel_cr
+from spiel_cr.cfr.config import parse_any
 from spiel_cr.common import memory
+from spiel_cr.compilation.compiler import Game, as_compiled
+from spiel_cr.solving import footprint
 
 from ..common.plurals import counted
 from ..judging import python_judge
@@ -89,8 +94,11 @@ def _solve(arguments: argparse.Namespace) -> dict[str, object]:
         if not (arguments.eval_every or arguments.until):
             raise ValueError("--plot needs points to draw; add --eval-every N")
         plots.check(arguments.plot)
+    started = time.perf_counter()
+    game = game_to_judge(arguments.game, arguments)
+    walking = time.perf_counter() - started
     result = spiel_cr.solve(
-        arguments.game,
+        game,
         arguments.algorithm,
         arguments.iterations,
         checkpoint_path=arguments.checkpoint,
@@ -98,6 +106,7 @@ def _solve(arguments: argparse.Namespace) -> dict[str, object]:
         **given(arguments, "seconds", "until", "eval_every", "seed", "dtype", "cache"),
         **given(arguments, "imperfect_recall", "memory_limit", "checkpoint_every"),
     )
+    result = dataclasses.replace(result, build_seconds=result.build_seconds + walking)
     report = report_result(arguments.game, result, arguments)
     if result.curve:
         report["curve"] = [point._asdict() for point in result.curve]
@@ -108,6 +117,34 @@ def _solve(arguments: argparse.Namespace) -> dict[str, object]:
             plots.plot_curves(curves, arguments.plot, title=title)
             print(f"  plot        {arguments.plot}")
     return report
+
+
+def game_to_judge(
+    game: str, arguments: argparse.Namespace, *, observations: bool = False
+) -> Game:
+    """The game; compiled where OpenSpiel is to judge it and may take too much memory.
+
+    Args:
+      game: as the user wrote it.
+      arguments: those of `add_solver_options`.
+      observations: as for `spiel_cr.compile_game`.
+
+    Raises:
+      GameTooLargeError: OpenSpiel's judge takes more than the limit.
+    """
+    if arguments.judge != "openspiel":
+        return game
+    tree = as_compiled(
+        game,
+        observations=observations,
+        progress=True,
+        **given(arguments, "memory_limit", "cache"),
+    )
+    algorithm = arguments.algorithm
+    config = algorithm if algorithm == "lp" else parse_any(algorithm)
+    solving = footprint.peak_bytes(tree, config, arguments.dtype)
+    python_judge.check_memory(tree, arguments.memory_limit, before=solving)
+    return tree
 
 
 def report_result(
@@ -125,7 +162,9 @@ def report_result(
         with writing(arguments):
             result.save(arguments.save)
             saved = True
-    verdict = python_judge.judge_result(result, arguments.judge)
+    verdict = python_judge.judge_result(
+        result, arguments.judge, memory_limit=arguments.memory_limit
+    )
     peak = memory.peak_bytes()
     report: dict[str, object] = {
         "game": game,

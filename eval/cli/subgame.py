@@ -73,6 +73,7 @@ def _subgame(arguments: argparse.Namespace) -> dict[str, object]:
         memory_limit=arguments.memory_limit,
         progress=True,
     )
+    python_judge.check_memory(compiled, arguments.memory_limit)
     place = one_step.find(compiled, arguments.actions.split(","))
     trunk = one_step.solve_trunk(
         place, arguments.trunk_iterations, arguments.algorithm, progress=True

@@ -27,6 +27,7 @@ class GameInstance:
 
     Attributes:
       name: the game string.
+      memory_limit: of what is done on the game, as for `spiel_cr.solve`.
       walk_seconds: what compiling took; 0 before.
     """
 
@@ -42,12 +43,12 @@ class GameInstance:
         Args:
           name: the game string.
           observations: as for `spiel_cr.compile_game`; players that resolve need them.
-          memory_limit: of the compiled game, as for `spiel_cr.compile_game`.
+          memory_limit: as for `spiel_cr.solve`.
         """
         self.name = name
         self.walk_seconds = 0.0
         self._observations = observations
-        self._memory_limit = memory_limit
+        self.memory_limit = memory_limit
 
     @functools.cached_property
     def game(self) -> pyspiel.Game:
@@ -78,7 +79,7 @@ class GameInstance:
             tree = as_compiled(
                 self.game,
                 observations=self._observations,
-                memory_limit=self._memory_limit,
+                memory_limit=self.memory_limit,
             )
         except GameTooLargeError as error:
             raise MissingError(f"the game is too large: {error}") from error

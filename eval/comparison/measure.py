@@ -9,6 +9,8 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from spiel_cr.common.errors import GameTooLargeError
+
 from ..common import conditions
 from ..common.budget import Budget
 from ..common.game_instance import GameInstance, MissingError
@@ -91,7 +93,7 @@ def measure_run(run: Run) -> Record:
         if reason is not None:
             raise MissingError(reason)
         record.update(_measure(entry, run))
-    except MissingError as error:
+    except (MissingError, GameTooLargeError) as error:
         record["missing"] = str(error)
     except Exception as error:
         # Whatever an algorithm does wrong, the others go on.

@@ -17,6 +17,7 @@ from spiel_cr.common.parameters import parse
 from spiel_cr.mccfr import mccfr
 from spiel_cr.players import bot_strings
 from spiel_cr.policies.conversions import uniform_behaviour
+from spiel_cr.solving import footprint
 
 from ..common.game_instance import GameInstance
 from ..common.plurals import counted
@@ -80,21 +81,26 @@ def _ours(
 def _solver(text: str) -> Entry:
     """A member of the CFR family, full-width or sampled."""
     config = parse_any(text)
+
+    def make(instance: GameInstance, seed: int) -> IteratingAdapter:
+        footprint.check(instance.tree, config, None, instance.memory_limit)
+        if isinstance(config, CFRConfig):
+            solver = cfr.make_solver(instance.tree.form, config=config)
+        else:
+            solver = mccfr.make_solver(instance.tree, config=config, seed=seed)
+        return IteratingAdapter(solver)
+
     if isinstance(config, CFRConfig):
         return _ours(
             text,
             "Average strategy; one iteration updates both players over the whole game.",
-            lambda instance, seed: IteratingAdapter(
-                cfr.make_solver(instance.tree.form, config=config)
-            ),
+            make,
         )
     return _ours(
         text,
         f"Average strategy in float32; one iteration is a batch of {config.batch} "
         f"{_BATCH_OF[config.scheme]}.",
-        lambda instance, seed: IteratingAdapter(
-            mccfr.make_solver(instance.tree, config=config, seed=seed)
-        ),
+        make,
         samples=True,
     )
 
@@ -105,7 +111,9 @@ def _lp(text: str, given: dict[str, Any]) -> Entry:
         "Exact equilibrium by sparse sequence-form linear programs (HiGHS), one a "
         "player; iterations are those of the simplex method.",
         lambda instance, seed: ComputingAdapter(
-            lambda _: _computed(spiel_cr.solve(instance.tree, "lp"))
+            lambda _: _computed(
+                spiel_cr.solve(instance.tree, "lp", memory_limit=instance.memory_limit)
+            )
         ),
         way="once",
     )
@@ -139,7 +147,12 @@ def _resolve(text: str, given: dict[str, Any]) -> Entry:
 
     def make(instance: GameInstance, seed: int) -> ComputingAdapter:
         def compute(iterations: int) -> Computed:
-            result = spiel_cr.resolve(instance.tree, fixed or iterations, config)
+            result = spiel_cr.resolve(
+                instance.tree,
+                fixed or iterations,
+                config,
+                memory_limit=instance.memory_limit,
+            )
             return _computed(result, note=counted(result.solves, "solve"))
 
         return ComputingAdapter(compute)
@@ -156,7 +169,13 @@ def _solved(text: str, given: dict[str, Any]) -> Entry:
         def compute(_: int) -> Computed:
             # Seeds as those of the bots.
             results = (
-                spiel_cr.solve(instance.tree, solver, seed=2 * seed + seat, **settings)
+                spiel_cr.solve(
+                    instance.tree,
+                    solver,
+                    seed=2 * seed + seat,
+                    memory_limit=instance.memory_limit,
+                    **settings,
+                )
                 for seat in range(2)
             )
             return _computed(*results, note="one solve a seat")

@@ -7,6 +7,8 @@ second. Both compute the same numbers, and a test holds them together.
 import numpy as np
 import pyspiel
 
+from spiel_cr.cfr import footprint
+from spiel_cr.common import memory
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 
@@ -19,6 +21,8 @@ OURS = "spiel_cr"
 # OpenSpiel's tools build objects for every history; beyond this many they take too much
 # memory and time for what they add.
 _MOST_HISTORIES = 2_000_000
+# Bytes for each history, also of a game that had to be made C++.
+_HISTORY, _HISTORY_PYTHON = 1350, 2450
 # Points of a curve: this many histories take OpenSpiel's tools about three seconds.
 _QUICK_HISTORIES = 50_000
 # Policies of solvers in float32 do not sum to 1 exactly.
@@ -39,9 +43,16 @@ class ExactJudge:
         self._fast = instance.fast
         self._refusal = ""
         count = len(instance.tree.histories)
+        each = _HISTORY_PYTHON if instance.fast is not instance.game else _HISTORY
+        need = footprint.compiled_bytes(instance.tree) + each * count
         keys = [set(infosets.keys) for infosets in instance.tree.infosets]
         if count > _MOST_HISTORIES:
             self._refusal = f"{count:,} histories are too many for OpenSpiel's tool"
+        elif need > (limit := memory.parse_limit(instance.memory_limit)):
+            self._refusal = (
+                f"OpenSpiel's tool would take about {memory.describe_bytes(need)}, and "
+                f"{memory.describe_limit(instance.memory_limit, limit)}"
+            )
         elif keys[0] & keys[1]:
             self._refusal = (
                 "both players have an information-state string in common, which "

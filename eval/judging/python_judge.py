@@ -6,15 +6,21 @@ import pyspiel
 from open_spiel.python import policy as policy_lib
 from open_spiel.python.algorithms import expected_game_score, exploitability
 
+from spiel_cr.cfr import footprint
+from spiel_cr.common import memory
 from spiel_cr.common.checks import check_choice
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.best_responses import reach_of
 from spiel_cr.policies.result import SolveResult
 
 JUDGES = ("auto", "openspiel", "spiel_cr")
 
-# OpenSpiel's Python tools take about 70 microseconds and 700 bytes per history.
+# OpenSpiel's Python tools take about 70 microseconds for each history.
 _MOST_HISTORIES = 500_000
+# And bytes: for each history, for each infoset with its state, and for each number of
+# an infoset's tensor, which a `TabularPolicy` holds as Python's floats and as numpy's.
+_HISTORY, _INFOSET, _NUMBER = 450, 1400, 48
 
 
 class Verdict(NamedTuple):
@@ -51,14 +57,50 @@ def judge(game: pyspiel.Game, policy: policy_lib.Policy) -> Verdict:
     )
 
 
-def judge_result(result: SolveResult, by: str = "auto") -> Verdict:
+def openspiel_bytes(tree: CompiledGame) -> int:
+    """What OpenSpiel's Python tools take on a game, besides the compiled game."""
+    game, kind = tree.game, tree.game.get_type()
+    numbers = game.num_distinct_actions()
+    if kind.provides_information_state_tensor:
+        numbers += game.information_state_tensor_size()
+    elif kind.provides_observation_tensor:
+        numbers += game.observation_tensor_size()
+    infosets = sum(map(len, tree.infosets))
+    return _HISTORY * len(tree.histories) + infosets * (_INFOSET + _NUMBER * numbers)
+
+
+def check_memory(
+    tree: CompiledGame, limit: memory.Limit, *, before: float | None = None
+) -> None:
+    """Refuses games on which OpenSpiel's tools take too much memory.
+
+    Args:
+      tree: the compiled game.
+      limit: of the whole process, as users give it.
+      before: the peak of what is done before, in bytes; None: compiling.
+
+    Raises:
+      GameTooLargeError: they take more.
+    """
+    memory.check_need(
+        f"OpenSpiel's exact judge on {tree.game}",
+        (before or footprint.compiled_bytes(tree)) + openspiel_bytes(tree),
+        limit,
+        "choose smaller game parameters (solve and resolve: --judge spiel_cr)",
+    )
+
+
+def judge_result(
+    result: SolveResult, by: str = "auto", *, memory_limit: memory.Limit = None
+) -> Verdict:
     """Judges the average strategy of a result.
 
     Args:
       result: of solving or resolving.
       by: "openspiel", or "spiel_cr" for our own best response on the compiled game,
         which is exact, too, and holds no object per history; "auto" asks OpenSpiel on
-        games of up to half a million histories.
+        games of up to half a million histories, where there is memory for it.
+      memory_limit: of the whole process, for "auto"; as for `spiel_cr.solve`.
 
     Raises:
       ValueError: there is no such judge.
@@ -66,6 +108,8 @@ def judge_result(result: SolveResult, by: str = "auto") -> Verdict:
     check_choice(by, "judge", JUDGES)
     if by == "auto":
         large = len(result.tree.histories) > _MOST_HISTORIES
+        need = memory.held_bytes() + openspiel_bytes(result.tree)
+        large = large or need > memory.parse_limit(memory_limit)
         by = "spiel_cr" if large else "openspiel"
     if by == "openspiel":
         return judge(result.tree.game, result.average_policy())

@@ -38,7 +38,7 @@ IMMENSE = 1e15
 # What share of the machine's memory is the default limit, and what it never falls
 # under: small games run on small machines.
 _SHARE = 0.7
-_LEAST_DEFAULT = 600_000_000
+_LEAST_DEFAULT = 1_000_000_000
 
 # The estimate of a skewed tree is uncertain; refuse early only when it is clearly over:
 # by the first factor where its passes agree within this relative error, else by the
@@ -109,7 +109,7 @@ def default_limit() -> float:
 
     It may have the least of the machine's memory, the memory of the process's control
     group, and what is available now, what the process already holds included. Small
-    games run on any machine: the limit is never under 0.6 GB. `math.inf` where the
+    games run on any machine: the limit is never under 1 GB. `math.inf` where the
     system does not tell.
     """
     held = held_bytes()
@@ -324,6 +324,27 @@ def check_limit(game: pyspiel.Game, limit: Limit) -> int:
             why += f", which would take about {describe_bytes(need)} to compile"
         raise too_large(game, why, limit, size)
     return fits
+
+
+def check_need(what: str, need: float, limit: Limit, remedy: str) -> None:
+    """Refuses what would take more memory than a limit.
+
+    Args:
+      what: is to be done, for the message.
+      need: bytes, as exactly as they can be told.
+      limit: as users give it.
+      remedy: what takes less, for the message.
+
+    Raises:
+      GameTooLargeError: it needs more.
+      ValueError: the limit is no size.
+    """
+    size = parse_limit(limit)
+    if need > size:
+        raise GameTooLargeError(
+            f"{what} takes about {describe_bytes(need)} in all, and "
+            f"{describe_limit(limit, size)}; {remedy}, or raise the limit"
+        )
 
 
 def held_bytes() -> int:

@@ -20,18 +20,20 @@ import numpy as np
 import pyspiel
 from tqdm import tqdm
 
-from spiel_cr.cfr import cfr
+from spiel_cr.cfr import cfr, footprint
 from spiel_cr.cfr.config import CFRConfig, parse_algorithm
 from spiel_cr.cfr.solver import Solver
-from spiel_cr.common import storage
+from spiel_cr.common import memory, storage
 from spiel_cr.common.checks import check_dtype, check_iterations
-from spiel_cr.common.memory import Limit
 from spiel_cr.compilation.compiler import as_compiled
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.policies.conversions import reach_from_behaviour, uniform_behaviour
 from spiel_cr.policies.result import SolveResult
 from spiel_cr.resolving.decomposition import Decomposition, decompose
 from spiel_cr.resolving.gadget import Forest, build_forest
+
+# Bytes that both roles' layers and gadget games take for each history, at the peak.
+_DECOMPOSING = 112
 
 
 class LayerState(NamedTuple):
@@ -94,7 +96,7 @@ def resolve(
     algorithm: str | CFRConfig = "cfr+",
     *,
     dtype: np.typing.DTypeLike = np.float64,
-    memory_limit: Limit = None,
+    memory_limit: memory.Limit = None,
     cache: storage.Path | None = None,
     progress: bool = False,
 ) -> SolveResult:
@@ -133,6 +135,9 @@ def resolve(
         cache=cache,
         progress=progress,
     )
+    need = footprint.peak_bytes(tree, dtype) + _DECOMPOSING * len(tree.histories)
+    remedy = "take dtype float32" if dtype != np.float32 else "take a smaller game"
+    memory.check_need(f"resolving {tree.game}", need, memory_limit, remedy)
     roles = [decompose(tree, player) for player in range(2)]
     timings: list[tuple[float, float]] = []
     total = sum(role.num_layers for role in roles) * iterations

@@ -67,6 +67,16 @@ class Treeplex(NamedTuple):
     root_source: jax.Array
 
 
+def written_out_rows(tree: Treeplex) -> int:
+    """How many rows of arrays a pass over a tree has as operations of their own."""
+    blocks = [block for level in tree.levels for block in level.uniform]
+    # Of a longer sum only the rows before it would be written out one by one.
+    rows = [min(len(block), _UNROLLED_ROWS + 1) for block in blocks]
+    groups = [len(group.columns) for group in tree.coupling]
+    rows += [count if count <= _UNROLLED_ROWS else 1 for count in groups]
+    return sum(rows)
+
+
 def sum_rows(rows: jax.Array) -> jax.Array:
     """Sums [k, n] over its first axis."""
     if rows.shape[0] > _UNROLLED_ROWS:

@@ -24,7 +24,7 @@ from spiel_cr.mccfr import mccfr
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.conversions import behaviour_from_reach
 from spiel_cr.policies.result import CurvePoint, SolveResult
-from spiel_cr.solving import lp
+from spiel_cr.solving import footprint, lp
 from spiel_cr.solving.checkpoint import Keeper
 
 _NO_LIMIT = 2**31 - 1
@@ -154,6 +154,7 @@ def solve(
             game, memory_limit=memory_limit, cache=cache, progress=progress
         )
         build_seconds = time.perf_counter() - started
+        footprint.check(tree, "lp" if exact else config, dtype, memory_limit)
         if exact:
             return _solve_exactly(tree, build_seconds)
         labels = labels_of(tree, buckets, imperfect_recall=imperfect_recall)

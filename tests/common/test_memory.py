@@ -1,11 +1,22 @@
 """Memory limits: sizes, the estimate of histories, and what is refused."""
 
+import dataclasses
+import math
+
 import numpy as np
 import pyspiel
 import pytest
 
 import spiel_cr
+from spiel_cr.cfr import cfr
 from spiel_cr.common import memory
+from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.compilation import watch
+from spiel_cr.eval.common.game_instance import GameInstance
+from spiel_cr.eval.judging import cpp_judge, python_judge
+from spiel_cr.mccfr import mccfr
+from spiel_cr.resolving import continual
+from spiel_cr.solving import lp
 from tests.support import games
 
 
@@ -46,6 +57,16 @@ def test_sizes(text, size):
         "inf",
         "3GBs",
         "lots",
+        "3 apples",
+        "0",
+        "0GB",
+        0,
+        -5,
+        math.nan,
+        True,
+        None,
+        "٣GB",
+        f"{9**400}GB",
     ],
 )
 def test_bad_sizes_refused(text):
@@ -58,12 +79,169 @@ def test_estimate_is_unbiased(name):
     """Means of many independent estimates; four of their standard errors."""
     game = games.compiled(name).game
     estimates = [
-        memory.estimate_histories(game, rollouts=20, seed=seed) for seed in range(100)
+        memory.estimate_histories(game, rollouts=5, seed=seed) for seed in range(100)
     ]
     error = np.std(estimates, ddof=1) / np.sqrt(len(estimates))
     # A tree as regular as goofspiel's has no error but rounding.
     expected = games.BY_NAME[name].histories
     assert np.mean(estimates) == pytest.approx(expected, rel=1e-12, abs=4 * error)
+
+
+@pytest.mark.parametrize("text", ["none", " None ", math.inf])
+def test_no_limit(text):
+    assert memory.parse_size(text) == math.inf
+    assert spiel_cr.solve("kuhn_poker", "cfr+", 1, memory_limit=text).iterations == 1
+
+
+def test_names_of_options_in_messages():
+    with pytest.raises(ValueError, match=r"--memory-limit='3 apples' is no size"):
+        memory.parse_size("3 apples", "--memory-limit")
+
+
+def _machine(tmp_path, monkeypatch, *, total, free, held, groups=(), lines=""):
+    """A machine made of files, sizes in GB; groups: (folder, most, used, caches)."""
+    sizes = {"MemTotal": total, "MemAvailable": free}
+    lengths = {key: int(size * 1e9 / 1024) for key, size in sizes.items()}
+    text = "".join(f"{key}:  {length} kB\n" for key, length in lengths.items())
+    (tmp_path / "meminfo").write_text(text)
+    (tmp_path / "cgroup").write_text(lines)
+    for folder, most, used, caches in groups:
+        old = folder.startswith("memory")
+        place = tmp_path / "groups" / folder
+        place.mkdir(parents=True, exist_ok=True)
+        most = most if isinstance(most, str) else str(int(most * 1e9))
+        names = ("limit_in", "usage_in", "total_") if old else ("max", "current", "")
+        size = "_bytes" if old else ""
+        (place / f"memory.{names[0]}{size}").write_text(f"{most}\n")
+        (place / f"memory.{names[1]}{size}").write_text(f"{int(used * 1e9)}\n")
+        cached = f"x 1\n{names[2]}inactive_file {int(caches * 1e9)}\n"
+        (place / "memory.stat").write_text(cached)
+    monkeypatch.setattr(memory, "_MACHINE", tmp_path / "meminfo")
+    monkeypatch.setattr(memory, "_PROCESS", tmp_path)
+    monkeypatch.setattr(memory, "_GROUPS", tmp_path / "groups")
+    monkeypatch.setattr(memory, "held_bytes", lambda: int(held * 1e9))
+
+
+V2, V1 = "0::/a/b\n", "9:name=systemd:/\n4:memory:/a\n0::/\n"
+
+
+@pytest.mark.parametrize(
+    "machine,expected",
+    [
+        ({"total": 16, "free": 15, "held": 0.5}, 0.7 * 15.5),
+        # Everything is free, and a little of it is ours.
+        ({"total": 16, "free": 15.9, "held": 0.5}, 0.7 * 16),
+        ({"total": 16, "free": 3, "held": 0}, 0.7 * 3),
+        # Small games run where hardly anything is left.
+        ({"total": 0.5, "free": 0.1, "held": 0.1}, 1),
+        # Version 2: the parent's limit counts, too, and caches are free.
+        ({"groups": [("a/b", "max", 1, 0)], "lines": V2}, 0.7 * 16),
+        ({"groups": [("a/b", 6, 1, 0)], "lines": V2}, 0.7 * 6),
+        ({"groups": [("a", 8, 6, 1), ("a/b", 9, 1, 0)], "lines": V2}, 0.7 * 4),
+        # In a container the group's own folder is not to be seen.
+        ({"groups": [("", 5, 0, 0)], "lines": V2}, 0.7 * 5),
+        ({"groups": [("memory/a", 4, 2, 0.5)], "lines": V1}, 0.7 * 3.5),
+        ({"groups": [("memory", 9.2e9, 2, 0)], "lines": V1}, 0.7 * 16),
+    ],
+)
+def test_default_limit(tmp_path, monkeypatch, machine, expected):
+    machine = {"total": 16, "free": 16, "held": 1, **machine}
+    _machine(tmp_path, monkeypatch, **machine)
+    assert memory.default_limit() == pytest.approx(expected * 1e9, rel=1e-6)
+
+
+def test_default_limit_where_nothing_is_known(tmp_path, monkeypatch):
+    for name in ("_MACHINE", "_PROCESS", "_GROUPS"):
+        monkeypatch.setattr(memory, name, tmp_path / "missing")
+    assert memory.default_limit() > 0
+    monkeypatch.delattr(memory.os, "sysconf")
+    assert memory.default_limit() == math.inf
+    assert memory.held_bytes() == 0
+
+
+@pytest.mark.parametrize(
+    "string,expected",
+    [
+        # The number of legal actions tells the size of a subtree of these.
+        ("liars_dice(numdice=1,dice_sides=4)", 8181),
+        ("python_ii_goofspiel(num_cards=4)", 2229),
+    ],
+)
+def test_skewed_trees_that_strata_tell_apart(string, expected):
+    """Where random rollouts found a quarter of the histories of liar's dice."""
+    game = spiel_cr.load_game(string)
+    assert len(spiel_cr.compile_game(game).histories) == expected
+    assert memory.estimate_histories(game, rollouts=1) == pytest.approx(expected)
+
+
+def test_immense_games_in_words():
+    assert memory.estimate_histories(pyspiel.load_game("chess")) >= memory.IMMENSE
+    for refuse in (memory.check_limit, spiel_cr.compile_game):
+        limit = {} if refuse is spiel_cr.compile_game else {"limit": None}
+        with pytest.raises(GameTooLargeError) as refused:
+            refuse(pyspiel.load_game("chess"), **limit)
+        text = str(refused.value)
+        assert text.startswith("chess() has more than 10^15 histories")
+        assert "(the default on this machine)" in text and "inf" not in text
+        assert "max_histories=N" in text and "best-response" in text
+
+
+def test_a_walk_stops_when_it_holds_too_much(monkeypatch):
+    """Long strings are not in the estimate, but they are in what the process holds."""
+    held = iter(range(0, 10**12, 4 * 10**7))
+    monkeypatch.setattr(memory, "held_bytes", lambda: next(held))
+    monkeypatch.setattr(watch, "_EVERY", 0.0)
+    with pytest.raises(GameTooLargeError, match=r"more than 3,072 histories"):
+        spiel_cr.compile_game("leduc_poker", memory_limit=memory.BASE_BYTES + 2 * 10**6)
+
+
+def test_progress_is_shown_of_long_walks_only(monkeypatch, capsys):
+    spiel_cr.compile_game("leduc_poker", progress=True)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(watch, "_SILENT", 1e-9)
+    monkeypatch.setattr(watch, "_EVERY", 0.0)
+    spiel_cr.compile_game("leduc_poker", progress=True)
+    assert "walking leduc_poker: 9.22k histories" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "algorithm,limit,remedy",
+    [
+        ("cfr+", "380MB", "float32"),
+        ("vr-mccfr", "600MB", "smaller batch"),
+        ("vr-mccfr(batch=1048576)", "2GB", "smaller batch"),
+        ("lp", "252MB", "smaller game"),
+    ],
+)
+def test_what_a_solver_takes_is_refused_before_it_is_made(
+    monkeypatch, algorithm, limit, remedy
+):
+    tree = games.compiled("leduc")
+    for module, name in ((cfr, "make_solver"), (mccfr, "make_solver"), (lp, "_flow")):
+        monkeypatch.setattr(module, name, None)
+    with pytest.raises(GameTooLargeError, match=f"leduc.* takes about .*{remedy}"):
+        spiel_cr.solve(tree, algorithm, 1, memory_limit=limit)
+
+
+def test_what_resolving_takes_is_refused_before_it_is_done(monkeypatch):
+    monkeypatch.setattr(continual, "decompose", None)
+    with pytest.raises(GameTooLargeError, match="resolving leduc.*float32"):
+        spiel_cr.resolve(games.compiled("leduc"), 1, memory_limit="380MB")
+
+
+def test_judge_fits_into_the_limit(monkeypatch):
+    result = spiel_cr.solve(games.compiled("kuhn"), "lp")
+    monkeypatch.setattr(memory, "held_bytes", lambda: 3 * 10**9)
+    judged = python_judge.judge_result(result, memory_limit="3GB")
+    assert judged.by == "spiel_cr"
+    assert python_judge.judge_result(result, memory_limit="4GB").by == "openspiel"
+    with pytest.raises(GameTooLargeError, match="judge on kuhn.*--judge spiel_cr"):
+        python_judge.check_memory(result.tree, "250MB")
+    instance = GameInstance("kuhn_poker", memory_limit=251_000_000)
+    vars(instance)["tree"] = dataclasses.replace(result.tree)
+    assert cpp_judge.ExactJudge(instance).curve_by == "OpenSpiel"
+    instance.memory_limit = 250_050_000
+    assert cpp_judge.ExactJudge(instance).curve_by == "spiel_cr"
 
 
 def test_estimate_of_a_regular_tree_is_exact():
@@ -75,6 +253,13 @@ def test_estimate_of_a_regular_tree_is_exact():
 def test_clearly_too_large_refused(string):
     with pytest.raises(ValueError, match="memory_limit is 1 GB"):
         memory.check_limit(pyspiel.load_game(string), 10**9)
+
+
+@pytest.mark.parametrize("limit", [1, 10**6, memory.BASE_BYTES])
+def test_too_little_is_too_large_a_game(limit):
+    """So that callers who do without compiling do without."""
+    with pytest.raises(GameTooLargeError, match="memory_limit=.* bytes is too little"):
+        memory.check_limit(games.compiled("kuhn").game, limit)
 
 
 @pytest.mark.parametrize("limit", [0, 1, 10**6, memory.BASE_BYTES])

@@ -1,0 +1,63 @@
+"""How much memory Monte Carlo CFR will take, told from the histories of a game.
+
+Fitted to peaks of processes, as `cfr.footprint`.
+"""
+
+import numpy as np
+
+from spiel_cr.cfr import footprint
+from spiel_cr.cfr.config import MCCFRConfig
+from spiel_cr.compilation.tree import CHANCE, CompiledGame
+
+# Of XLA, whose program has every depth apart: for any program, each depth, and each
+# action of the widest history of each depth.
+_PROGRAM, _PROGRAM_DEPTH, _PROGRAM_ACTION = 30e6, 25e6, 2e6
+# What share of that the program of outcome sampling without baselines takes.
+_PLAIN = 0.8
+# How often the arrays of game and state are there at the peak.
+_COPIES = 2.5
+# Numbers that a trajectory leaves at each depth, and those for each action there.
+_NUMBERS, _NUMBERS_ACTION = 12, 6
+
+
+def peak_bytes(
+    tree: CompiledGame, config: MCCFRConfig, dtype: np.typing.DTypeLike
+) -> float:
+    """The peak of a process that compiles a game and samples it.
+
+    Where external sampling follows many actions, a trajectory visits several histories
+    of a depth, which are not counted.
+
+    Args:
+      tree: the compiled game.
+      config: the algorithm.
+      dtype: of the arithmetic.
+    """
+    histories, size = tree.histories, np.dtype(dtype).itemsize
+    starts = histories.level_start
+    children = np.bincount(histories.parent[1:], minlength=len(histories))
+    widths = np.maximum.reduceat(children, starts[:-1])
+    depths, actions = len(widths), int(widths.sum())
+    outcomes = int(children[histories.player == CHANCE].sum())
+    entries = sum(own.decisions.num_sequences for own in tree.infosets) + outcomes
+    positions = sum(own.size for own in tree.form.layouts)
+    problem = (
+        footprint.form_bytes(tree.form, dtype)
+        + len(histories) * (4 * 4 + size)
+        + entries * (2 * 4 + size)
+        + positions * 4
+        + depths * config.batch * size
+    )
+    state = footprint.state_bytes(tree.form, dtype)
+    if config.baseline != "none":
+        state += size * (entries if config.baseline == "average" else len(histories))
+    arrays = _COPIES * (problem + state)
+    # The widest pair of levels, while it is found out how far samples can branch.
+    levels = np.diff(starts)
+    branching = 8 * depths * int((levels + np.append(levels[1:], 0)).max())
+    program = _PROGRAM + _PROGRAM_DEPTH * depths + _PROGRAM_ACTION * actions
+    if config.scheme == "outcome" and config.baseline == "none":
+        program *= _PLAIN
+    batch = config.batch * size * (_NUMBERS * depths + _NUMBERS_ACTION * actions)
+    solver = program + arrays + batch
+    return footprint.compiled_bytes(tree) + max(branching, solver)

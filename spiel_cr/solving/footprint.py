@@ -1,0 +1,60 @@
+"""How much memory solving a compiled game will take; refusals before it is done."""
+
+import numpy as np
+
+from spiel_cr.cfr import footprint
+from spiel_cr.cfr.config import CFRConfig, MCCFRConfig
+from spiel_cr.common import memory
+from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.mccfr import footprint as sampling
+
+# A linear program in HiGHS, with its matrices, for each payoff.
+_PROGRAM, _PROGRAM_PAYOFF = 15e6, 550
+
+
+def peak_bytes(
+    tree: CompiledGame,
+    algorithm: CFRConfig | MCCFRConfig | str,
+    dtype: np.typing.DTypeLike | None = None,
+) -> float:
+    """The peak of a process that compiles and solves a game, in bytes.
+
+    Args:
+      tree: the compiled game.
+      algorithm: settings, or "lp".
+      dtype: as for `solve`.
+    """
+    if isinstance(algorithm, MCCFRConfig):
+        return sampling.peak_bytes(tree, algorithm, dtype or np.float32)
+    if isinstance(algorithm, CFRConfig):
+        return footprint.peak_bytes(tree, dtype or np.float64)
+    payoffs = len(tree.form.payoffs.values)
+    return footprint.compiled_bytes(tree) + _PROGRAM + _PROGRAM_PAYOFF * payoffs
+
+
+def check(
+    tree: CompiledGame,
+    algorithm: CFRConfig | MCCFRConfig | str,
+    dtype: np.typing.DTypeLike | None,
+    limit: memory.Limit,
+) -> None:
+    """Refuses what would take more memory than there may be.
+
+    Args:
+      tree: the compiled game.
+      algorithm: settings, or "lp".
+      dtype: as for `solve`.
+      limit: of the whole process, as users give it.
+
+    Raises:
+      GameTooLargeError: it would.
+    """
+    remedy = "choose smaller game parameters"
+    if isinstance(algorithm, MCCFRConfig):
+        remedy = "take a smaller batch, or cfr+"
+    elif isinstance(algorithm, CFRConfig) and dtype != np.float32:
+        remedy = "take dtype float32"
+    name = algorithm if isinstance(algorithm, str) else algorithm.name
+    memory.check_need(
+        f"{name} on {tree.game}", peak_bytes(tree, algorithm, dtype), limit, remedy
+    )
