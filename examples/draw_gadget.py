@@ -1,6 +1,6 @@
 """Draw the gadget of a real subgame: Kuhn poker, after player 0 checked and 1 bet.
 
-Run as `python examples/draw_gadget.py [FILE]`; needs matplotlib (`'.[plots]'`).
+Run as `python examples/draw_gadget.py [FILE]`; needs matplotlib (extra `plots`).
 """
 
 import sys

@@ -1,1 +1,1 @@
-"""OpenSpiel's exact judges."""
+"""Exact judges: OpenSpiel's, and ours on games that are too large for these."""

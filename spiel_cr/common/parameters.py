@@ -84,12 +84,13 @@ class Parameters(NamedTuple):
         return ValueError(f"{self.what}={self.text!r}: {key}={value} must be {must_be}")
 
 
-def parse(text: str, what: str) -> Parameters:
+def parse(text: str, what: str, *, empty: bool = False) -> Parameters:
     """Reads a name and its parameters.
 
     Args:
       text: such as "resolving(solver=dcfr(alpha=1.5),iterations=10)".
       what: whose string it is, for errors.
+      empty: whether a value may be empty, as in "name(parameter=)".
 
     Raises:
       ValueError: not of this form, text behind the last bracket, a parameter without a
@@ -126,7 +127,7 @@ def parse(text: str, what: str) -> Parameters:
         raise wrong(f"{rest[begin:].strip()!r} stands behind the last bracket")
     for part in parts if any(part.strip() for part in parts) else ():
         key, equals, value = (piece.strip() for piece in part.partition("="))
-        if not (_NAME.fullmatch(key) and equals and value):
+        if not (_NAME.fullmatch(key) and equals and (value or empty)):
             raise wrong(f"{part.strip()!r} is not parameter=value")
         if key in given:
             raise wrong(f"{key} is given twice")

@@ -4,10 +4,10 @@ Everything downstream assumes a finite, sequential, two-player zero-sum game wit
 information-state strings. What does not fit is refused here, before any work starts.
 """
 
-import difflib
-
 import pyspiel
 from absl import logging
+
+from spiel_cr.compilation import game_strings
 
 _GameType = pyspiel.GameType
 
@@ -27,14 +27,15 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
       The game, with sequential dynamics.
 
     Raises:
-      pyspiel.SpielError: OpenSpiel does not know the string or a parameter in it.
-      ValueError: the game is not a two-player zero-sum game with explicit chance and
-        information states.
+      pyspiel.SpielError: OpenSpiel does not know the game or a parameter, or refuses
+        what the parameters say.
+      ValueError: the string cannot be read, or has a parameter of another type, see
+        `game_strings`; or the game is not a two-player zero-sum game with explicit
+        chance and information states.
       TypeError: `game` is neither a string nor a `pyspiel.Game`.
     """
     if isinstance(game, str):
-        _check_name(game)
-        game = pyspiel.load_game(game)
+        game = game_strings.load(game)
     if not isinstance(game, pyspiel.Game):
         raise TypeError(
             f"game must be an OpenSpiel game string or a pyspiel.Game, got "
@@ -111,18 +112,3 @@ def check_state(state: pyspiel.State) -> None:
             f"state: it is of {game}, whose moves are simultaneous, and players take "
             f"turns here; pass states of spiel_cr.load_game({str(game)!r})"
         )
-
-
-def _check_name(game: str) -> None:
-    """Refuses unknown names before OpenSpiel prints all the known ones."""
-    name = game.partition("(")[0].strip()
-    known = pyspiel.registered_names()
-    if name in known:
-        return
-    close = difflib.get_close_matches(name, known)
-    hint = "see pyspiel.registered_names()"
-    if close:
-        hint = f"did you mean {' or '.join(close)}?"
-    if name.startswith("python_"):
-        hint += "; the project's own games need `import game_defs` first"
-    raise pyspiel.SpielError(f"Unknown game {name!r}; {hint}")

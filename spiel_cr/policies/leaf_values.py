@@ -29,7 +29,10 @@ LEAVES = ("rollouts(n=10,seed=0)", "uniform", "policy(path=FILE)")
 
 
 class LeafValue(Protocol):
-    """What histories are worth; write your own to plug in a network, say."""
+    """What histories are worth: one number each, whatever the players' ranges are.
+
+    So a solution above such values has no guarantee in the whole game.
+    """
 
     def __call__(self, game: AnyGame, histories: np.ndarray, /) -> np.ndarray:
         """Values histories at which the game is cut off.

@@ -1,4 +1,4 @@
-"""ISMCTS-BR on OpenSpiel states, as a bot, for any two-player game.
+"""ISMCTS-BR on OpenSpiel states, as a bot, for two-player games.
 
 For games that are too large to compile; `ismcts_br.py` searches compiled ones, batched.
 """

@@ -1,0 +1,107 @@
+"""Command lines that nobody meant: nonsense is refused, in one line that helps."""
+
+import collections
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from tests.fuzz import command_lines
+
+SCRIPT = pathlib.Path(sys.executable).parent / "spiel-cr"
+# Refusals before any solving, and a few commands that work.
+_CHEAP = range(40)
+_MANY = range(2100)
+_PROCESSES = range(5000, 5040)
+
+
+def test_every_option_of_every_command_is_tried():
+    assert len(command_lines.options()) == 11
+    for command, flags in command_lines.options().items():
+        assert flags
+        for flag in set(flags) - command_lines.SWITCHES:
+            assert command_lines.values_of(command, flag).good, (command, flag)
+            assert command_lines.bad_of(command, flag), (command, flag)
+
+
+def test_a_seed_makes_a_line():
+    lines = [command_lines.make_line(seed) for seed in range(60)]
+    assert lines == [command_lines.make_line(seed) for seed in range(60)]
+    assert len({tuple(line.words) for line in lines}) > 55
+    assert 35 < sum(bool(line.spoiled) for line in lines) < 60
+
+
+_BAD = command_lines.Bad("x", ("--seed", "seed"), ("x",))
+_GOOD = "spiel-cr: error: seed='x' is no number; write one"
+
+
+@pytest.mark.parametrize(
+    ("code", "out", "err", "complaint"),
+    [
+        (2, "", _GOOD, ""),
+        (0, "", "", "exit 0 on nonsense"),
+        (1, "", _GOOD, "exit 1, not 2"),
+        (2, "", "seed='x'; write", "no message"),
+        (2, "", f"{_GOOD}\nmore", "the message has 2 lines"),
+        (2, "much work", _GOOD, "something on stdout"),
+        (2, "", _GOOD.replace("seed=", ""), "the argument is not named"),
+        (2, "", _GOOD.replace("'x'", "it"), "the value is not shown"),
+        (2, "", _GOOD.partition(";")[0], "no remedy"),
+        (2, "", f"{_GOOD} CHECK_TRUE", "words of a library"),
+        (2, "", f"Traceback (most recent call last)\n{_GOOD}", "a traceback"),
+    ],
+)
+def test_the_checker_sees(code, out, err, complaint):
+    line = command_lines.Line(0, ["solve"], (_BAD,))
+    outcome = command_lines.Outcome(code, out, err, "", 0.0)
+    found = command_lines.complaints(line, outcome)
+    assert bool(found) == bool(complaint)
+    assert any(text.startswith(complaint) for text in found) or not complaint
+
+
+@pytest.mark.parametrize("seed", _CHEAP)
+def test_lines(seed):
+    row = command_lines.judge(seed, cheap=True)
+    assert not row["complaints"], f"{row['line']}\n{row['complaints']}"
+
+
+@pytest.mark.slow
+def test_many_lines(tmp_path):
+    record = tmp_path / "lines.jsonl"
+    record.touch()
+    rows = command_lines.judge_many(_MANY.start, _MANY.stop, record)
+    wrong = [f"{row['line']}: {row['complaints']}" for row in rows if row["complaints"]]
+    assert not wrong, "\n".join(wrong[:20])
+    assert max(row["seconds"] for row in rows) < command_lines.MAX_SECONDS
+    commands = collections.Counter(
+        command_lines.make_line(seed).words[0] for seed in _MANY
+    )
+    assert min(commands[name] for name in command_lines.options()) > 100
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SCRIPT.exists(), reason="not installed")
+@pytest.mark.parametrize("seed", _PROCESSES)
+def test_processes(tmp_path, seed):
+    line = command_lines.make_line(seed)
+    # No process can be given a NUL.
+    words = [word.replace("\0", "\udcff") for word in line.words]
+    command_lines.prepare(tmp_path)
+    done = subprocess.run(
+        [SCRIPT, *words],
+        cwd=tmp_path,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        timeout=command_lines.MAX_SECONDS,
+    )
+    out, err = (text.decode("utf-8", "replace") for text in (done.stdout, done.stderr))
+    shown = [
+        bad._replace(
+            shown=(*bad.shown, *(s.replace("\0", "\udcff") for s in bad.shown))
+        )
+        for bad in line.spoiled
+    ]
+    line = line._replace(words=words, spoiled=tuple(shown))
+    outcome = command_lines.Outcome(done.returncode, out, err, "", 0.0)
+    assert not command_lines.complaints(line, outcome), str(line)
