@@ -1,10 +1,11 @@
-"""What players of partial trees give away, by the exact values of an equilibrium.
+"""How exploitable players of partial trees are, and what they give away in matches.
 
-Results of matches say little before there are thousands of them. In a game that can
-still be compiled whole an equilibrium says what each action is worth: a player's loss
-is the sum, over its decisions of a match, of what its strategy gives away there against
-an equilibrium opponent, if both play the equilibrium from then on. It tells mistakes,
-not how exploitable a player is.
+*NashConv* comes first: a player is asked at every infoset of a game that can still be
+compiled whole, and OpenSpiel judges the strategy that it answers with. The *loss* is
+the sum, over a player's decisions of a match, of what its strategy gives away there
+against an equilibrium opponent, if both play the equilibrium from then on. It tells
+mistakes and does not see exploitability: whatever an equilibrium also plays costs
+nothing, in whatever proportions it is played.
 
 Run `python -m benchmarks.partial_loss --help`.
 """
@@ -19,15 +20,19 @@ from tqdm import tqdm
 
 import spiel_cr
 from benchmarks import partial_opponents
-from benchmarks.document import table
+from benchmarks.document import Column, table
 from benchmarks.frame import Benchmark, Parser, Row
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.eval.common.statistics import mean_and_half_width
+from spiel_cr.eval.players import traversing
 from spiel_cr.policies.best_responses import reach_of
 from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.policies.conversions import history_values
 
-_GAME = "python_ii_goofspiel(num_cards=6)"
+_GAME = "python_ii_goofspiel(num_cards=4)"
 _ROLLOUTS = (1, 4, 16)
+# Bots are asked everywhere in games of at most this many infosets.
+_MOST_INFOSETS = 3000
 
 
 class Values:
@@ -137,9 +142,11 @@ def _answer(
 def _add_options(parser: Parser) -> None:
     parser.add_argument("--game", default=_GAME, help=f"to be solved whole ({_GAME})")
     parser.add_argument("--bots", nargs="+", help="bot strings; default: by rollouts")
-    parser.number("--matches", 24, "of each bot", least=2)
-    parser.number("--max-histories", 20_000, "of the partial tree")
-    parser.number("--iterations", 150, "per solve")
+    parser.number("--matches", 200, "of each bot, for its loss", least=2)
+    words = "of each bot whose NashConv is computed; 0: none"
+    parser.number("--repeats", 3, words, least=0)
+    parser.number("--max-histories", 500, "of the partial tree")
+    parser.number("--iterations", 100, "per solve")
     parser.number("--solve", 400, "iterations for the equilibrium")
     parser.number("--simulations", 2300, "of ISMCTSBot")
     parser.number("--seed", 0, "of everything", least=0)
@@ -159,6 +166,7 @@ def _measure(options: argparse.Namespace) -> Iterator[Row]:
         mean, half_width = mean_and_half_width(found)
         yield {
             "bot": name,
+            "nash_conv": _nash_convs(name, values.tree, options),
             "loss": mean,
             "interval": half_width,
             "matches": options.matches,
@@ -166,6 +174,19 @@ def _measure(options: argparse.Namespace) -> Iterator[Row]:
             "equilibrium_nash_conv": values.nash_conv,
             "seed": options.seed,
         }
+
+
+def _nash_convs(
+    name: str, tree: CompiledGame, options: argparse.Namespace
+) -> list[float]:
+    """NashConv with several seeds, by asking everywhere; none of what is too slow."""
+    if name.startswith("ismcts(") or sum(map(len, tree.infosets)) > _MOST_INFOSETS:
+        return []
+    seeds = [options.seed + number for number in range(options.repeats)]
+    return [
+        traversing.evaluate_bot(tree, name, seeds=(seed, seed)).nash_conv
+        for seed in seeds[: 1 if name == "uniform" else None]
+    ]
 
 
 def _bots(name: str, game: pyspiel.Game, seed: int) -> list[pyspiel.Bot]:
@@ -177,16 +198,25 @@ def _bots(name: str, game: pyspiel.Game, seed: int) -> list[pyspiel.Bot]:
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """A line for each bot."""
-    title = "{game}; NashConv of the equilibrium {equilibrium_nash_conv:.1e}\n"
-    columns = {"bot": "{bot}", "loss": "{loss:.4f} ± {interval:.4f}"}
-    lines = table(rows, {**columns, "matches": "{matches}"})
-    return title.format_map(rows[0]) + lines
+    """A line for each bot, NashConv first."""
+    title = (
+        "`{game}`, in the game's units; NashConv of the equilibrium that losses are "
+        "measured against {equilibrium_nash_conv:.1e}:\n\n"
+    )
+    columns: dict[str, Column] = {
+        "bot": "`{bot}`",
+        "NashConv (one number per seed)": lambda row: (
+            " ".join(f"{value:.3f}" for value in sorted(row["nash_conv"])) or "–"
+        ),
+        "loss in a match": "{loss:.4f} ± {interval:.4f}",
+        "matches": "{matches}",
+    }
+    return title.format_map(rows[0]) + table(rows, columns)
 
 
 BENCHMARK = Benchmark(
     "partial_loss",
-    "What players of partial trees give away against an equilibrium.",
+    "NashConv of players of partial trees, and what they give away in matches.",
     _add_options,
     _measure,
     markdown,

@@ -70,7 +70,16 @@ def test_values_are_those_of_the_whole_game(values):
 @pytest.mark.slow
 def test_command(tmp_path, capsys):
     out = tmp_path / "loss.jsonl"
-    options = ["--game", "kuhn_poker", "--matches", "4", "--solve", "50"]
+    options = [
+        "--game",
+        "kuhn_poker",
+        "--matches",
+        "4",
+        "--solve",
+        "50",
+        "--repeats",
+        "2",
+    ]
     names = ["resolving(max_histories=58,iterations=20)", "ismcts(20)", "uniform"]
     assert (
         partial_loss.BENCHMARK.main([*options, "--bots", *names, "--out", str(out)])
@@ -80,4 +89,10 @@ def test_command(tmp_path, capsys):
     assert [row["bot"] for row in rows] == names
     assert all(np.isfinite(row["loss"]) and row["interval"] >= 0 for row in rows)
     printed = capsys.readouterr().out
-    assert all(f"| {name} |" in printed for name in names)
+    assert all(f"| `{name}` |" in printed for name in names)
+    assert (
+        printed.index("NashConv") < printed.index("loss") < printed.index("| matches")
+    )
+    # The whole game fits, so little is left to exploit; uniform play is judged once.
+    assert [len(row["nash_conv"]) for row in rows] == [2, 0, 1]
+    assert max(rows[0]["nash_conv"]) < 0.2 < rows[2]["nash_conv"][0]
