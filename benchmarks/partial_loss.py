@@ -21,7 +21,7 @@ from tqdm import tqdm
 import spiel_cr
 from benchmarks import partial_opponents
 from benchmarks.document import Column, table
-from benchmarks.frame import Benchmark, Parser, Row
+from benchmarks.frame import Benchmark, Parser, Row, sentence
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.eval.common.statistics import mean_and_half_width
 from spiel_cr.eval.players import traversing
@@ -199,6 +199,7 @@ def _bots(name: str, game: pyspiel.Game, seed: int) -> list[pyspiel.Bot]:
 
 def markdown(rows: Sequence[Row]) -> str:
     """A line for each bot, NashConv first."""
+    measured = sentence(rows[0], ["cpu"])
     title = (
         "`{game}`, in the game's units; NashConv of the equilibrium that losses are "
         "measured against {equilibrium_nash_conv:.1e}:\n\n"
@@ -211,7 +212,7 @@ def markdown(rows: Sequence[Row]) -> str:
         "loss in a match": "{loss:.4f} ± {interval:.4f}",
         "matches": "{matches}",
     }
-    return title.format_map(rows[0]) + table(rows, columns)
+    return f"{measured}\n\n" + title.format_map(rows[0]) + table(rows, columns)
 
 
 BENCHMARK = Benchmark(
@@ -220,7 +221,6 @@ BENCHMARK = Benchmark(
     _add_options,
     _measure,
     markdown,
-    tables=None,
     page="partial.md",
 )
 

@@ -1,7 +1,13 @@
 """What histories are worth at which a lookahead or a partial tree ends.
 
-A `LeafValue` gives a number for each history, whatever the players' ranges. It takes
-histories in any of the three forms in which a game can be held: as numbers of a
+A `LeafValue` gives one fixed number for each history, whatever the players' ranges. So
+a lookahead that ends in them is not sound, not even with the values of an equilibrium:
+those are right only if both go on to play that equilibrium, whatever was played before,
+and the solver then plays as if nobody could do anything else (docs/partial.md has
+figures). Counterfactual values that depend on ranges, as DeepStack's network gives
+them, do not fit this interface.
+
+Histories come in any of the three forms in which a game can be held: as numbers of a
 compiled game, as the array of states of a vectorised game, or as OpenSpiel's states.
 """
 
