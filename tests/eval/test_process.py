@@ -32,6 +32,18 @@ def start(*words, **options):
     return subprocess.Popen(given, text=True, **options)
 
 
+@pytest.fixture(autouse=True)
+def heard():
+    """Signals are not ignored, as they are in background jobs of shells."""
+    numbers = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+    before = {number: signal.getsignal(number) for number in numbers}
+    for number in numbers:
+        signal.signal(number, signal.default_int_handler)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 def do(run, **defaults):
     """Runs a function as a command; its exit code."""
     defaults = {"json": True, "resumes": False, "unwritten": [], **defaults}
@@ -55,6 +67,7 @@ def test_a_signal_interrupts_the_work(capsys, tmp_path, number):
             cleaned.append(signal.getsignal(signal.SIGTERM))
 
     before = signal.getsignal(signal.SIGTERM)
+    assert before is signal.default_int_handler
     assert do(run, resumes=True, out=str(tmp_path)) == 128 + number
     # The third one would end the process.
     assert cleaned == [signal.SIG_DFL]

@@ -366,6 +366,9 @@ def run(first: int, last: int, commands: Sequence[str]) -> int:
     counts: collections.Counter[tuple[str, str]] = collections.Counter()
     by_command: collections.Counter[str] = collections.Counter()
     failures = 0
+    # Shells start background jobs with some of them ignored, and that is inherited.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     with tempfile.TemporaryDirectory() as folder:
         harness = Harness(pathlib.Path(folder))
         for number in range(first, last):
