@@ -7,6 +7,7 @@ this file, and the packages around it, import nothing but Python's own.
 import contextlib
 import io
 import os
+import select
 import sys
 from typing import Any, TextIO
 
@@ -92,10 +93,13 @@ class Forgiving(io.RawIOBase):
     def isatty(self) -> bool:
         return self._raw.isatty()
 
-    def write(self, data: Any) -> int | None:
+    def write(self, data: Any) -> int:
         if self.error is None:
             try:
-                return self._raw.write(data)
+                while (count := self._raw.write(data)) is None:
+                    # A pipe that does not wait by itself, and is full.
+                    select.select([], [self._raw], [])
+                return count
             except OSError as error:
                 self.error = error
         return len(data)

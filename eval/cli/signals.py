@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FINISHING = b"spiel-cr: writing what there is; once more ends it at once\n"
 # After this time a signal is sent again whose exception nobody got.
-_AGAIN_SECONDS = 0.01
+_AGAIN_SECONDS = 0.02
 
 
 class Interrupted(KeyboardInterrupt):
@@ -50,10 +51,12 @@ def interrupting() -> Iterator[None]:
         return
     before = {number: signal.getsignal(number) for number in _NUMBERS}
     hook = sys.unraisablehook
-    count = 0
+    count, dropping, over = 0, False, False
 
     def handle(number: int, frame: FrameType | None) -> None:
         nonlocal count
+        if dropping:
+            return
         count += 1
         if count == 1:
             raise Interrupted(number)
@@ -64,13 +67,21 @@ def interrupting() -> Iterator[None]:
 
     def unraisable(caught: Any) -> None:
         """Python drops exceptions in destructors; a signal must not be lost there."""
-        nonlocal count
+        nonlocal count, dropping
         if not isinstance(caught.exc_value, Interrupted):
             hook(caught)
             return
+        # Here, too, it would be dropped.
+        dropping = True
         count = 0
-        numbers = os.getpid(), caught.exc_value.number
-        threading.Timer(_AGAIN_SECONDS, os.kill, numbers).start()
+        number = caught.exc_value.number
+        threading.Thread(target=send_again, args=(number,), daemon=True).start()
+        dropping = False
+
+    def send_again(number: int) -> None:
+        while not count and not over:
+            time.sleep(_AGAIN_SECONDS)
+            os.kill(os.getpid(), number)
 
     sys.unraisablehook = unraisable
     try:
@@ -78,6 +89,7 @@ def interrupting() -> Iterator[None]:
             _set(number, handle)
         yield
     finally:
+        over = True
         for number, handler in before.items():
             _set(number, handler)
         sys.unraisablehook = hook

@@ -11,6 +11,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
 import warnings
 
@@ -216,6 +217,19 @@ def test_a_closed_pipe_drops_what_comes():
     for _ in range(3):
         print("x" * 100_000, file=text, flush=True)
     assert isinstance(stream.error, BrokenPipeError)
+
+
+def test_a_full_pipe_is_waited_for():
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    text = entry.Forgiving(open(write, "w", encoding="ascii")).text()
+    got = []
+    reader = threading.Thread(target=lambda: got.append(open(read, "rb").read()))
+    threading.Timer(0.05, reader.start).start()
+    print("x" * 200_000, file=text, flush=True)
+    os.close(write)
+    reader.join()
+    assert got == [b"x" * 200_000 + b"\n"]
 
 
 @pytest.mark.skipif(not pathlib.Path("/dev/full").exists(), reason="no /dev/full")
