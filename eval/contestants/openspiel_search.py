@@ -13,6 +13,7 @@ import pyspiel
 from open_spiel.python import rl_environment
 from open_spiel.python.algorithms import ismcts, mcts, tabular_qlearner
 
+from spiel_cr.compilation import game_checks
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.policies import best_responses, conversions
 
@@ -216,7 +217,7 @@ class _QLearners:
         player = learner._player_id
         while not state.is_terminal():
             if state.is_chance_node():
-                actions, weights = zip(*state.chance_outcomes(), strict=True)
+                actions, weights = zip(*game_checks.chance_outcomes(state), strict=True)
                 action = self._random.choice(actions, p=weights)
             elif state.current_player() != player:
                 action = self._random.choice(state.legal_actions())
@@ -224,7 +225,7 @@ class _QLearners:
                 step = _time_step(player, _key(state), state.legal_actions(), None)
                 action = learner.step(step).action
             state.apply_action(int(action))
-        reward = float(state.player_return(player))
+        reward = game_checks.player_return(state, player)
         learner.step(_time_step(player, "end", [], reward))
 
     def action_probabilities(self, state: pyspiel.State) -> dict[int, float]:

@@ -37,6 +37,12 @@ def load(text: str) -> pyspiel.Game:
     """
     string = _checked(parse(text, "game", empty=True), text)
     try:
+        string.encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"game={text!r} is not UTF-8; write the name and parameters of a game"
+        ) from None
+    try:
         game = pyspiel.load_game(string)
         begin = game.new_initial_state()
         stuck = begin.current_player() >= 0 and not begin.legal_actions()

@@ -4,12 +4,20 @@ Everything downstream assumes a finite, sequential, two-player zero-sum game wit
 information-state strings. What does not fit is refused here, before any work starts.
 """
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 import pyspiel
 from absl import logging
 
+from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.compilation import game_strings
 
 _GameType = pyspiel.GameType
+# Wrappers whose games are others each time that they are loaded and walked.
+_DRAWN = ("add_noise",)
+# Moves within which a player is to have moved, where information states are tried.
+_FIRST_MOVES = 20
 
 
 def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
@@ -32,6 +40,9 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
       ValueError: the string cannot be read, or has a parameter of another type, see
         `game_strings`; or the game is not a two-player zero-sum game with explicit
         chance and information states.
+      InvalidGameError: the game says that it is one and is not: utilities sum to
+        something else, information states cannot be asked, or payoffs are drawn while
+        it is walked.
       TypeError: `game` is neither a string nor a `pyspiel.Game`.
     """
     if isinstance(game, str):
@@ -76,6 +87,7 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
             f"{game}: the game offers no information_state_string, which spiel_cr "
             f"needs to know what a player remembers; implement it in the game"
         )
+    _check_promises(game)
     return game
 
 
@@ -112,3 +124,60 @@ def check_state(state: pyspiel.State) -> None:
             f"state: it is of {game}, whose moves are simultaneous, and players take "
             f"turns here; pass states of spiel_cr.load_game({str(game)!r})"
         )
+
+
+def _check_promises(game: pyspiel.Game) -> None:
+    """Refuses games that cannot be the two-player zero-sum games that they claim."""
+    drawn = [name for name in _names(game) if name in _DRAWN]
+    if drawn:
+        raise InvalidGameError(
+            f"{game}: {drawn[0]} draws its noise while the game is walked, so that two "
+            f"walks see two games; leave it out, or write the game with its noise as a "
+            f"file for efg_game"
+        )
+    total = game.utility_sum()
+    if total is not None and total != 0:
+        raise InvalidGameError(
+            f"{game}: utility_sum={total} and the game says that it is zero-sum; "
+            f"correct its utility_sum, or its payoffs"
+        )
+    if type(game) is not pyspiel.Game:
+        _try_information(game)
+
+
+def _names(game: pyspiel.Game) -> Iterator[str]:
+    """The name of a game, and of the games that it wraps."""
+    yield game.get_type().short_name
+
+    def inside(parameters: Mapping[str, Any]) -> Iterator[str]:
+        for value in parameters.values():
+            if isinstance(value, Mapping):
+                yield str(value.get("name", ""))
+                yield from inside(value)
+
+    yield from inside(game.get_parameters())
+
+
+def _try_information(game: pyspiel.Game) -> None:
+    """Asks a game written in Python once what a player knows.
+
+    OpenSpiel's states take that from an observer if they do not say it themselves, and
+    without one Python raises AttributeError.
+    """
+    state = game.new_initial_state()
+    for _ in range(_FIRST_MOVES):
+        player = state.current_player()
+        if player in (0, 1):
+            try:
+                state.information_state_string(player)
+            except (AttributeError, NotImplementedError) as error:
+                raise InvalidGameError(
+                    f"{game}: information_state_string({player}) fails ({error}), and "
+                    f"spiel_cr needs to know what a player remembers; give the game's "
+                    f"states that method, or the game make_py_observer"
+                ) from error
+            return
+        legal = [] if state.is_terminal() else state.legal_actions()
+        if not legal:
+            return
+        state.apply_action(legal[0])

@@ -7,6 +7,7 @@ import numpy as np
 
 from spiel_cr.common.arrays import ranges
 from spiel_cr.compilation.tree import CHANCE
+from spiel_cr.compilation.vectorised import BrokenRulesError
 from spiel_cr.partial.simulator import Nodes, Simulator
 
 # Histories expanded between two looks at the clock.
@@ -194,9 +195,14 @@ class NodeTable:
                 if begun and deadline is not None and time.perf_counter() > deadline:
                     return
                 self.marks += self._ends(chunk)
-                self.add_children(
-                    chunk, *simulator.children(self.states[chunk], self.player[chunk])
-                )
+                try:
+                    children = simulator.children(
+                        self.states[chunk], self.player[chunk]
+                    )
+                except BrokenRulesError as error:
+                    error.history = int(chunk[error.history])
+                    raise
+                self.add_children(chunk, *children)
                 begun, expanded = True, expanded + len(chunk)
             if expanded < len(frontier):
                 return

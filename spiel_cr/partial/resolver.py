@@ -23,6 +23,7 @@ import pyspiel
 from spiel_cr.cfr import cfr
 from spiel_cr.cfr.config import parse_algorithm
 from spiel_cr.cfr.solver import Solver
+from spiel_cr.compilation.game_checks import chance_outcomes
 from spiel_cr.partial.capacity import Capacities
 from spiel_cr.partial.config import PartialConfig
 from spiel_cr.partial.match import PartialAgent
@@ -227,7 +228,7 @@ class PartialResolver(PartialAgent):
         state = game.new_initial_state()
         while not state.is_terminal():
             if state.is_chance_node():
-                actions, odds = zip(*state.chance_outcomes(), strict=True)
+                actions, odds = zip(*chance_outcomes(state), strict=True)
                 action = random.choice(actions, p=np.array(odds) / sum(odds))
             else:
                 action = random.choice(state.legal_actions())

@@ -15,7 +15,7 @@ import pyspiel
 
 from spiel_cr.common import arrays
 from spiel_cr.compilation import vectorised
-from spiel_cr.compilation.tree import TERMINAL
+from spiel_cr.compilation.tree import CHANCE, TERMINAL
 from spiel_cr.compilation.vectorised import VectorisedGame
 
 
@@ -33,7 +33,8 @@ class Nodes(NamedTuple):
         the game does not provide it.
       factor: float64 [n], probability of the chance move that leads here, else 1.
       utility: float64 [n], player 0's at terminals, else 0.
-      num_actions: int32 [n], legal actions or outcomes; 0 at terminals.
+      num_actions: int32 [n], legal actions, or outcomes of positive probability; 0 at
+        terminals.
     """
 
     states: np.ndarray
@@ -188,6 +189,11 @@ class ArraySimulator(Simulator):
         goes_on = player != TERMINAL
         if goes_on.any():
             mask = self.rules.legal_actions_mask(states[goes_on])
+            draws = player[goes_on] == CHANCE
+            if draws.any():
+                odds = self.rules.chance_probabilities(states[goes_on][draws])
+                mask = mask.copy()
+                mask[draws] &= odds > 0
             num_actions[goes_on] = mask.sum(axis=1)
         factor = np.ones(count) if visit.chance is None else visit.chance
         action = visit.action.astype(np.int32)

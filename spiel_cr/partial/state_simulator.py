@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyspiel
 
+from spiel_cr.compilation import game_checks
 from spiel_cr.compilation.tree import CHANCE, TERMINAL
 from spiel_cr.partial.simulator import Nodes, Simulator
 
@@ -26,7 +27,7 @@ class StateSimulator(Simulator):
             moves: Sequence[int]
             odds: Sequence[float]
             if actor == CHANCE:
-                moves, odds = zip(*state.chance_outcomes(), strict=True)
+                moves, odds = zip(*game_checks.chance_outcomes(state), strict=True)
             else:
                 moves = state.legal_actions() if only is None else [only]
                 odds = [1.0] * len(moves)
@@ -56,20 +57,13 @@ class StateSimulator(Simulator):
                 num_actions[k] = len(state.legal_actions())
                 observation[k] = self._observe(state, 1 - actor)
                 if not num_actions[k]:
-                    raise ValueError(
-                        f"{self.game}: player {actor} has no legal action at "
-                        f"information state {key!r}; a game without moves must be "
-                        f"terminal there"
-                    )
+                    raise game_checks.no_action(state, actor)
             elif actor == TERMINAL:
-                utility[k] = state.player_return(0)
+                utility[k] = game_checks.player_return(state, 0)
             elif actor == CHANCE:
-                num_actions[k] = len(state.chance_outcomes())
+                num_actions[k] = len(game_checks.chance_outcomes(state))
             else:
-                raise ValueError(
-                    f"{self.game}: a state has current player {actor}; only players 0 "
-                    f"and 1, chance and terminal states are supported"
-                )
+                raise game_checks.wrong_player(state, actor)
         return Nodes(
             *(array, np.array(actions, np.int32), np.array(player, np.int8)),
             *(np.array(label, np.int32), np.array(observation, np.int32)),

@@ -22,7 +22,7 @@ from spiel_cr.compilation.tree import (
     Histories,
     assemble,
 )
-from spiel_cr.compilation.vectorised import of_game
+from spiel_cr.compilation.vectorised import BrokenRulesError, of_game
 from spiel_cr.partial.nodes import Ids, NodeTable
 from spiel_cr.partial.simulator import ArraySimulator, Nodes, Simulator
 from spiel_cr.partial.state_simulator import StateSimulator
@@ -153,7 +153,16 @@ class PartialTree:
         limit = (
             capacity if most is None else min(check_whole(most, "most", 1), capacity)
         )
-        self.table.expand(self.simulator, limit, deadline=deadline)
+        try:
+            self.table.expand(self.simulator, limit, deadline=deadline)
+        except BrokenRulesError as error:
+            if self.has_chance_root:  # its paths are not those of the game
+                raise
+            path, row = [], error.history
+            while self.table.parent[row] >= 0:
+                path.append(int(self.table.action[row]))
+                row = int(self.table.parent[row])
+            raise error.at(self.game, path[::-1]) from error
 
     def truncate(self, most: int) -> None:
         """Takes the last expansions back until at most `most` histories are left.

@@ -53,6 +53,9 @@ def tabular_policy(
 ) -> openspiel_policy.TabularPolicy:
     """An OpenSpiel `TabularPolicy` over every infoset of the game.
 
+    Infosets that only outcomes of probability zero lead to are in no compiled game, but
+    OpenSpiel's tools ask there, too: the policy is uniform at them.
+
     Args:
       tree: the compiled game.
       behaviour: for each player float64 [S], action probabilities by logical sequence.
@@ -71,10 +74,12 @@ def tabular_policy(
     for infosets in tree.infosets:
         found = dict(_infoset_states(tree, infosets))
         states |= {key: found[i] for i, key in enumerate(infosets.keys)}
+    for key, state in _impossible_states(tree):
+        states.setdefault(key, state)
     policy = openspiel_policy.TabularPolicy(tree.game, states=states)
-    policy.action_probability_array[:] = 0.0
     for infosets, probabilities in zip(tree.infosets, behaviour, strict=True):
         rows = np.array([policy.state_lookup[key] for key in infosets.keys], np.int64)
+        policy.action_probability_array[rows] = 0.0
         owner = infosets.decisions.owner[1:]
         played = probabilities[1:]
         policy.action_probability_array[rows[owner], infosets.actions] = played
@@ -206,6 +211,21 @@ def _infoset_states(
     return states_along(tree.game, tree.histories.paths_to(infosets.history))
 
 
+def _impossible_states(tree: CompiledGame) -> Iterator[tuple[str, pyspiel.State]]:
+    """Decisions below outcomes of probability zero: information states and states."""
+    stack: list[pyspiel.State] = []
+    for history in tree.histories.dropped.tolist():
+        state = tree.state_at(history)
+        stack += [state.child(a) for a, p in state.chance_outcomes() if not p > 0]
+    while stack:
+        state = stack.pop()
+        player = state.current_player()
+        if player in (0, 1):
+            yield state.information_state_string(player), state
+        if not state.is_terminal():
+            stack += map(state.child, state.legal_actions())
+
+
 def move_probabilities(
     tree: CompiledGame, behaviour: Sequence[np.ndarray]
 ) -> np.ndarray:
@@ -218,8 +238,8 @@ def move_probabilities(
     histories = tree.histories
     above = histories.parent[1:]
     mover = histories.player[above]
-    # Quotients of products of chance probabilities; never 0 / 0, since games offer no
-    # outcome without probability.
+    # Quotients of products of chance probabilities; never 0 / 0, since outcomes without
+    # probability are not in compiled games.
     step: np.ndarray = histories.chance[1:] / histories.chance[above]
     for p, probabilities in enumerate(behaviour):
         step = np.where(mover == p, probabilities[histories.sequence[p][1:]], step)

@@ -19,6 +19,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.common.parameters import parse
+from spiel_cr.compilation import game_checks
 from spiel_cr.compilation.tree import CHANCE, TERMINAL, CompiledGame
 from spiel_cr.compilation.vectorised import VectorisedGame
 from spiel_cr.policies.conversions import (
@@ -219,14 +220,14 @@ class _StateRollouts:
     def _play(self, state: pyspiel.State) -> float:
         while not state.is_terminal():
             if state.is_chance_node():
-                moves, odds = zip(*state.chance_outcomes(), strict=True)
+                moves, odds = zip(*game_checks.chance_outcomes(state), strict=True)
                 ends = np.cumsum(odds)
                 drawn = np.searchsorted(ends, self._random.random() * ends[-1], "right")
                 state.apply_action(moves[min(int(drawn), len(moves) - 1)])
             else:
                 legal = state.legal_actions()
                 state.apply_action(legal[int(self._random.integers(len(legal)))])
-        return float(state.player_return(0))
+        return float(game_checks.player_return(state, 0))
 
 
 def parse_leaf(leaf: str | LeafValue, *, compiled: bool = True) -> LeafValue:

@@ -152,7 +152,7 @@ def play_on(
             return mover
         else:
             # Not checked: in games of cards that would take as long as the drawing.
-            state.apply_action(draw_outcome(state.chance_outcomes(), number()))
+            state.apply_action(draw_outcome(chance_outcomes(state), number()))
 
 
 def uniform_numbers(random: np.random.Generator) -> Callable[[], float]:

@@ -93,6 +93,7 @@ class MadeGame(pyspiel.Game):
         strings: bool = True,
         tensor: bool = False,
         largest: float = 100.0,
+        utility_sum: float = 0.0,
     ) -> None:
         game_type = pyspiel.GameType(
             short_name=name,
@@ -116,7 +117,7 @@ class MadeGame(pyspiel.Game):
             num_players=2,
             min_utility=-largest,
             max_utility=largest,
-            utility_sum=0.0,
+            utility_sum=utility_sum,
             max_game_length=64,
         )
         super().__init__(game_type, info, {})
