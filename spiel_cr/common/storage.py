@@ -163,7 +163,7 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
         file = _locked_new(target)
     temporary = pathlib.Path(file.name)
     try:
-        with _naming(path), file:
+        with _naming(path, temporary), file:
             yield file
             file.flush()
             _take_permissions(file, target)
@@ -415,13 +415,21 @@ def _table(text: np.ndarray) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Errors of the operating system name this path, not a temporary file or none."""
+def _naming(path: Path, written: pathlib.Path | None = None) -> Iterator[None]:
+    """Errors of the operating system name this path, not a temporary file or none.
+
+    Args:
+      path: to be named.
+      written: the temporary file, where other files are at work in the block, too:
+        errors of these are left alone.
+    """
     given = os.fspath(path)
     try:
         yield
     except OSError as error:
         if error.filename == given and error.filename2 is None:
+            raise
+        if written and error.filename not in (None, os.fspath(written)):
             raise
         if error.errno is None:
             raise type(error)(f"{given}: {error}") from error

@@ -1,0 +1,339 @@
+"""Where files may be written, by whom, and what is left when that fails."""
+
+import concurrent.futures
+import errno
+import json
+import os
+import resource
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from spiel_cr.common import storage
+from spiel_cr.common.errors import DamagedFileError, FileInUseError
+
+
+def listing(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+# Places.
+
+
+@pytest.fixture
+def places(tmp_path):
+    """One path of each kind that is refused, by what the refusal says."""
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    with socket.socket(socket.AF_UNIX) as listener:
+        # A socket's path must be short.
+        here = os.open(tmp_path, os.O_RDONLY)
+        listener.bind(f"/proc/self/fd/{here}/socket")
+        os.close(here)
+    (tmp_path / "file").write_text("old")
+    (tmp_path / "circle").symlink_to("circle")
+    (tmp_path / "to pipe").symlink_to("pipe")
+    (tmp_path / "to folder").symlink_to("folder")
+    (tmp_path / "to nowhere").symlink_to("/proc/no/such/place")
+    return {
+        "": "it names no file",
+        "a\0b": "it names no file",
+        "\ud800": "it is no text",
+        f"{tmp_path}/new/": "it names no file",
+        tmp_path / "folder": "it is a folder",
+        tmp_path / "to folder": "it is a folder",
+        tmp_path / "pipe": "it is a FIFO",
+        tmp_path / "to pipe": "it is a FIFO",
+        tmp_path / "socket": "it is a socket",
+        tmp_path / "circle": "symbolic links",
+        tmp_path / "to nowhere": "No such file",
+        tmp_path / "file" / "below": "Not a directory",
+        tmp_path / ("n" * 300): "name too long",
+        tmp_path / "new" / ("n" * 300) / "below": "name too long",
+        "/proc/new": "No such file",
+    }
+
+
+def test_what_cannot_be_written_is_refused(places, tmp_path):
+    """Before work by `check_writable`, and by each way to write; all stays."""
+    before = listing(tmp_path)
+    for path, why in places.items():
+        given = os.fspath(path)
+        with pytest.raises(ValueError, match=rf"--save=.*{why}.*give the path") as said:
+            storage.check_writable(path, "--save")
+        assert repr(given) in str(said.value)
+        for write in (
+            lambda path: storage.write_text(path, "new"),
+            lambda path: storage.save(path, {}, {}),
+            lambda path: storage.lock(path).__enter__(),
+        ):
+            with pytest.raises(OSError):
+                write(path)
+    assert [name for name in listing(tmp_path) if name not in before] in ([], ["new"])
+    assert (tmp_path / "file").read_text() == "old"
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
+
+def test_devices_are_refused(tmp_path):
+    """A copy of /dev/null, where one may be made; root could replace the true one."""
+    path = tmp_path / "null"
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    except PermissionError:
+        pytest.skip("devices can be made by root only")
+    with pytest.raises(ValueError, match="it is a device"):
+        storage.check_writable(path)
+    with pytest.raises(OSError, match="it is a device"):
+        storage.write_text(path, "new")
+    with pytest.raises(DamagedFileError, match="null is not a regular file"):
+        storage.load(path)
+    assert stat.S_ISCHR(path.stat().st_mode)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DamagedFileError, match="pipe is not a regular file"):
+        storage.load(tmp_path / "pipe")
+
+
+def test_what_can_be_written_is_left_alone(tmp_path):
+    (tmp_path / "file").write_text("old")
+    (tmp_path / "link").symlink_to("later")
+    before = listing(tmp_path)
+    for path in ("file", "link", "new", "n" * 255, "folder/below/new"):
+        storage.check_writable(tmp_path / path)
+    assert listing(tmp_path) == before
+    for path in ("file", "link", "n" * 255, "folder/below/new"):
+        storage.write_text(tmp_path / path, "new")
+        assert (tmp_path / path).read_text() == "new"
+    assert len(listing(tmp_path)) == 7  # with two folders and what the link leads to
+
+
+def test_no_room_is_found_before_work(tmp_path, monkeypatch):
+    with _file_size(0), pytest.raises(ValueError, match="--save=.*File too large"):
+        storage.check_writable(tmp_path / "new", "--save")
+    assert listing(tmp_path) == []
+
+
+def test_symlinks_and_permissions_stay(tmp_path):
+    (tmp_path / "there").mkdir()
+    target, link = tmp_path / "there" / "file", tmp_path / "link"
+    target.write_text("old")
+    target.chmod(0o640)
+    link.symlink_to("chain")
+    (tmp_path / "chain").symlink_to("there/file")
+    for write in (
+        lambda: storage.write_text(link, "new"),
+        lambda: storage.save(link, {"a": np.ones(2)}, {}),
+    ):
+        write()
+        assert link.is_symlink() and (tmp_path / "chain").is_symlink()
+        assert stat.S_IMODE(target.stat().st_mode) == 0o640
+    assert listing(tmp_path) == ["chain", "link", "there", "there/file"]
+    storage.load(target)
+
+
+# Failing.
+
+
+class _file_size:  # noqa: N801
+    """No file may become longer than this, as on a full disk."""
+
+    def __init__(self, most):
+        self.most = most
+
+    def __enter__(self):
+        self.before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        self.handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (self.most, self.before[1]))
+
+    def __exit__(self, *_):
+        resource.setrlimit(resource.RLIMIT_FSIZE, self.before)
+        signal.signal(signal.SIGXFSZ, self.handler)
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path):
+    """Wherever in the file it is full."""
+    path = tmp_path / "file"
+    arrays = {"a": np.arange(3000.0), "b": np.ones(7), "c": np.zeros((2, 600))}
+    storage.save(path, arrays, {"kind": "old"})
+    content = path.read_bytes()
+    sizes = [
+        *range(0, len(content), 1999),
+        *range(len(content) - 600, len(content), 37),
+    ]
+    for size in sizes:
+        with (
+            _file_size(size),
+            pytest.raises(OSError, match=f"File too large: '{path}'") as error,
+        ):
+            storage.save(path, arrays, {"kind": "new"})
+        assert error.value.errno == errno.EFBIG
+        assert listing(tmp_path) == ["file"] and path.read_bytes() == content
+    with _file_size(50), pytest.raises(OSError, match=f"File too large: '{path}'"):
+        storage.write_text(path, "x" * 100)
+    assert listing(tmp_path) == ["file"] and path.read_bytes() == content
+
+
+def test_errors_of_other_files_are_theirs(tmp_path):
+    other = tmp_path / "other"
+    with pytest.raises(FileNotFoundError) as error, storage.replacing(tmp_path / "x"):
+        other.read_bytes()
+    assert error.value.filename == str(other)
+    assert listing(tmp_path) == []
+
+
+# Several writers.
+
+_WRITE = """
+import os, sys, numpy as np
+from spiel_cr.common import storage
+path, own = sys.argv[1], int(sys.argv[2])
+number = 0
+while os.path.exists(path + ".on"):
+    number += 1
+    size = 1 + (number * 7919) % 5000
+    storage.save(path, {"own": np.full(size, own), "number": np.full(size, number)},
+                 {"own": own, "number": number, "size": size}, durable=False)
+"""
+
+
+_LOCK = """
+import sys
+from spiel_cr.common import storage
+storage.lock(sys.argv[1]).__enter__()
+"""
+
+
+def read_whole(path):
+    """Reads a file of one of the writers; it has one writer's contents only."""
+    arrays, metadata = storage.load(path)
+    for name in ("own", "number"):
+        assert arrays[name].shape == (metadata["size"],)
+        assert (arrays[name] == metadata[name]).all()
+    return metadata["own"], metadata["number"]
+
+
+def write(path, own, rounds):
+    for number in range(rounds):
+        arrays = {
+            name: np.full(300, own if name == "own" else number)
+            for name in ("own", "number")
+        }
+        metadata = {"own": own, "number": number, "size": 300}
+        storage.save(path, arrays, metadata, durable=False)
+
+
+def test_readers_between_writers(tmp_path):
+    path = tmp_path / "file"
+    write(path, 0, 1)
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        writers = [pool.submit(write, path, own, 40) for own in (1, 2)]
+        while not all(writer.done() for writer in writers):
+            read_whole(path)
+    assert all(writer.exception() is None for writer in writers)
+    assert listing(tmp_path) == ["file"]
+
+
+@pytest.mark.slow
+def test_many_readers_between_writers(tmp_path):
+    """Two processes write without a pause; each is killed once in between."""
+    path, on = tmp_path / "file", tmp_path / "file.on"
+    on.touch()
+    write(path, 0, 1)
+
+    def start(own):
+        return subprocess.Popen([sys.executable, "-c", _WRITE, path, str(own)])
+
+    writers = [start(own) for own in (1, 2)]
+    try:
+        seen, reads = set(), 0
+        while reads < 6000 or len({own for own, _ in seen}) < 3:
+            seen.add(read_whole(path))
+            reads += 1
+            if reads in (2000, 4000):
+                killed = reads // 2000 - 1
+                writers[killed].kill()
+                writers[killed].wait()
+                writers[killed] = start(killed + 1)
+    finally:
+        on.unlink()
+        for writer in writers:
+            writer.wait()
+    print(f"{reads} reads of {len(seen)} files, none damaged")
+    assert len(seen) > 1000
+    storage.write_text(path, "")  # takes away what killed writers left
+    assert listing(tmp_path) == ["file"]
+
+
+def test_leftovers_of_killed_writers_go(tmp_path):
+    """At once of this machine's, later of others'; never those of living writers."""
+    path = tmp_path / "f[ile"
+
+    def leave(name, age=0.0):
+        left = tmp_path / name
+        left.write_bytes(b"half")
+        os.utime(left, (time.time() - age,) * 2)
+        return left
+
+    with storage.replacing(path) as file:
+        own = os.path.basename(file.name).removeprefix(".f[ile.").partition("-")[0]
+        os.utime(file.name, (time.time() - 7200,) * 2)
+        gone = [leave(f".f[ile.{own}-1.part"), leave(".f[ile.other-2.part", 7200)]
+        stay = [leave(".f[ile.other-3.part"), leave(f".file2.{own}-4.part", 7200)]
+        storage.write_text(path, "faster")
+        assert not any(left.exists() for left in gone)
+        assert all(left.exists() for left in stay)
+        file.write(b"slower")
+    assert path.read_text() == "slower"
+
+
+def test_a_lock_is_for_one(tmp_path):
+    path = tmp_path / "new" / "file"
+    (tmp_path / "link").symlink_to("new/file")
+    with storage.lock(path):
+        for same in (path, tmp_path / "link", f"{tmp_path}/new/../new/file"):
+            with (
+                pytest.raises(FileInUseError, match="--out=.*in use by another run"),
+                storage.lock(same, "--out"),
+            ):
+                raise AssertionError("locked twice")
+        with storage.lock(tmp_path / "new" / "file2"):
+            pass
+        other = subprocess.run(
+            [sys.executable, "-c", _LOCK, path], capture_output=True, text=True
+        )
+        assert "FileInUseError: path=" in other.stderr
+    # Nothing is left of it, the folder included.
+    assert listing(tmp_path) == ["link"]
+    with storage.lock(path):
+        storage.write_text(path, "kept")
+    assert listing(tmp_path) == ["link", "new", "new/file"]
+
+
+def test_no_locks_here(tmp_path, monkeypatch):
+    """On a file system without locks nothing is refused."""
+    import fcntl
+
+    def none(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", none)
+    with storage.lock(tmp_path / "file"), storage.lock(tmp_path / "file"):
+        storage.write_text(tmp_path / "file", "new")
+    left = tmp_path / ".file.other-1.part"
+    left.write_bytes(b"half")
+    storage.write_text(tmp_path / "file", "newer")
+    assert left.exists()
+
+
+def test_metadata_keep_their_types(tmp_path):
+    metadata = {"a": 1, "b": 0.1, "c": None, "d": [True, "ü"], "e": {"f": -1e-300}}
+    storage.save(tmp_path / "file", {}, metadata)
+    assert storage.load(tmp_path / "file") == ({}, json.loads(json.dumps(metadata)))

@@ -1,0 +1,431 @@
+"""Damages `.npz` files of every kind, and checks how their readers take it.
+
+Two kinds of damage. Accidents leave the seal as it was: bits, blocks and members change
+as disks, editors and archivers change them. Such a file is refused, or its content is
+what it was to the last bit. Forgeries have a right seal, which no accident gives: only
+what is checked behind it can refuse them, and whatever that misses must not end in
+another error. Either way a cache is compiled anew.
+
+`check(kind, path, number)` repeats one of them.
+"""
+
+import hashlib
+import io
+import itertools
+import json
+import pathlib
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spiel_cr.common import storage
+
+Rng = np.random.Generator
+Content = tuple[dict[str, np.ndarray], dict[str, Any]]
+
+
+class Kind(NamedTuple):
+    """A kind of file.
+
+    Attributes:
+      name: of the kind.
+      content: a whole file.
+      read: reads a file as the package does; raises what that raises.
+      recovers: damaged files are made anew, so that `read` raises nothing.
+    """
+
+    name: str
+    content: bytes
+    read: Callable[[pathlib.Path], Any]
+    recovers: bool = False
+
+
+def check(kind: Kind, path: pathlib.Path, number: int) -> str:
+    """Damages a file and reads it.
+
+    Args:
+      kind: of the file.
+      path: where to write it.
+      number: tells the damage.
+
+    Returns:
+      What happened, in words.
+
+    Raises:
+      AssertionError: it should not have.
+    """
+    rng = np.random.default_rng(number)
+    path.write_bytes(kind.content)
+    true = storage.load(path)
+    forged = number % 3 == 0
+    change = (FORGERIES if forged else ACCIDENTS)[number // 3 % 8]
+    path.write_bytes(change(kind.content, rng))
+    what = f"{'forgery' if forged else 'accident'} {change.__name__}"
+    again = f"damaged_files.check({kind.name}, path, {number}): {what}"
+    content = _loaded(path, again)
+    if content is not None and not forged:
+        assert _same(content, true), f"{again} reads as another file"
+    try:
+        kind.read(path)
+    except (OSError, ValueError) as error:
+        assert not kind.recovers, f"{again} ends in {error!r}"
+        _check_refusal(error, path, again)
+        assert content is None or forged, f"{again} is refused: {error}"
+        return f"{what}: refused by its reader" if content else f"{what}: refused"
+    except Exception as error:
+        raise AssertionError(f"{again} ends in {error!r}") from error
+    if kind.recovers:
+        assert _same(storage.load(path), true) or (forged and content), again
+        return f"{what}: {'made anew' if content is None else 'read'}"
+    assert content is not None, f"{again} is read by the reader only"
+    return f"{what}: {'read' if forged else 'the same content'}"
+
+
+def _loaded(path: pathlib.Path, again: str) -> Content | None:
+    """What `storage.load` gives; None where it refuses the file as it should."""
+    try:
+        return storage.load(path)
+    except (OSError, storage.DamagedFileError) as error:
+        _check_refusal(error, path, again)
+        return None
+    except Exception as error:
+        raise AssertionError(f"{again} ends in {error!r}") from error
+
+
+def _check_refusal(error: Exception, path: pathlib.Path, again: str) -> None:
+    assert str(path) in str(error), f"{again} names no file: {error}"
+    assert "allow_pickle" not in str(error), again
+
+
+def _same(one: Content, other: Content) -> bool:
+    """Whether contents are equal bit for bit."""
+    arrays, true = one[0], other[0]
+    return (
+        one[1] == other[1]
+        and list(arrays) == list(true)
+        and all(
+            arrays[name].dtype == true[name].dtype
+            and arrays[name].shape == true[name].shape
+            and arrays[name].tobytes() == true[name].tobytes()
+            for name in true
+        )
+    )
+
+
+# Accidents.
+
+
+def _somewhere(content: bytes, rng: Rng) -> tuple[int, int]:
+    """Where a block begins and ends: short ones, long ones, rarely all."""
+    begin = int(rng.integers(len(content)))
+    length = int(rng.choice([1, 2, 8, 64, 512, 4096, len(content)]))
+    return begin, min(begin + length, len(content))
+
+
+def flip_bits(content: bytes, rng: Rng) -> bytes:
+    damaged = bytearray(content)
+    for _ in range(int(rng.integers(1, 5))):
+        damaged[int(rng.integers(len(damaged)))] ^= 1 << int(rng.integers(8))
+    return bytes(damaged)
+
+
+def cut_off(content: bytes, rng: Rng) -> bytes:
+    return content[: int(rng.integers(len(content)))]
+
+
+def insert(content: bytes, rng: Rng) -> bytes:
+    at, length = int(rng.integers(len(content) + 1)), int(rng.choice([1, 2, 30, 4096]))
+    added = bytes(length) if rng.random() < 0.3 else rng.bytes(length)
+    return content[:at] + added + content[at:]
+
+
+def blank(content: bytes, rng: Rng) -> bytes:
+    begin, end = _somewhere(content, rng)
+    return content[:begin] + bytes(end - begin) + content[end:]
+
+
+def leave_out(content: bytes, rng: Rng) -> bytes:
+    begin, end = _somewhere(content, rng)
+    return content[:begin] + content[end:]
+
+
+def exchange(content: bytes, rng: Rng) -> bytes:
+    """Two blocks change places."""
+    a, b, c, d = np.sort(rng.integers(len(content) + 1, size=4)).tolist()
+    return content[:a] + content[c:d] + content[b:c] + content[a:b] + content[d:]
+
+
+def other_members(content: bytes, rng: Rng) -> bytes:
+    """An archiver writes it again: members are changed, checksums of members right."""
+    return _archive(
+        _change_members(_members(content), rng), _comment(content, rng), rng
+    )
+
+
+def other_numbers(content: bytes, rng: Rng) -> bytes:
+    """A member's bytes change, and its own checksums with them."""
+    damaged = bytearray(content)
+    start = int(_seal_of(content)[:16], 16)
+    entry = _pick(_entries(content, start), rng)
+    offset, size = struct.unpack("<I", content[entry + 42 : entry + 46])[0], 0
+    size = struct.unpack("<I", content[entry + 24 : entry + 28])[0]
+    begin = offset + 30 + sum(struct.unpack("<HH", content[offset + 26 : offset + 30]))
+    damaged[begin + int(rng.integers(size))] ^= 1 << int(rng.integers(8))
+    crc = struct.pack("<I", zlib.crc32(damaged[begin : begin + size]))
+    damaged[entry + 16 : entry + 20] = crc
+    damaged[offset + 14 : offset + 18] = crc
+    return bytes(damaged)
+
+
+ACCIDENTS = (
+    *(flip_bits, cut_off, insert, blank, leave_out, exchange),
+    *(other_members, other_numbers),
+)
+
+
+# Archives and their parts.
+
+
+def _pick(things: list[Any], rng: Rng) -> Any:
+    return things[int(rng.integers(len(things)))]
+
+
+def _seal_of(content: bytes) -> bytes:
+    """Where the index begins and its checksum, in hexadecimal digits."""
+    return content[-81:]
+
+
+def _comment(content: bytes, rng: Rng) -> bytes:
+    """The seal as it was, or none."""
+    return content[-90:] if rng.random() < 0.5 else b""
+
+
+def _entries(content: bytes, start: int) -> list[int]:
+    """Where each entry of the index begins."""
+    found = []
+    while content[start : start + 4] == b"PK\1\2":
+        found.append(start)
+        start += 46 + sum(struct.unpack("<HHH", content[start + 28 : start + 34]))
+    return found
+
+
+def _members(content: bytes) -> list[tuple[str, bytes]]:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return [(name, archive.read(name)) for name in archive.namelist()]
+
+
+def _archive(
+    members: list[tuple[str, bytes]], comment: bytes, rng: Rng | None = None
+) -> bytes:
+    """An archive of members; with `rng` perhaps a compressed one."""
+    method = zipfile.ZIP_STORED
+    if rng is not None:
+        methods = [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA]
+        method = _pick([zipfile.ZIP_STORED] * 5 + methods, rng)
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", method) as archive:
+        for name, content in members:
+            info = zipfile.ZipInfo(name)
+            info.compress_type = method
+            archive.writestr(info, content)
+        archive.comment = comment
+    return file.getvalue()
+
+
+def _sealed(archive: bytes) -> bytes:
+    """An archive without a comment gets a right seal; as the format says."""
+    start = struct.unpack("<I", archive[-6:-2])[0]
+    index = archive[start:-2] + struct.pack("<H", 90)
+    digest = hashlib.sha256(index).hexdigest()
+    return archive[:start] + index + f"spiel_cr {start:016x} {digest}".encode()
+
+
+def _unsealed(content: bytes) -> bytes:
+    return content[:-92] + bytes(2)
+
+
+def _npy(array: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    np.lib.format.write_array(file, array, allow_pickle=True)
+    return file.getvalue()
+
+
+def _change_members(
+    members: list[tuple[str, bytes]], rng: Rng
+) -> list[tuple[str, bytes]]:
+    """Something that makes them others: left out, doubled, renamed, exchanged, cut."""
+    at, other = (int(number) for number in rng.choice(len(members), 2, replace=False))
+    name, content = members[at]
+    changed = list(members)
+    way = int(rng.integers(6))
+    if way == 0:
+        del changed[at]
+    elif way == 1:
+        changed.append((name + "2", content))
+    elif way == 2:
+        changed[at] = (name[1:] + name[0], content)
+    elif way == 3:  # the contents of two members, which are never equal
+        changed[at], changed[other] = (
+            (name, members[other][1]),
+            (
+                members[other][0],
+                content + b"\0" * (content == members[other][1]),
+            ),
+        )
+    elif way == 4:
+        changed[at] = (name, content[: int(rng.integers(len(content)))])
+    else:
+        changed[at] = (name, content + rng.bytes(8))
+    return changed
+
+
+# Forgeries.
+
+
+def forged_bits(content: bytes, rng: Rng) -> bytes:
+    """Anywhere but in the last record."""
+    archive = _unsealed(content)
+    return _sealed(flip_bits(archive[:-22], rng) + archive[-22:])
+
+
+def forged_index(content: bytes, rng: Rng) -> bytes:
+    """Fields of the index: flags, methods, sizes, places, names."""
+    archive = bytearray(_unsealed(content))
+    entry = _pick(_entries(content, int(_seal_of(content)[:16], 16)), rng)
+    for _ in range(int(rng.integers(1, 4))):
+        at = entry + int(_pick([6, 8, 10, 16, 20, 24, 28, 30, 32, 38, 42, 46], rng))
+        value = rng.choice([0, 1, 8, 9, 99, 255, int(rng.integers(256))])
+        archive[at + int(rng.integers(2))] = int(value)
+    return _sealed(bytes(archive))
+
+
+def forged_members(content: bytes, rng: Rng) -> bytes:
+    return _sealed(_archive(_change_members(_members(content), rng), b"", rng))
+
+
+_HEADERS = (
+    "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000000,), }",
+    "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000, 1000000000), }",
+    "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }",
+    "{'descr': '<f8', 'fortran_order': False, 'shape': (0, 999999999999999999), }",
+    "{'descr': '<U999999999', 'fortran_order': False, 'shape': (1,), }",
+    "{'descr': '<f3', 'fortran_order': False, 'shape': (1,), }",
+    "{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,), }",
+    "{'descr': '<f8', 'fortran_order': True, 'shape': (1, 1), }",
+    "{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }",
+    "{'descr': '<f8', 'fortran_order': False, 'shape': (" + "1, " * 70 + "), }",
+    "{'descr': '<f8', 'fortran_order': False, 'shape': (8" + "8" * 500 + ",), }",
+    "(" * 3000,
+    "{'descr': '<f8', 'fortran_order': False, 'shape': (",
+    "__import__('os').abort()",
+    "",
+)
+
+
+def forged_header(content: bytes, rng: Rng) -> bytes:
+    """A member's numpy header: a planted one, or another digit."""
+    members = _members(content)
+    at = int(rng.integers(len(members)))
+    name, old = members[at]
+    length = 10 + struct.unpack("<H", old[8:10])[0]
+    if rng.random() < 0.5:
+        text = _pick(list(_HEADERS), rng).encode() + b"\n"
+        header = b"\x93NUMPY\1\0" + struct.pack("<H", len(text)) + text
+    else:
+        changed = bytearray(old[:length])
+        changed[int(rng.integers(length))] = int(
+            rng.choice(list(b"0123456789,()'<|fiO"))
+        )
+        header = bytes(changed)
+    members[at] = name, header + old[length:]
+    return _sealed(_archive(members, b""))
+
+
+_TEXTS = (
+    b"[" * 100_000,
+    b'{"kind": ' * 5_000 + b"1" + b"}" * 5_000,
+    *(b"", b"{", b"[]", b"null", b"1" * 10_000, b"\xff\xfe", b'{"kind": "\\ud800"}'),
+    *(b"{}", b'{"kind": NaN}', b'{"kind": 1e999}', b'{"kind": "policy"}'),
+)
+_VALUES = (None, True, -1, 10**30, 0.5, float("nan"), "", "x" * 500, [], [[]], {}, [1])
+
+
+def forged_metadata(content: bytes, rng: Rng) -> bytes:
+    """Another text, or another value in it."""
+    members = dict(_members(content))
+    text = np.lib.format.read_array(io.BytesIO(members["metadata.npy"])).tobytes()
+    if rng.random() < 0.3:
+        text = _pick(list(_TEXTS), rng)
+    else:
+        metadata = json.loads(text)
+        name = _pick(list(metadata), rng)
+        if rng.random() < 0.2:
+            del metadata[name]
+        else:
+            metadata[name] = _pick(list(_VALUES), rng)
+        text = json.dumps(metadata).encode()
+    members["metadata.npy"] = _npy(np.frombuffer(text, np.uint8))
+    return _sealed(_archive(list(members.items()), b""))
+
+
+def forged_array(content: bytes, rng: Rng) -> bytes:
+    """Another array: of another type or shape, of objects, or with wild numbers."""
+    members = _members(content)
+    at = int(rng.integers(len(members)))
+    array = np.lib.format.read_array(io.BytesIO(members[at][1]))
+    way = int(rng.integers(6))
+    if way == 0:
+        kinds = ["f4", "f8", "i1", "i8", "c16", "U5", "S3", "?", "u4", ">f8"]
+        array = array.astype(_pick(kinds, rng))
+    elif way == 1:
+        array = array.astype(object)
+    elif way == 2:
+        array = _pick([array[None], array[..., None], array.reshape(-1)[:-1]], rng)
+    elif array.size:
+        array = array.copy()
+        flat = array.reshape(-1)
+        with np.errstate(all="ignore"):
+            wild = np.array(_pick([np.nan, np.inf, -1, -0.5, 2, 1e18, 127], rng))
+            flat[int(rng.integers(len(flat)))] = wild.astype(array.dtype)
+    members[at] = members[at][0], _npy(array)
+    return _sealed(_archive(members, b""))
+
+
+def forged_numbers(content: bytes, rng: Rng) -> bytes:
+    """One bit of one member, with all checksums right."""
+    return _sealed(_unsealed(other_numbers(content, rng)))
+
+
+def forged_twice(content: bytes, rng: Rng) -> bytes:
+    """Two of the others."""
+    first, second = (int(number) for number in rng.integers(7, size=2))
+    once = FORGERIES[first](content, rng)
+    try:
+        return FORGERIES[second](once, rng)
+    except Exception:  # what was forged once can no longer be taken apart
+        return once
+
+
+FORGERIES = (
+    *(forged_bits, forged_index, forged_members, forged_header),
+    *(forged_metadata, forged_array, forged_numbers, forged_twice),
+)
+
+
+def counts(kinds: list[Kind], path: pathlib.Path, trials: int) -> dict[str, int]:
+    """How often which damage ended in which way, over all kinds in turn.
+
+    Args:
+      kinds: of files.
+      path: where to write them.
+      trials: in all.
+    """
+    found: dict[str, int] = {}
+    for kind, number in zip(itertools.cycle(kinds), range(trials), strict=False):
+        outcome = check(kind, path, number // len(kinds))
+        found[outcome] = found.get(outcome, 0) + 1
+    return dict(sorted(found.items()))

@@ -1,0 +1,133 @@
+"""Damaged files are refused by name, or read as what they were; caches recover."""
+
+import numpy as np
+import pytest
+
+import spiel_cr
+from spiel_cr.cfr import cfr
+from spiel_cr.cfr.config import parse_algorithm, parse_sampled
+from spiel_cr.common import storage
+from spiel_cr.compilation import cache, vectorised
+from spiel_cr.compilation.compiler import compile_game
+from spiel_cr.mccfr import mccfr
+from spiel_cr.solving import checkpoint
+from tests.compilation.test_vectorised import same
+from tests.fuzz import damaged_files
+from tests.fuzz.damaged_files import Kind
+from tests.support import games
+
+
+def policy(folder):
+    path, tree = folder / "policy", games.compiled("kuhn")
+    spiel_cr.solve(tree, "lp").save(path)
+    yield Kind(
+        "policy", path.read_bytes(), lambda path: spiel_cr.load_policy(path, tree)
+    )
+
+
+def checkpoints(folder, sampled):
+    tree = games.compiled("kuhn")
+    solvers = {"cfr": cfr.make_solver(tree.form, config=parse_algorithm("cfr+"))}
+    if sampled:
+        config = parse_sampled("vr-mccfr(batch=4)")
+        solvers["mccfr"] = mccfr.make_solver(tree, config=config, seed=3)
+    for name, solver in solvers.items():
+        path = folder / name
+        solver.run(3)
+
+        def keeper(path, solver=solver):
+            return checkpoint.Keeper(path, tree, solver, 60)
+
+        written = keeper(path)
+        written.curve.append(checkpoint.CurvePoint(3, 0.5, 0.25))
+        written.write()
+        yield Kind(
+            name, path.read_bytes(), lambda path, keeper=keeper: keeper(path).resume()
+        )
+
+
+def caches(folder):
+    """What is read instead of a damaged file is the game, compiled anew."""
+    for string in ("kuhn_poker", "python_rock_paper_scissors"):
+        game = spiel_cr.load_game(string)
+        rules, plain = vectorised.of_game(game), compile_game(string)
+        identity = cache.identify(game, rules)
+
+        def read(path, game=game, rules=rules, plain=plain, identity=identity):
+            tree = cache.load(path, identity, game, rules)
+            if tree is None:
+                cache.save(path, identity, plain, strings=rules is None)
+                same(cache.load(path, identity, game, rules), plain)
+
+        path = folder / string
+        cache.save(path, identity, plain, strings=rules is None)
+        yield Kind(f"cache of {string}", path.read_bytes(), read, recovers=True)
+
+
+def learned(folder):
+    """What is learned on arrays, and on states."""
+    pytest.importorskip("flax")
+    pytest.importorskip("optax")
+    from spiel_cr.players import opponent_strings
+    from spiel_cr.policies import conversions
+    from spiel_cr.responses import learn_compiled, learn_states
+    from spiel_cr.responses.ismcts_config import SearchConfig
+    from spiel_cr.responses.learning import LearningConfig, Stage
+
+    tree = games.compiled("kuhn")
+    uniform = opponent_strings.load_opponent("uniform", tree)
+    behaviour = conversions.behaviour_from_policy(tree, uniform)[1]
+    config = LearningConfig(
+        search=SearchConfig(simulations=4, batch=1),
+        episodes=4,
+        hidden=(4,),
+        steps=2,
+        minibatch=4,
+        replay=20,
+    )
+
+    def on_arrays(path):
+        stages = [Stage("uniform", behaviour, 1)]
+        learn_compiled.learn_response(tree, 0, stages, config, checkpoint_path=path)
+
+    def on_states(path):
+        stages = [Stage("uniform", uniform, 1)]
+        learn_states.learn_on_states(
+            *(tree.game, 0, stages, config), matches=2, checkpoint_path=path
+        )
+
+    for name, learn in (("learned", on_arrays), ("learned on states", on_states)):
+        path = folder / name
+        learn(path)
+        yield Kind(name, path.read_bytes(), learn)
+
+
+def test_a_few(tmp_path):
+    kinds = [*policy(tmp_path), *checkpoints(tmp_path, False), *caches(tmp_path)]
+    found = damaged_files.counts(kinds, tmp_path / "damaged", 200)
+    assert sum(found.values()) == 200
+    assert sum(found[name] for name in found if name.startswith("accident")) > 120
+    assert sum(found[name] for name in found if "refused" in name) > 60
+
+
+@pytest.mark.slow
+def test_many(tmp_path):
+    kinds = [*policy(tmp_path), *checkpoints(tmp_path, True), *caches(tmp_path)]
+    found = damaged_files.counts(kinds, tmp_path / "damaged", 20_000)
+    kinds = list(learned(tmp_path))
+    more = damaged_files.counts(kinds, tmp_path / "damaged", 800)
+    print(found, more, sep="\n")
+    assert sum(found.values()) + sum(more.values()) == 20_800
+
+
+def test_what_was_not_damaged_is_read(tmp_path):
+    """The fuzzer's own archives, so that its forgeries fail for what they forge."""
+    path = tmp_path / "file"
+    storage.save(path, {"numbers": np.arange(6.0).reshape(2, 3)}, {"kind": "some"})
+    content = path.read_bytes()
+    again = damaged_files._archive(damaged_files._members(content), b"")
+    for archive in (again, damaged_files._unsealed(content)):
+        path.write_bytes(damaged_files._sealed(archive))
+        arrays, metadata = storage.load(path)
+        np.testing.assert_array_equal(arrays["numbers"], np.arange(6.0).reshape(2, 3))
+        assert metadata == {"kind": "some"}
