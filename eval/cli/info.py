@@ -19,7 +19,7 @@ def add(commands: Commands) -> None:
 
 def _info(arguments: argparse.Namespace) -> dict[str, object]:
     game = load_game(arguments.game)
-    estimate = memory.describe_histories(memory.estimate_histories(game))
+    estimate = memory.describe_histories(memory.estimate_histories(game, rollouts=20))
     print(f"{game} has {estimate}, by an estimate", file=sys.stderr)
     tree = as_compiled(game, progress=True, **given(arguments, "memory_limit", "cache"))
     sizes: dict[str, object] = {

@@ -1,0 +1,90 @@
+"""By default no command begins with a game that no machine could hold.
+
+Each is refused within seconds, in words: what the game has, what there is, and what to
+do instead. `spiel-cr best-response` goes on without compiling.
+"""
+
+import time
+
+import pytest
+
+import spiel_cr
+from spiel_cr.common import memory
+from spiel_cr.eval.cli import best_response, main
+
+HOLDEM = (
+    "universal_poker(betting=limit,numPlayers=2,numRounds=4,blind=5 10,"
+    "raiseSize=10 10 20 20,maxRaises=3 4 4 4,numSuits=4,numRanks=13,numHoleCards=2,"
+    "numBoardCards=0 3 1 1,firstPlayer=1 1 1 1)"
+)
+# A deep one, and one that is only a thousand times too large.
+QUICK = ("chess", "phantom_ttt")
+GAMES = (
+    *QUICK,
+    *(
+        "battleship",
+        "go(board_size=9)",
+        "hex(board_size=11)",
+        "kriegspiel",
+        "checkers",
+        "hive",
+    ),
+    *("dots_and_boxes(num_rows=4,num_cols=4)", "quoridor", "othello", "connect_four"),
+    *("liars_dice(numdice=3,dice_sides=6)", "goofspiel(imp_info=true,num_cards=13)"),
+    *("goofspiel(imp_info=true,num_cards=9)", "python_ii_goofspiel(num_cards=9)"),
+    *("dark_hex", "dark_hex(board_size=5)", "oshi_zumo(coins=50,size=3)", HOLDEM),
+)
+COMMANDS = {
+    "info": "",
+    "solve": "",
+    "resolve": "",
+    "evaluate": "--bot uniform --evaluator traversing",
+    "subgame": "--actions 0",
+    "show": "--policy POLICY",
+    "compare": "--algorithms uniform --out OUT",
+    "best-response": "--policy uniform",
+}
+# Seconds, of the processor: the machine may have other work.
+MOST_SECONDS = 15
+
+
+@pytest.fixture(scope="module")
+def policy(tmp_path_factory):
+    path = tmp_path_factory.mktemp("immense") / "kuhn.npz"
+    spiel_cr.solve("kuhn_poker", "lp").save(path)
+    return path
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "game",
+    [
+        *QUICK,
+        *(pytest.param(game, marks=pytest.mark.slow) for game in GAMES[len(QUICK) :]),
+    ],
+)
+def test_refused_at_once(tmp_path, capsys, monkeypatch, policy, game, command):
+    options = COMMANDS[command].replace("POLICY", str(policy))
+    words = options.replace("OUT", str(tmp_path / "out")).split()
+
+    def search(*_):
+        # As a user who sees that it began.
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(best_response, "_on_states", search)
+    held, began = memory.held_bytes(), time.process_time()
+    with pytest.raises(SystemExit) as stopped:
+        main._run(main._parse(["spiel-cr", command, "--game", game, *words]))
+    assert time.process_time() - began < MOST_SECONDS
+    # The walk, had it begun, would have taken more within a second.
+    assert memory.held_bytes() - held < 5e7
+    lines = capsys.readouterr().err.strip().splitlines()
+    if command == "best-response":
+        assert stopped.value.code == 130
+        (last,) = (line for line in lines if line.startswith("searching on states: "))
+    else:
+        last = lines[-1]
+        assert stopped.value.code == 2 and last.startswith("spiel-cr: error: ")
+    for part in ("histories", "memory_limit is", "GB", "max_histories=N", "raise the"):
+        assert part in last
+    assert " inf" not in last and not (tmp_path / "out").exists()
