@@ -22,7 +22,7 @@ from absl import logging
 from spiel_cr.common import storage
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.compilation.infostate_strings import Strings
-from spiel_cr.compilation.loading import load_again
+from spiel_cr.compilation.loading import is_python, load_again
 from spiel_cr.compilation.replay import lazy_strings
 from spiel_cr.compilation.tree import (
     CHANCE,
@@ -139,7 +139,7 @@ def _sources(game: pyspiel.Game, rules: VectorisedGame | None) -> set[str]:
     files = set(filter(os.path.isfile, _strings_in(game.get_parameters())))
     classes: set[type] = set() if rules is None else {type(rules)}
     for inner in _with_inner(game):
-        if type(inner) is not pyspiel.Game:
+        if is_python(inner):
             classes |= {type(inner), type(inner.new_initial_state())}
     for kind in {base for one in classes for base in one.__mro__}:
         bundled = kind in (*pyspiel.Game.__mro__, *pyspiel.State.__mro__)

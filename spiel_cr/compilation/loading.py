@@ -91,6 +91,11 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
     return game
 
 
+def is_python(game: pyspiel.Game) -> bool:
+    """Whether a game is an object of a class in Python, and not one of OpenSpiel's."""
+    return hasattr(game, "__dict__")
+
+
 def load_again(game: pyspiel.Game) -> pyspiel.Game | None:
     """Loads a game by its string; None where that gives no equal game.
 
@@ -104,7 +109,7 @@ def load_again(game: pyspiel.Game) -> pyspiel.Game | None:
     except pyspiel.SpielError:
         return None
     same = type(again) is type(game) and again.get_parameters() == game.get_parameters()
-    if same and type(game) is not pyspiel.Game:
+    if same and is_python(game):
         try:
             same = bool(vars(again) == vars(game))
         except ValueError:  # arrays, which have no single truth value
@@ -141,7 +146,7 @@ def _check_promises(game: pyspiel.Game) -> None:
             f"{game}: utility_sum={total} and the game says that it is zero-sum; "
             f"correct its utility_sum, or its payoffs"
         )
-    if type(game) is not pyspiel.Game:
+    if is_python(game):
         _try_information(game)
 
 

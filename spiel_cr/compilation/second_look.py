@@ -13,7 +13,7 @@ import pyspiel
 
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.compilation import game_checks
-from spiel_cr.compilation.loading import load_again
+from spiel_cr.compilation.loading import is_python, load_again
 from spiel_cr.compilation.tree import CHANCE, TERMINAL, Histories
 
 # Terminals that are asked again.
@@ -139,7 +139,7 @@ class _Look:
         legal = self._state.legal_actions()
         if step.action not in legal:
             raise self._differs("legal_actions", legal, f"with {step.action} in it")
-        if self._strings is not None and type(self._game) is not pyspiel.Game:
+        if self._strings is not None and is_python(self._game):
             now = self._state.information_state_string(step.player)
             if now != (was := self._strings[step.player][step.label]):
                 raise self._differs("information_state_string", now, was)

@@ -5,6 +5,7 @@ import pytest
 
 import spiel_cr
 from spiel_cr.common.errors import InvalidGameError
+from spiel_cr.compilation import loading
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, MadeState, Node
 
 NOISE = "add_noise(game=kuhn_poker(),epsilon=0.1,seed=1)"
@@ -53,3 +54,11 @@ def test_a_declared_sum_that_is_not_zero_is_refused():
     game = MadeGame(lambda path: Node(TERMINAL), "generous", utility_sum=1.0)
     with pytest.raises(InvalidGameError, match="generous.*utility_sum=1.0.*correct"):
         spiel_cr.load_game(game)
+
+
+@pytest.mark.parametrize("text", ["go_fish(ranks=2,suits=2)", "kuhn_poker"])
+def test_games_with_and_without_a_class_of_their_own_are_loaded_again(text):
+    """OpenSpiel gives some games in C++ a class, whose objects have no attributes."""
+    game = spiel_cr.load_game(text)
+    assert str(loading.load_again(game)) == str(game)
+    assert not loading.is_python(game)
