@@ -284,8 +284,9 @@ def make_solver(
     # State and trees are in the order of updates, so that a program does not depend on
     # who is first.
     order = (first, 1 - first)
-    trees = tuple(form.arrays[p] for p in order)
-    shared = tuple(shared_regrets.lay_out(form, p, buckets[p]) for p in order)
+    exponent = treeplex.exponent_of(group.values for group in form.arrays[0].coupling)
+    trees = tuple(treeplex.rescale(form.arrays[p], exponent) for p in order)
+    shared = tuple(shared_regrets.lay_out(form, p, buckets[p], exponent) for p in order)
     problem = cast((trees, shared), dtype)
     return Solver(
         form,
@@ -294,6 +295,7 @@ def make_solver(
         _fast_run() if compile == "fast" else _run,
         config=config,
         dtype=dtype,
+        exponent=exponent,
         first=first,
         buckets=buckets,
     )

@@ -110,7 +110,7 @@ def update(
 
     Args:
       rule: settings.
-      regrets: float [A, n], cumulative, counterfactual, in the game's units.
+      regrets: float [A, n], cumulative, counterfactual, in any unit.
       instantaneous: float [A, n], action value minus infoset value; at padding
         anything.
       uniform: float [A, n], the uniform strategy, 0 at padding.

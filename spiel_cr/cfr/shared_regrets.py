@@ -39,7 +39,10 @@ class SharedRegrets(NamedTuple):
 
 
 def lay_out(
-    form: sequence_form.SequenceForm, player: int, labels: np.ndarray | None
+    form: sequence_form.SequenceForm,
+    player: int,
+    labels: np.ndarray | None,
+    exponent: int = 0,
 ) -> SharedRegrets | None:
     """Chooses blocks and places for one player's buckets; numpy arrays.
 
@@ -47,6 +50,7 @@ def lay_out(
       form: the game.
       player: whose buckets.
       labels: int32 [I], the bucket of each logical infoset; None gives None.
+      exponent: tolerances are divided by 2^exponent, as the solver's payoffs are.
     """
     if labels is None:
         return None
@@ -77,6 +81,7 @@ def lay_out(
         minlength=size + 1,
     )
     mask = np.concatenate([block.reshape(-1) for block in legal])
+    total = np.ldexp(total, -exponent)
     summed = _blocks(np.where(mask, total[:-1], np.inf), legal)
     uniform = [block / block.sum(axis=0) for block in legal]
     # Numpy arrays, typed as what they become on a device.

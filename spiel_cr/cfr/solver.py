@@ -28,13 +28,14 @@ class PlayerState(NamedTuple):
 
     Attributes:
       strategy: current behaviour strategy, [A, n] a block.
-      regrets: cumulative counterfactual regrets, [A, n] a block, the game's units;
-        where infosets share them, one tuple of [A, B], blocks of buckets.
+      regrets: cumulative counterfactual regrets, [A, n] a block, in units of
+        2^`Solver.exponent`; where infosets share them, one tuple of [A, B], blocks of
+        buckets.
       reach: float [S], own reach of every position under `strategy`.
       average: float [S], weighted mean over the iterations of `reach`: the average
         strategy in sequence form.
       values: float [I], weighted mean over the iterations of every infoset's
-        counterfactual value (own perspective, the game's units) *under the iterates*,
+        counterfactual value (own perspective, units as regrets) *under the iterates*,
         with the same weights; None where they were not asked for. Continual resolving
         needs these: values of the average strategy would be meaningless where the
         owner's own reach is zero.
@@ -57,6 +58,22 @@ class State(Protocol):
     def iteration(self) -> jax.Array: ...
 
 
+def _check_state(state: State) -> None:
+    """Raises ValueError where a state of numpy arrays holds what no solve leaves."""
+    if any(not np.isfinite(leaf).all() for leaf in jax.tree.leaves(state)):
+        raise ValueError("the state holds numbers that are not finite")
+    if state.iteration < 0:
+        raise ValueError(f"the state has iteration={int(state.iteration)}")
+    for player in state.players:
+        played = (*jax.tree.leaves(player.strategy), player.reach)
+        # Sums of rounded shares may be above 1 by a few units in the last place.
+        if any((part < 0).any() or (part > 1 + 1e-3).any() for part in played):
+            raise ValueError("the state has probabilities outside of [0, 1]")
+        # Running means of what is not negative, but for rounding.
+        if (player.average < -1e-3).any():
+            raise ValueError("the state has a negative average strategy")
+
+
 class Solver:
     """Drives the jitted loop for one game; holds the state between calls.
 
@@ -70,6 +87,8 @@ class Solver:
       state: the state, as pure functions take it.
       config: the algorithm: a frozen dataclass with a `name`.
       dtype: float64 or float32.
+      exponent: problem and state hold the game's payoffs over 2^exponent, see
+        `treeplex.exponent_of`.
       buckets: for each player the bucket of each infoset, or None.
       compile_seconds: time spent tracing and compiling so far.
       seconds: time spent iterating so far.
@@ -84,6 +103,7 @@ class Solver:
         *,
         config: Any,
         dtype: np.dtype,
+        exponent: int = 0,
         first: int = 0,
         weighs_reach: bool = True,
         buckets: Labels = (None, None),
@@ -98,6 +118,7 @@ class Solver:
             after some more iterations; jitted.
           config: the algorithm.
           dtype: of all floating-point arrays.
+          exponent: the problem's payoffs are the game's over 2^exponent.
           first: who updates first.
           weighs_reach: the state's averages are sequence forms; otherwise only the
             proportions within an infoset mean something.
@@ -108,6 +129,7 @@ class Solver:
         self.form = form
         self.config = config
         self.dtype = dtype
+        self.exponent = exponent
         self.seconds = 0.0
         self._order = (first, 1 - first)
         self._program = program
@@ -128,12 +150,14 @@ class Solver:
           seconds: time that was spent iterating before.
 
         Raises:
-          ValueError: the arrays do not fit this game.
+          ValueError: the arrays do not fit this game, or no solve can have left these
+            numbers. The solver is as it was.
         """
         mine, structure = jax.tree.flatten(self.state)
         shapes = [(leaf.shape, leaf.dtype) for leaf in mine]
         if shapes != [(leaf.shape, leaf.dtype) for leaf in leaves]:
             raise ValueError("the state is one of another game, dtype or solver option")
+        _check_state(jax.tree.unflatten(structure, leaves))
         with precision(self.dtype):
             arrays = jax.device_put(list(leaves))
         self.state = jax.tree.unflatten(structure, arrays)
@@ -218,6 +242,8 @@ class Solver:
     def infoset_values(self, player: int) -> np.ndarray:
         """float64 [I], mean counterfactual values under the iterates (see PlayerState).
 
+        They are in the game's units.
+
         Raises:
           ValueError: it was made without `values=True`.
         """
@@ -226,7 +252,7 @@ class Solver:
             raise ValueError(
                 "infoset values were not kept; ask make_solver for values=True"
             )
-        by_position = np.asarray(values, np.float64)
+        by_position = np.ldexp(np.asarray(values, np.float64), self.exponent)
         return by_position[self.form.layouts[player].infosets]
 
     def _player(self, player: int) -> PlayerState:

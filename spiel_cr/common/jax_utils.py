@@ -19,7 +19,7 @@ def cast(arrays: Any, dtype: np.dtype) -> Any:
 
     def one(array: np.ndarray) -> np.ndarray:
         floating = np.issubdtype(array.dtype, np.floating)
-        return array.astype(dtype) if floating else array
+        return array.astype(dtype, copy=False) if floating else array
 
     return jax.tree.map(one, arrays)
 

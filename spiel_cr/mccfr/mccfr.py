@@ -348,8 +348,13 @@ def make_solver(
     dtype = check_dtype(dtype)
     samples, plan = sample_tree.build(tree) if layout is None else layout
     points = spread(len(plan), config.batch) if config.draws == "sobol" else None
-    shared = tuple(shared_regrets.lay_out(tree.form, p, buckets[p]) for p in range(2))
-    parts = (tree.form.arrays, samples, points, np.ones(()), shared)
+    exponent = treeplex.exponent_of(level.utility for level in samples.levels)
+    samples = sample_tree.rescale(samples, exponent)
+    trees = tuple(treeplex.rescale(arrays, exponent) for arrays in tree.form.arrays)
+    shared = tuple(
+        shared_regrets.lay_out(tree.form, p, buckets[p], exponent) for p in range(2)
+    )
+    parts = (trees, samples, points, np.ones(()), shared)
     problem = Problem(*cast(parts, dtype))
     run = _program() if alone else _run
     solver = Solver(
@@ -359,6 +364,7 @@ def make_solver(
         functools.partial(run, plan=plan),
         config=config,
         dtype=dtype,
+        exponent=exponent,
         weighs_reach=config.averaging == "exact",
         buckets=buckets,
     )

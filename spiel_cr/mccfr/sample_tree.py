@@ -28,7 +28,8 @@ class SampleLevel(NamedTuple):
       row: int32 [n + 1], index of the first action in tables over actions.
       num_actions: int32 [n + 1], number of actions; 0 where the game is over.
       player: int32 [n + 1], who acts: 0, 1, 2 chance, 3 nobody.
-      utility: float [n + 1], player 0's utility at terminals, else 0.
+      utility: float [n + 1], player 0's utility at terminals, else 0; in the game's
+        units, or in a solver's (see `rescale`).
       target: bool [n + 1 + A] or None, what targeted trajectories may visit.
       branch: bool [n + 1] or None, histories at which every action is followed.
     """
@@ -172,6 +173,15 @@ def retarget(arrays: SampleTree, tree: CompiledGame, target: np.ndarray) -> Samp
     levels = [
         level._replace(target=_flags(allowed[here], padding))
         for level, here in zip(arrays.levels, tree.histories.by_depth, strict=True)
+    ]
+    return arrays._replace(levels=tuple(levels))
+
+
+def rescale(arrays: SampleTree, exponent: int) -> SampleTree:
+    """The same histories with utilities over 2^exponent; numpy arrays."""
+    levels = [
+        level._replace(utility=treeplex.divide(level.utility, exponent))
+        for level in arrays.levels
     ]
     return arrays._replace(levels=tuple(levels))
 

@@ -35,7 +35,7 @@ class Sample(NamedTuple):
 
     Attributes:
       values: float [T + A], estimated counterfactual value of each of the updating
-        player's sequences, its own utility, in the game's units; 0 where not visited.
+        player's sequences, its own utility, in the tree's units; 0 where not visited.
       visits: float [T + A], at infosets' first entries: own reach over sampling
         probability, for sampled averages; None otherwise.
       baseline: the baselines after this batch.

@@ -78,8 +78,9 @@ def best_response(
     below = infoset_values(form, player, other_reach)[:-1]
     np.add.at(total, decisions.parent, below)
     owner = decisions.owner[1:]
-    # Equal up to rounding: the first one.
-    best = np.isclose(total[1:], below[owner], rtol=1e-12, atol=1e-12)
+    # Equal up to rounding, beside the game's payoffs: the first one.
+    rounding = 1e-12 * np.abs(values).max(initial=0)
+    best = np.isclose(total[1:], below[owner], rtol=1e-12, atol=rounding)
     best_value = np.full(len(decisions), -np.inf)
     np.maximum.at(best_value, owner, total[1:])
     best |= total[1:] == best_value[owner]

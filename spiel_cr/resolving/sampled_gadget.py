@@ -61,7 +61,9 @@ def gadget_histories(
     """
     d, histories = decomposition, decomposition.tree.histories
     ones = np.ones(d.tree.infosets[d.player].decisions.num_sequences)
-    forest = build_forest(d, number, ones, np.ones(len(d.augmented_layer)))
+    # What terminating is worth is not known yet. Zeros: any other number would enter
+    # the tolerances of regrets, whatever the game's payoffs are.
+    forest = build_forest(d, number, ones, np.zeros(len(d.augmented_layer)))
     count = len(forest.augmented)
     place = np.full(len(d.augmented_layer), -1, np.int64)
     place[forest.augmented] = np.arange(count)

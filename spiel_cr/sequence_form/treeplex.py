@@ -3,16 +3,19 @@
 The kernels are plain functions of arrays; callers jit them. Reach of a player is a
 vector over its positions (see `layout`), the product of its own action
 probabilities. Values are counterfactual: weighted by the reach of opponent and chance,
-from the owner's perspective, in the game's units.
+from the owner's perspective, in the units of the tree's payoffs (solvers divide them by
+a power of two, see `exponent_of`).
 """
 
 import functools
+import math
 import operator
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 # Row sums are written out up to this many rows: XLA on the CPU vectorises a chain of
 # additions, but reduces the major axis of a dense array one strided element at a time.
@@ -161,6 +164,39 @@ def values_below(
         blocks.append(values[begin:end].reshape(uniform.shape))
         begin = end
     return blocks
+
+
+def exponent_of(payoffs: Iterable[jax.Array]) -> int:
+    """The e for which 2^e is just above the largest |payoff|; 0 where all are zero.
+
+    Solvers divide payoffs by 2^e, so that no size of payoffs can overflow or vanish in
+    their arithmetic. A power of two changes no other bit: whatever else solvers
+    compute is products, sums and comparisons of payoffs.
+
+    Args:
+      payoffs: numpy arrays.
+    """
+    largest = max((np.abs(array).max(initial=0) for array in payoffs), default=0)
+    return math.frexp(float(largest))[1]
+
+
+def rescale(tree: Treeplex, exponent: int) -> Treeplex:
+    """The treeplex with payoffs and tolerances over 2^exponent; numpy arrays."""
+    levels = tuple(
+        level._replace(
+            tolerance=tuple(divide(block, exponent) for block in level.tolerance)
+        )
+        for level in tree.levels
+    )
+    coupling = tuple(
+        group._replace(values=divide(group.values, exponent)) for group in tree.coupling
+    )
+    return tree._replace(levels=levels, coupling=coupling)
+
+
+def divide(payoffs: jax.Array, exponent: int) -> jax.Array:
+    """Payoffs over 2^exponent; numpy arrays, exact but for numbers that vanish."""
+    return cast(jax.Array, np.ldexp(np.asarray(payoffs), -exponent))
 
 
 def uniform_strategy(tree: Treeplex) -> Blocks:

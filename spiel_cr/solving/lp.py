@@ -4,17 +4,105 @@ Koller, Megiddo & von Stengel 1996, "Efficient computation of equilibria for ext
 two-person games": one sparse program a player, its own realisation plan against the
 opponent's best response in dual form. On small games this is the fastest way there is,
 and it is the ground truth of the tests.
+
+HiGHS works with absolute tolerances (1e-7) and drops coefficients below 1e-9, so it
+must not see payoffs in the game's units. Each of the opponent's infosets has a unit of
+its own, the largest payoff below it: then all coefficients lie in [-1, 1], and those
+that are dropped mean nothing where they stand. What comes out is checked by exact best
+responses; if it is not good, the program is tried in other forms before it is given up.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from scipy import optimize, sparse
 
+from spiel_cr.common.errors import SolverFailedError
+from spiel_cr.policies.best_responses import nash_conv, reach_of
+from spiel_cr.policies.conversions import behaviour_from_reach
 from spiel_cr.sequence_form import layout
 from spiel_cr.sequence_form.decisions import Decisions
 
+# A solution is good if its NashConv is at most this share of the range of payoffs, or
+# no more than what rounding leaves of sums of the largest.
+_GOOD = 1e-8
+_ROUNDING = 64 * float(np.finfo(np.float64).eps)
+
+
+class _Way(NamedTuple):
+    """A form of the program.
+
+    Attributes:
+      by_infoset: each infoset has a unit of its own; otherwise the game has one.
+      method: of `scipy.optimize.linprog`: dual simplex, or interior point with
+        crossover.
+    """
+
+    by_infoset: bool
+    method: str
+
+
+_WAYS = (
+    _Way(True, "highs-ds"),
+    _Way(False, "highs-ds"),
+    _Way(True, "highs-ipm"),
+    _Way(False, "highs-ipm"),
+)
+
+
+class Solution(NamedTuple):
+    """An equilibrium.
+
+    Attributes:
+      behaviour: for each player float64 [S], action probabilities.
+      nash_conv: by exact best responses, in the game's units.
+      iterations: of the simplex algorithm, of both programs.
+    """
+
+    behaviour: tuple[np.ndarray, np.ndarray]
+    nash_conv: float
+    iterations: int
+
+
+def equilibrium(form: layout.SequenceForm, utilities: np.ndarray) -> Solution:
+    """Solves both players' programs and checks what comes out.
+
+    Args:
+      form: the game.
+      utilities: float64 [n], player 0's at all terminals, the scale of what is good.
+
+    Raises:
+      SolverFailedError: no form of the programs gave a NashConv of at most 1e-8 of the
+        range of payoffs.
+    """
+    payoff_range, failures = float(np.ptp(utilities)), []
+    good = max(_GOOD * payoff_range, _ROUNDING * float(np.abs(utilities).max()))
+    for way in _WAYS:
+        try:
+            plans = [realisation_plan(form, player, *way) for player in range(2)]
+        except SolverFailedError as error:
+            failures.append(f"{way.method}: {error}")
+            continue
+        first, second = (
+            behaviour_from_reach(decisions, reach)
+            for decisions, (reach, _, _) in zip(form.decisions, plans, strict=True)
+        )
+        found = nash_conv(form, reach_of(form, (first, second)))
+        if found <= good:
+            return Solution((first, second), found, sum(nit for _, _, nit in plans))
+        failures.append(f"{way.method}: NashConv {found:.3g}")
+    raise SolverFailedError(
+        f"algorithm='lp' found no equilibrium of a game whose payoffs span "
+        f"{payoff_range:.3g} ({'; '.join(failures)}); use an algorithm that iterates, "
+        f"such as 'cfr+'"
+    )
+
 
 def realisation_plan(
-    form: layout.SequenceForm, player: int
+    form: layout.SequenceForm,
+    player: int,
+    by_infoset: bool = True,
+    method: str = "highs-ds",
 ) -> tuple[np.ndarray, float, int]:
     """A maximin strategy of one player.
 
@@ -25,33 +113,43 @@ def realisation_plan(
     Args:
       form: the game.
       player: whose strategy.
+      by_infoset, method: see `_Way`.
 
     Returns:
       The strategy in sequence form, float64 [S]; its guaranteed expected utility for
-      `player`; and the number of simplex iterations.
+      `player`, as accurate as HiGHS is; and the number of simplex iterations.
 
     Raises:
-      RuntimeError: HiGHS found no optimum.
+      SolverFailedError: HiGHS found no optimum; its own words.
     """
     own, other = form.decisions[player], form.decisions[1 - player]
     own_count, other_count = own.num_sequences, other.num_sequences
     rows, columns, values = form.payoffs
     if player == 1:
         rows, columns, values = columns, rows, -values
+    unit, root_unit = _units(other, columns, values)
+    if not by_infoset:
+        unit[:] = root_unit
+    # Of the row of each sequence of the opponent: that of the infoset which owns it.
+    row_unit = np.append(root_unit, unit[other.owner[1:]])
     # payoff[s', s]: what `player` gets where the sequences end together.
-    payoff = sparse.csr_array((values, (columns, rows)), shape=(other_count, own_count))
+    payoff = sparse.csr_array(
+        (values / row_unit[columns], (columns, rows)), shape=(other_count, own_count)
+    )
     plan = _flow(own)
-    # tree[j, s']: +1 where infoset j of the opponent follows s', -1 where it owns s'.
-    tree = _flow(other)
-    # For every sequence s' of the opponent but the empty one, with q in the game's
-    # units: q[owner of s'] - (sum of q after s') - payoff[s'] x <= 0.
-    dual = -tree.T.tocsr()
-    inequality = sparse.hstack([-payoff[1:], dual[1:]], format="csr")
+    # tree[s', j]: +1 where infoset j of the opponent follows s', -1 where it owns s';
+    # in units of j over units of the row.
+    tree = _flow(other).T.tocoo()
+    ratio = tree.data * (unit[tree.col] / row_unit[tree.row])
+    tree = sparse.csr_array((ratio, (tree.row, tree.col)), shape=tree.shape)
+    # For every sequence s' of the opponent but the empty one, with q in units of the
+    # infosets: q[owner of s'] - (sum of q after s') - payoff[s'] x <= 0.
+    inequality = sparse.hstack([-payoff[1:], -tree[1:]], format="csr")
     nothing = sparse.csr_array((len(own), len(other)))
     equality = sparse.hstack([plan, nothing], format="csr")
     size = own_count + len(other)
     root = sparse.csr_array(([1.0], ([0], [0])), shape=(1, size))
-    objective = -np.append(payoff[[0]].toarray(), tree[:, [0]].toarray())
+    objective = -np.append(payoff[[0]].toarray(), tree[[0]].toarray())
     solution = optimize.linprog(
         objective,
         A_ub=inequality,
@@ -59,12 +157,37 @@ def realisation_plan(
         A_eq=sparse.vstack([root, equality], format="csr"),
         b_eq=np.concatenate([np.ones(1), np.zeros(len(own))]),
         bounds=[(0, None)] * own_count + [(None, None)] * len(other),
-        method="highs-ds",
+        method=method,
     )
     if not solution.success:
-        raise RuntimeError(f"HiGHS found no optimum: {solution.message}")
+        raise SolverFailedError(f"HiGHS found no optimum: {solution.message}")
     reach = np.maximum(solution.x[:own_count], 0.0)
-    return reach, float(-solution.fun), int(solution.nit)
+    return reach, float(-solution.fun * root_unit), int(solution.nit)
+
+
+def _units(
+    decisions: Decisions, sequences: np.ndarray, values: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """The largest |payoff| below each infoset, and of all; where there is none, 1.
+
+    Args:
+      decisions: of the player whose infosets get units.
+      sequences: int32 [nnz], the player's sequences in the coupling.
+      values: float64 [nnz], payoffs times chance.
+
+    Returns:
+      float64 [I], and the largest of all.
+    """
+    below = np.zeros(decisions.num_sequences)
+    np.maximum.at(below, sequences, np.abs(values))
+    unit = np.zeros(len(decisions))
+    levels, owner = decisions.levels(), decisions.owner
+    for level in range(int(levels.max(initial=-1)), -1, -1):
+        infosets = np.flatnonzero(levels == level)
+        mine = 1 + np.flatnonzero(levels[owner[1:]] == level)
+        np.maximum.at(unit, owner[mine], below[mine])
+        np.maximum.at(below, decisions.parent[infosets], unit[infosets])
+    return np.where(unit > 0, unit, 1.0), float(below[0]) or 1.0
 
 
 def _flow(decisions: Decisions) -> sparse.csr_array:

@@ -19,10 +19,9 @@ from spiel_cr.common.checks import (
 )
 from spiel_cr.common.memory import Limit
 from spiel_cr.compilation.compiler import Game, as_compiled
-from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.compilation.tree import TERMINAL, CompiledGame
 from spiel_cr.mccfr import mccfr
 from spiel_cr.policies.best_responses import nash_conv, reach_of
-from spiel_cr.policies.conversions import behaviour_from_reach
 from spiel_cr.policies.result import CurvePoint, SolveResult
 from spiel_cr.solving import footprint, lp
 from spiel_cr.solving.checkpoint import Keeper
@@ -94,9 +93,9 @@ def solve(
     Args:
       game: OpenSpiel game string, game, or compiled game.
       algorithm: preset and parameters, such as "cfr+", "dcfr(alpha=1.5)" or
-        "vr-mccfr(batch=1024)", see `parse_any`; or "lp": the exact
-        equilibrium by linear programming, always in float64 and whatever `iterations`
-        says.
+        "vr-mccfr(batch=1024)", see `parse_any`; or "lp": an equilibrium by linear
+        programming, whose NashConv is at most 1e-8 of the range of payoffs, always in
+        float64 and whatever `iterations` says.
       iterations: how many at most; in one iteration both players are updated once, a
         sampled algorithm draws a batch of trajectories for each. By default 1000, or
         no limit where `seconds` or `until` says when to stop.
@@ -136,6 +135,7 @@ def solve(
         of another run or one that cannot be written.
       DamagedFileError: the checkpoint was changed since it was written.
       FileInUseError: another run has the checkpoint.
+      SolverFailedError: "lp" found no equilibrium.
     """
     seed = check_seed(seed)
     if iterations is None:
@@ -265,16 +265,13 @@ def _refuse_with_lp(
 
 def _solve_exactly(tree: CompiledGame, build_seconds: float) -> SolveResult:
     started = time.perf_counter()
-    plans = [lp.realisation_plan(tree.form, player) for player in range(2)]
-    first, second = (
-        behaviour_from_reach(infosets.decisions, reach)
-        for infosets, (reach, _, _) in zip(tree.infosets, plans, strict=True)
-    )
+    utility = tree.histories.utility[tree.histories.player == TERMINAL]
+    solution = lp.equilibrium(tree.form, utility)
     return SolveResult(
         tree=tree,
         algorithm="lp",
-        iterations=sum(simplex for _, _, simplex in plans),
-        average=(first, second),
+        iterations=solution.iterations,
+        average=solution.behaviour,
         current=None,
         seconds=time.perf_counter() - started,
         compile_seconds=0.0,

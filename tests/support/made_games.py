@@ -6,12 +6,15 @@ cannot count the opponent's decisions, or who are told more while they do not ac
 they remember afterwards.
 """
 
+import dataclasses
 import functools
 import random
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import pyspiel
+
+from spiel_cr.compilation.tree import CompiledGame, assemble
 
 Path = tuple[int, ...]
 
@@ -193,3 +196,90 @@ def random_game(
         return Node(player, tuple(range(count)), (infos[0], infos[1]))
 
     return MadeGame(node, f"random_{seed}")
+
+
+class ScaledState(pyspiel.State):
+    """A state of another game, whose payoffs are multiplied."""
+
+    def __init__(self, game: "ScaledGame", inner: pyspiel.State) -> None:
+        super().__init__(game)
+        # Copies of a state copy what it holds: not the game.
+        self._factor, self._inner = game.factor, inner
+
+    def current_player(self) -> int:
+        return self._inner.current_player()
+
+    def _legal_actions(self, player: int) -> list[int]:
+        return self._inner.legal_actions(player)
+
+    def chance_outcomes(self) -> list[tuple[int, float]]:
+        return self._inner.chance_outcomes()
+
+    def _apply_action(self, action: int) -> None:
+        self._inner.apply_action(action)
+
+    def _action_to_string(self, player: int, action: int) -> str:
+        return self._inner.action_to_string(player, action)
+
+    def information_state_string(self, player: int | None = None) -> str:
+        who = self._inner.current_player() if player is None else player
+        return self._inner.information_state_string(who)
+
+    def is_terminal(self) -> bool:
+        return self._inner.is_terminal()
+
+    def returns(self) -> list[float]:
+        return [self._factor * utility for utility in self._inner.returns()]
+
+    def __str__(self) -> str:
+        return str(self._inner)
+
+
+class ScaledGame(pyspiel.Game):
+    """A sequential two-player game with payoffs times a factor, written in Python.
+
+    Attributes:
+      factor: what payoffs are multiplied with.
+    """
+
+    def __init__(self, game: pyspiel.Game, factor: float) -> None:
+        inner = game.get_type()
+        game_type = pyspiel.GameType(
+            short_name=f"scaled_{inner.short_name}",
+            long_name=f"scaled {inner.short_name}",
+            dynamics=inner.dynamics,
+            chance_mode=inner.chance_mode,
+            information=inner.information,
+            utility=inner.utility,
+            reward_model=pyspiel.GameType.RewardModel.TERMINAL,
+            max_num_players=2,
+            min_num_players=2,
+            provides_information_state_string=True,
+            provides_information_state_tensor=False,
+            provides_observation_string=False,
+            provides_observation_tensor=False,
+            parameter_specification={},
+        )
+        info = pyspiel.GameInfo(
+            num_distinct_actions=game.num_distinct_actions(),
+            max_chance_outcomes=game.max_chance_outcomes(),
+            num_players=2,
+            min_utility=factor * game.min_utility(),
+            max_utility=factor * game.max_utility(),
+            utility_sum=0.0,
+            max_game_length=game.max_game_length(),
+        )
+        super().__init__(game_type, info, {})
+        self.factor, self._inner = factor, game
+
+    def new_initial_state(self) -> ScaledState:
+        return ScaledState(self, self._inner.new_initial_state())
+
+
+def scaled(tree: CompiledGame, factor: float) -> CompiledGame:
+    """A compiled game with payoffs times a factor; its `game` keeps its own."""
+    histories = dataclasses.replace(
+        tree.histories, utility=factor * tree.histories.utility
+    )
+    keys = [infosets.keys for infosets in tree.infosets]
+    return assemble(tree.game, histories, tree.infosets, keys)
