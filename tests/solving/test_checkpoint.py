@@ -210,6 +210,30 @@ def test_damaged_metadata_refused(written, solver, name, value):
     assert keeper.curve == []
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "what"),
+    [
+        ("regrets", np.nan, "not finite"),
+        ("average", np.inf, "not finite"),
+        ("average", -0.5, "negative average"),
+        ("strategy", -0.5, "probabilities"),
+        ("reach", 2.0, "probabilities"),
+        ("iteration", -1, "iteration=-1"),
+    ],
+)
+def test_states_that_no_solve_leaves_are_refused(solver, field, value, what):
+    """By the solver itself, whatever wrote them; it goes on with its own."""
+    state = jax.tree.map(np.array, solver.state)
+    at_player = field in state.players[1]._fields
+    changed = jax.tree.leaves(getattr(state.players[1] if at_player else state, field))
+    changed[-1].reshape(-1)[-1:] = value
+    before = jax.tree.leaves(solver.state)
+    with pytest.raises(ValueError, match=f"the state.*{what}"):
+        solver.restore(jax.tree.leaves(state), seconds=1.0)
+    for leaf, old in zip(jax.tree.leaves(solver.state), before, strict=True):
+        assert leaf is old
+
+
 def test_in_use_refused(written):
     """Before anything else is looked at."""
     with (
