@@ -28,7 +28,7 @@ _EARLY = 0.1
 _LOOKS = 100
 _CLAIMS_BY_SECONDS = {
     "os-mccfr": "what the others are measured by",
-    "vr-mccfr": "below os-mccfr's (Schmid et al. 2019)",
+    "vr-mccfr": "below os-mccfr's (ours, with baselines as Schmid et al. 2019)",
 }
 _EVALUATE_EVERY = 50
 

@@ -78,7 +78,7 @@ def _sampled(tree: spiel_cr.CompiledGame, iterations: int) -> list[Line]:
             None,
         ),
         Line(
-            f"VR-MCCFR, baseline, {after}",
+            f"vr-mccfr (our settings), baseline, {after}",
             "average better than none (Schmid et al. 2019), "
             "history better than average (Davis et al. 2020)",
             _shown(based),

@@ -103,14 +103,16 @@ def resolve(
     """Resolves a whole game continually, in both roles.
 
     Every infoset gets the strategy that a continually resolving player has there, given
-    `iterations` at each of its decisions. The run is deterministic.
+    `iterations` at each of its decisions, up to rounding: a `Resolver` adds in another
+    order, and where regrets are as small as rounding errors that can pick another
+    action (docs/resolving.md). The run is deterministic.
 
     Args:
       game: OpenSpiel game string, game, or compiled game. A compiled game should have
         been compiled with `observations=True`, for smaller subgames.
       iterations: iterations of every solve.
       algorithm: solver of every solve; see `parse_algorithm`. Outside poker "pdcfr+" is
-        far better than the default (docs/resolving.md).
+        mostly far better than the default (docs/resolving.md).
       dtype: arithmetic, float64 or float32.
       memory_limit: refuse what would take more, as in `solve`.
       cache: a folder in which compiled games are kept for the next time.
