@@ -25,7 +25,12 @@ from spiel_cr.eval.contestants.protocol import SolverAdapter
 from spiel_cr.eval.judging.cpp_judge import ExactJudge
 from spiel_cr.eval.reporting import plots
 
-_GAMES = ("leduc_poker", "goofspiel5", "liars_dice")
+# On the last of these no setting was chosen, and nothing was tuned.
+_UNTUNED = {
+    "battleship": "battleship(board_width=2,board_height=2,ship_sizes=[2],"
+    "ship_values=[1],num_shots=4,allow_repeated_shots=false,loss_multiplier=1.0)",
+}
+_GAMES = ("leduc_poker", "goofspiel5", "liars_dice", *_UNTUNED)
 
 _RATED = (
     OUTCOME,
@@ -48,6 +53,17 @@ _JUDGED = (
     "vr-mccfr(baseline=history)",
     # Full width, for scale.
     "cfr+",
+)
+# After as many trajectories each, of both players together.
+_EQUAL_TRAJECTORIES = 1 << 18
+_EQUAL = (
+    OUTCOME,
+    EXTERNAL,
+    "os-mccfr(batch=64)",
+    "os-mccfr",
+    "es-mccfr",
+    "vr-mccfr(batch=64)",
+    "vr-mccfr",
 )
 _BASELINES = ("none", "average", "history", "expected")
 _BATCHES = (1, 16, 64, 256, 1024, 4096, 16384)
@@ -75,7 +91,7 @@ class Plan(NamedTuple):
       repeats: windows in part rates.
       window: seconds of one window.
       batch_seconds: budget of a solve in part batch.
-      batch_seeds: solves in part batch.
+      batch_seeds: solves in parts batch and equal.
     """
 
     seconds: float
@@ -97,7 +113,7 @@ class _Game:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.string = cfr.GAMES.get(name, name)
+        self.string = (cfr.GAMES | _UNTUNED).get(name, name)
         self._instance = GameInstance(self.string, observations=False)
         self.tree = self._instance.tree
         self._judge = ExactJudge(self._instance)
@@ -162,6 +178,23 @@ def _quality(game: _Game, plan: Plan) -> Iterator[Row]:
         # Full-width solvers sample nothing: one seed is as good as five.
         seeds = 1 if name in PRESETS else plan.seeds
         yield from _solves(game, "quality", name, plan.seconds, seeds)
+
+
+def _equal(game: _Game, plan: Plan) -> Iterator[Row]:
+    """NashConv after as many trajectories: no clock, so the machine does not matter."""
+    for name in _EQUAL:
+        for seed in range(plan.batch_seeds):
+            row, adapter = game.begin("equal", name, seed)
+            if adapter is None:
+                yield row
+                break
+            done = max(1, _EQUAL_TRAJECTORIES // _trajectories(name))
+            adapter.run(done)
+            yield {
+                **row,
+                "trajectories": done * _trajectories(name),
+                "nash_conv": game.nash_conv(adapter),
+            }
 
 
 def _batch(game: _Game, plan: Plan) -> Iterator[Row]:
@@ -235,6 +268,7 @@ def _variance(game: _Game, plan: Plan) -> Iterator[Row]:
 _PARTS: dict[str, Callable[[_Game, Plan], Iterable[Row]]] = {
     "rates": _rates,
     "quality": _quality,
+    "equal": _equal,
     "batch": _batch,
     "curves": _curves,
     "variance": _variance,
@@ -251,10 +285,11 @@ def _trajectories(name: str) -> int:
 
 def _add_options(parser: Parser) -> None:
     parser.several("--parts", _PARTS, "what to measure")
-    words = f"of {', '.join(cfr.GAMES)}; parts batch and curves take the first only"
+    names = ", ".join(cfr.GAMES | _UNTUNED)
+    words = f"of {names}; parts batch and curves take the first only"
     parser.games(_GAMES, words)
     parser.number("--seconds", 10.0, "budget of a solve; a fifth of it in part batch")
-    words = "solves in part quality; at most 3 in part batch, 1 in part curves"
+    words = "solves in part quality; at most 3 in parts equal and batch, 1 in curves"
     parser.number("--seeds", 5, words)
     parser.number("--repeats", 3, "windows in part rates")
     parser.number("--window", None, "seconds of one; default: a twentieth of --seconds")

@@ -63,11 +63,22 @@ def _rates(rows: Sequence[Row]) -> Iterator[str]:
         ),
         "÷ C++ outcome": f"{{ratio[{OUTCOME}]}}",
         "cores busy": lambda row: f"{median(row['cores']):.1f}",
+        "per core": lambda row: spaced(row["per_core"]),
+        "per core ÷ C++ outcome": f"{{core_ratio[{OUTCOME}]}}",
     }
     for mine in group_by(rows, "name").values():
-        able = [row for row in mine if "rates" in row]
+        able = [
+            {**row, "per_core": row["trajectories_per_second"] / median(row["cores"])}
+            for row in mine
+            if "rates" in row
+        ]
+        per_core = [row["ratio"] for row in _with_ratios(able, "per_core")]
+        lines = _with_ratios(able, "trajectories_per_second")
+        lines = [
+            {**line, "core_ratio": r} for line, r in zip(lines, per_core, strict=True)
+        ]
         yield title.format_map(mine[0])
-        yield table(_with_ratios(able, "trajectories_per_second"), columns)
+        yield table(lines, columns)
 
 
 def _quality(rows: Sequence[Row]) -> Iterator[str]:
@@ -82,6 +93,23 @@ def _quality(rows: Sequence[Row]) -> Iterator[str]:
         "trajectories": lambda row: (
             spaced(row["trajectories"]) if row["trajectories"] else "full width"
         ),
+        "NashConv (least to most)": "{nash_conv:.2e}{spread}",
+        "÷ C++ outcome": f"{{ratio[{OUTCOME}]}}",
+        "÷ C++ external": f"{{ratio[{EXTERNAL}]}}",
+    }
+    for mine in group_by(rows, "name").values():
+        solved = group_by((row for row in mine if "nash_conv" in row), "algorithm")
+        lines = [_over_seeds(seeds) for seeds in solved.values()]
+        yield title.format_map(mine[0])
+        yield table(_with_ratios(lines, "nash_conv"), columns)
+
+
+def _equal(rows: Sequence[Row]) -> Iterator[str]:
+    yield "### NashConv after equal trajectories\n"
+    title = "{name}: median of {plan[batch_seeds]} seeds.\n"
+    columns: dict[str, Column] = {
+        "solver": "{title}",
+        "trajectories": lambda row: spaced(row["trajectories"]),
         "NashConv (least to most)": "{nash_conv:.2e}{spread}",
         "÷ C++ outcome": f"{{ratio[{OUTCOME}]}}",
         "÷ C++ external": f"{{ratio[{EXTERNAL}]}}",
@@ -165,6 +193,7 @@ def _variances(rows: Sequence[Row]) -> Iterator[str]:
 _SECTIONS: dict[str, Callable[[Sequence[Row]], Iterable[str]]] = {
     "rates": _rates,
     "quality": _quality,
+    "equal": _equal,
     "batch": _batch,
     "variance": _variances,
 }

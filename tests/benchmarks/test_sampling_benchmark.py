@@ -30,6 +30,8 @@ FEW = (
 def few(monkeypatch: pytest.MonkeyPatch) -> sampling._Game:
     monkeypatch.setattr(sampling, "_RATED", FEW)
     monkeypatch.setattr(sampling, "_JUDGED", (*FEW, "cfr+", "no-such"))
+    monkeypatch.setattr(sampling, "_EQUAL", FEW)
+    monkeypatch.setattr(sampling, "_EQUAL_TRAJECTORIES", 64)
     monkeypatch.setattr(sampling, "_BATCHES", (16,))
     monkeypatch.setattr(sampling, "_CURVES", FEW[::3])
     monkeypatch.setattr(sampling, "_BASELINES", ("none", "history"))
@@ -73,6 +75,8 @@ def test_all_parts_on_a_small_game(few: sampling._Game, tmp_path: pathlib.Path) 
         by_part["quality"][0]["trajectories"] == 2 * by_part["quality"][0]["iterations"]
     )
 
+    assert [row["trajectories"] for row in by_part["equal"]] == [64] * len(FEW)
+
     assert [(row["preset"], row["batch"]) for row in by_part["batch"]] == [
         (preset, 16) for preset in ("os-mccfr", "vr-mccfr")
     ]
@@ -82,7 +86,7 @@ def test_all_parts_on_a_small_game(few: sampling._Game, tmp_path: pathlib.Path) 
         assert sorted(set(seconds)) == list(seconds) and seconds[-1] >= PLAN.seconds
 
     text = sampling_tables.markdown(rows)
-    assert "no figures; ValueError" in text and text.count("\n### ") == 4
+    assert "no figures; ValueError" in text and text.count("\n### ") == 5
     pytest.importorskip("matplotlib")
     sampling_tables.draw(rows, argparse.Namespace(markdown=tmp_path / "page.md"))
     for name in ("batch", "curves"):

@@ -121,7 +121,6 @@ WAYS = {
 QUICK_WAYS = (
     "cfr+ float64",
     "pdcfr+ float32",
-    "os-mccfr(batch=64) float32",
 )
 
 
