@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
@@ -52,13 +51,18 @@ def interrupting() -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in _NUMBERS}
     hook = sys.unraisablehook
     count, dropping, over = 0, False, False
+    # Whether a signal raised, and whether one that was sent again arrived.
+    raised, arrived = threading.Event(), threading.Event()
+    senders: list[threading.Thread] = []
 
     def handle(number: int, frame: FrameType | None) -> None:
         nonlocal count
-        if dropping:
+        arrived.set()
+        if dropping or over:
             return
         count += 1
         if count == 1:
+            raised.set()
             raise Interrupted(number)
         # Not print: the signal may have come in the middle of one.
         with contextlib.suppress(OSError):
@@ -72,16 +76,18 @@ def interrupting() -> Iterator[None]:
             hook(caught)
             return
         # Here, too, it would be dropped.
-        dropping = True
-        count = 0
+        dropping, count = True, 0
+        raised.clear()
         number = caught.exc_value.number
-        threading.Thread(target=send_again, args=(number,), daemon=True).start()
+        senders.append(threading.Thread(target=send_again, args=(number,), daemon=True))
+        senders[-1].start()
         dropping = False
 
     def send_again(number: int) -> None:
-        while not count and not over:
-            time.sleep(_AGAIN_SECONDS)
+        while not raised.wait(_AGAIN_SECONDS):
+            arrived.clear()
             os.kill(os.getpid(), number)
+            arrived.wait()
 
     sys.unraisablehook = unraisable
     try:
@@ -90,6 +96,9 @@ def interrupting() -> Iterator[None]:
         yield
     finally:
         over = True
+        raised.set()
+        for sender in senders:
+            sender.join()
         for number, handler in before.items():
             _set(number, handler)
         sys.unraisablehook = hook
