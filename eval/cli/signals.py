@@ -16,8 +16,7 @@ from typing import Any
 
 _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FINISHING = b"spiel-cr: writing what there is; once more ends it at once\n"
-# After this time a signal is sent again whose exception nobody got.
-_AGAIN_SECONDS = 0.02
+_ENDED = b"spiel-cr: interrupted\n"
 
 
 class Interrupted(KeyboardInterrupt):
@@ -50,44 +49,26 @@ def interrupting() -> Iterator[None]:
         return
     before = {number: signal.getsignal(number) for number in _NUMBERS}
     hook = sys.unraisablehook
-    count, dropping, over = 0, False, False
-    # Whether a signal raised, and whether one that was sent again arrived.
-    raised, arrived = threading.Event(), threading.Event()
-    senders: list[threading.Thread] = []
+    count = 0
 
     def handle(number: int, frame: FrameType | None) -> None:
         nonlocal count
-        arrived.set()
-        if dropping or over:
-            return
         count += 1
         if count == 1:
-            raised.set()
             raise Interrupted(number)
-        # Not print: the signal may have come in the middle of one.
-        with contextlib.suppress(OSError):
-            os.write(2, _FINISHING)
+        _say(_FINISHING)
         end_at_once()
 
     def unraisable(caught: Any) -> None:
-        """Python drops exceptions in destructors; a signal must not be lost there."""
-        nonlocal count, dropping
-        if not isinstance(caught.exc_value, Interrupted):
-            hook(caught)
-            return
-        # Here, too, it would be dropped.
-        dropping, count = True, 0
-        raised.clear()
-        number = caught.exc_value.number
-        senders.append(threading.Thread(target=send_again, args=(number,), daemon=True))
-        senders[-1].start()
-        dropping = False
+        """Python drops exceptions in destructors, Cython in functions without a value.
 
-    def send_again(number: int) -> None:
-        while not raised.wait(_AGAIN_SECONDS):
-            arrived.clear()
-            os.kill(os.getpid(), number)
-            arrived.wait()
+        Nobody knows what was left half done there, such as scipy's tables of Sobol
+        numbers. So nothing is written any more: files are as they were.
+        """
+        if isinstance(caught.exc_value, Interrupted):
+            _say(_ENDED)
+            os._exit(128 + caught.exc_value.number)
+        hook(caught)
 
     sys.unraisablehook = unraisable
     try:
@@ -95,13 +76,15 @@ def interrupting() -> Iterator[None]:
             _set(number, handle)
         yield
     finally:
-        over = True
-        raised.set()
-        for sender in senders:
-            sender.join()
         for number, handler in before.items():
             _set(number, handler)
         sys.unraisablehook = hook
+
+
+def _say(text: bytes) -> None:
+    """Not by print: the signal may have come in the middle of one."""
+    with contextlib.suppress(OSError):
+        os.write(2, text)
 
 
 def _set(number: int, handler: Any) -> None:

@@ -11,6 +11,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 import warnings
@@ -79,18 +80,27 @@ def test_a_signal_interrupts_the_work(capsys, tmp_path, number):
     ]
 
 
-def test_a_signal_in_a_destructor_is_not_lost():
-    class Fragile:
-        def __del__(self):
-            signal.raise_signal(signal.SIGTERM)
+def test_a_signal_that_a_destructor_drops_ends_the_process(tmp_path):
+    """What was left half done there must not get into a file."""
+    code = """
+        import pathlib, signal, sys, time
+        from spiel_cr.eval.cli import signals
 
-    def run(arguments):
-        Fragile()
-        time.sleep(10)
+        class Fragile:
+            def __del__(self):
+                signal.raise_signal(signal.SIGTERM)
 
-    started = time.monotonic()
-    assert do(run) == 143
-    assert time.monotonic() - started < 5
+        with signals.interrupting():
+            try:
+                Fragile()
+                time.sleep(10)
+            finally:
+                pathlib.Path(sys.argv[1]).touch()
+    """
+    words = [sys.executable, "-c", textwrap.dedent(code), str(tmp_path / "file")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (143, "spiel-cr: interrupted\n")
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_is_ignored_stays_ignored():
