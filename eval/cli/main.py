@@ -33,6 +33,7 @@ from jax.errors import JaxRuntimeError
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 from spiel_cr.common.errors import SolverFailedError, UnsavedWarning
+from spiel_cr.compilation import game_strings
 
 from . import (
     best_response,
@@ -122,7 +123,14 @@ def _run(arguments: argparse.Namespace) -> None:
             sys.exit(1)
         said = "out of memory; choose a smaller game, or fewer --workers: "
         head = said if isinstance(error, MemoryError) else ""
-        print(f"spiel-cr: error: {head}{error}", file=sys.stderr)
+        text = str(error)
+        if isinstance(error, pyspiel.SpielError) and not text.startswith("game="):
+            # It passed all checks of its string, and fails on the way.
+            text = (
+                f"game={getattr(arguments, 'game', None)!r}: OpenSpiel fails in it"
+                f"{game_strings.reason(error)}; choose other values of its parameters"
+            )
+        print(f"spiel-cr: error: {head}{text}", file=sys.stderr)
         sys.exit(2)
     # For work that was done to the end, and in vain.
     code = report.pop("exit_code", 0)

@@ -22,9 +22,14 @@ def check(path: str | os.PathLike[str]) -> None:
         )
     target = pathlib.Path(path)
     if target.suffix not in _FORMATS:
-        raise ValueError(f"{target}: a plot's name must end in {', '.join(_FORMATS)}")
+        raise ValueError(
+            f"plot={os.fspath(path)!r}: a plot's name must end in {', '.join(_FORMATS)}"
+        )
     if not target.parent.is_dir():
-        raise ValueError(f"{target}: there is no folder {target.parent}")
+        raise ValueError(
+            f"plot={os.fspath(path)!r}: there is no folder {target.parent}; make it, "
+            f"or give another path"
+        )
 
 
 @contextlib.contextmanager

@@ -48,7 +48,7 @@ def load(text: str) -> pyspiel.Game:
         stuck = begin.current_player() >= 0 and not begin.legal_actions()
     except pyspiel.SpielError as error:
         raise pyspiel.SpielError(
-            f"game={text!r}: OpenSpiel refuses it{_reason(error)}; choose other values "
+            f"game={text!r}: OpenSpiel refuses it{reason(error)}; choose other values "
             f"of its parameters: {_listed(string.partition('(')[0])}"
         ) from error
     if stuck:
@@ -135,7 +135,7 @@ def _listed(name: str) -> str:
     return ", ".join(shown) or "none"
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
     """What OpenSpiel says, where it is a sentence and no line of C++."""
     said = str(error).strip()
     if not said or re.search(r"\.cc:|CHECK_|::|[<>=]=|\n", said):

@@ -63,6 +63,14 @@ ROWS = [
     (f"{RESPONSE} nobody", "opponent='nobody'"),
     (f"{RESPONSE} uniform --method lbr --learn 5", "--learn 5"),
     ("study kuhn --size 0", "size=0"),
+    (
+        "info --game liars_dice(numdice=0)",
+        "liars_dice(numdice=0)': OpenSpiel fails in it;",
+    ),
+    (
+        f"subgame {KUHN} --actions 0 --plot=no/x.png",
+        "plot='no/x.png': there is no folder no;",
+    ),
     (f"solve {KUHN} --save=", "--save"),
     (f"solve {KUHN} --checkpoint=", "--checkpoint"),
     (f"info {KUHN} --cache=", "--cache"),

@@ -112,9 +112,7 @@ _NOT_SIZE = [
     ),
     *("\uff13GB", *_NOT_TEXT),
 ]
-_TOO_LITTLE = [
-    Bad(t, shown=(t, s)) for t, s in {"0": "0 GB", "0.1GB": "0.1 GB"}.items()
-]
+_TOO_LITTLE = [Bad("0", shown=("0 bytes", "='0'")), Bad("0.1GB", shown=("100000000",))]
 _NOT_FILE = [
     *("", " ", "folder", "file/x.npz", "fifo", "socket", "/proc/none/x.npz"),
     *("n" * 300 + ".npz", *_NOT_TEXT),
