@@ -1,0 +1,307 @@
+"""Games that break one promise at one history, made of the rules of real games.
+
+`mutants` makes them; a mutant is asked by its states, or by its rules on arrays.
+`complaint` says what is wrong with an answer: not refused, no history, no remedy.
+"""
+
+import functools
+import math
+import random
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyspiel
+
+import game_defs  # noqa: F401  (registers the games)
+from spiel_cr.common.errors import ImperfectRecallError, InvalidGameError
+from tests.support.made_games import (
+    CHANCE,
+    TERMINAL,
+    MadeGame,
+    MadeState,
+    Node,
+    Path,
+)
+
+GAMES = (
+    "kuhn_poker",
+    "python_leduc_poker",
+    "python_rock_paper_scissors",
+    "python_ii_goofspiel(num_cards=3)",
+    "liars_dice(numdice=1,dice_sides=2)",
+    "leduc_poker",
+)
+REFUSALS = (InvalidGameError, ImperfectRecallError)
+
+Table = dict[Path, Node]
+
+
+class Mutant(NamedTuple):
+    """A game with one fault.
+
+    Attributes:
+      base: the game string that it is made of.
+      kind: what is wrong with it.
+      path: where, as actions from the root; None: at no single history.
+      table: all of its histories. Utilities are what `returns` gives.
+      settings: of the game, as `MadeGame` takes them.
+      arrays: whether the fault shows where rules are asked on arrays.
+    """
+
+    base: str
+    kind: str
+    path: Path | None
+    table: Table
+    settings: dict[str, Any]
+    arrays: bool
+
+    def __str__(self) -> str:
+        return f"{self.base} {self.kind} at {self.path}"
+
+    def game(self, *, vectorised: bool) -> pyspiel.Game:
+        """The game, with rules on arrays or without."""
+        kind = _OnArrays if vectorised else _OnStates
+        return kind(self.table, self.kind, **self.settings)
+
+
+@functools.cache
+def table_of(game: str) -> Table:
+    """All histories of a game, as rules for made games."""
+    table: Table = {}
+    stack: list[tuple[Path, pyspiel.State]] = [
+        ((), pyspiel.load_game(game).new_initial_state())
+    ]
+    while stack:
+        path, state = stack.pop()
+        player = state.current_player()
+        if player == TERMINAL:
+            table[path] = Node(TERMINAL, utility=tuple(state.returns()))  # type: ignore
+            continue
+        odds: tuple[float, ...] = ()
+        infos = ["", ""]
+        if player == CHANCE:
+            actions, odds = zip(*state.chance_outcomes(), strict=True)
+        else:
+            actions = tuple(state.legal_actions())
+            infos[player] = state.information_state_string(player)
+        table[path] = Node(player, actions, (infos[0], infos[1]), chance=odds)
+        stack += [((*path, action), state.child(action)) for action in actions]
+    return table
+
+
+class _State(MadeState):
+    """A state of a mutant."""
+
+    def returns(self) -> list[float]:
+        given = self._rules(self._path).utility
+        if self.get_game().kind == "payoffs are drawn":
+            noise = random.random() + 1
+            return [noise, -noise]
+        return list(given)  # type: ignore[call-overload]
+
+    def is_terminal(self) -> bool:
+        over = super().is_terminal()
+        return over and self.get_game().kind != "never over"
+
+    def information_state_string(self, player: int | None = None) -> str:
+        if self.get_game().kind == "no observer":
+            raise AttributeError("no attribute 'make_py_observer'")
+        return super().information_state_string(player)
+
+
+class _OnStates(MadeGame):
+    """A mutant by its states."""
+
+    def __init__(self, table: Table, kind: str, **settings: Any) -> None:
+        super().__init__(lambda path: table[path], "mutant", **settings)
+        self.table, self.kind = table, kind
+
+    def new_initial_state(self) -> _State:
+        return _State(self, self._rules)
+
+
+class _OnArrays(_OnStates):
+    """A mutant by its rules on arrays."""
+
+    def vectorised(self) -> "_Rules":
+        return _Rules(self.table)
+
+
+class _Rules:
+    """The rules of a table on arrays of numbers of its histories, with their faults."""
+
+    def __init__(self, table: Table) -> None:
+        self._paths = list(table)
+        self._nodes = list(table.values())
+        self._number = {path: i for i, path in enumerate(self._paths)}
+        infos = sorted({info for node in self._nodes for info in node.infos})
+        self._info = {info: i for i, info in enumerate(infos)}
+        self._width = 1 + max(max(node.actions, default=0) for node in self._nodes)
+
+    def new_initial_states(self) -> np.ndarray:
+        return np.array([self._number[()]])
+
+    def current_player(self, states: np.ndarray) -> np.ndarray:
+        return np.array([self._nodes[i].player for i in states])
+
+    def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
+        mask = np.zeros((len(states), self._width), bool)
+        for row, i in zip(mask, states, strict=True):
+            row[list(self._nodes[i].actions)] = True
+        return mask
+
+    def chance_probabilities(self, states: np.ndarray) -> np.ndarray:
+        odds = np.zeros((len(states), self._width))
+        for row, i in zip(odds, states, strict=True):
+            row[list(self._nodes[i].actions)] = self._nodes[i].chance
+        return odds
+
+    def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        pairs = zip(states, actions.tolist(), strict=True)
+        return np.array([self._number[(*self._paths[i], a)] for i, a in pairs])
+
+    def returns(self, states: np.ndarray) -> np.ndarray:
+        return np.array([self._nodes[i].utility[0] for i in states])  # type: ignore
+
+    def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
+        return np.array([self._info[self._nodes[i].infos[player]] for i in states])
+
+
+def healthy(base: str) -> Mutant:
+    """A game without any fault, by the same code."""
+    return Mutant(base, "healthy", None, table_of(base), {}, True)
+
+
+# What a change makes of the node at a history; None: it cannot be made there.
+_Change = Callable[[Node], Node | None]
+
+
+def _returns(*values: float) -> _Change:
+    return lambda node: node._replace(utility=values) if node.player < CHANCE else None
+
+
+def _odds(change: Callable[[list[float]], list[float]]) -> _Change:
+    def made(node: Node) -> Node | None:
+        enough = node.player == CHANCE and len(node.actions) > 1
+        return node._replace(chance=tuple(change([*node.chance]))) if enough else None
+
+    return made
+
+
+def _player(number: int) -> _Change:
+    return lambda node: node._replace(player=number) if node.player >= 0 else None
+
+
+def _decision(**fields: Any) -> _Change:
+    return lambda node: node._replace(**fields) if node.player >= 0 else None
+
+
+def _twice(node: Node) -> Node | None:
+    again = (*node.actions, *node.actions[:1])
+    return node._replace(actions=again) if node.player >= 0 else None
+
+
+# Faults of a single history.
+CHANGES: dict[str, _Change] = {
+    "NaN for a payoff": _returns(math.nan, math.nan),
+    "an infinite payoff": _returns(math.inf, -math.inf),
+    "a payoff of minus infinity": _returns(-math.inf, math.inf),
+    "chance sums to less": _odds(lambda p: [p[0] * 0.9, *p[1:]]),
+    "chance sums to more": _odds(lambda p: [p[0] * 1.1, *p[1:]]),
+    "a negative probability": _odds(lambda p: [-p[0], p[1] + 2 * p[0], *p[2:]]),
+    "NaN for a probability": _odds(lambda p: [*p[:-1], math.nan]),
+    "an infinite probability": _odds(lambda p: [math.inf, *p[1:]]),
+    "chance without odds": _odds(lambda p: [0.0] * len(p)),
+    "a third player": _player(2),
+    "all players at once": _player(-2),
+    "a player that is no byte": _player(256),
+    "nobody can move": _decision(actions=()),
+}
+# Those that rules on arrays cannot say.
+ON_STATES: dict[str, _Change] = {
+    "returns that do not sum to zero": _returns(1.0, -0.5),
+    "returns that nearly sum to zero": _returns(1.0, -1.0 + 1e-7),
+    "one return": _returns(1.0),
+    "three returns": _returns(1.0, -1.0, 0.0),
+    "an action twice": _twice,
+}
+
+
+def mutants(base: str, seed: int = 0) -> Iterator[Mutant]:
+    """Every kind of fault that a game can have, each at a history that is drawn.
+
+    Args:
+      base: an OpenSpiel game string.
+      seed: of the draws.
+    """
+    table = table_of(base)
+    for arrays, changes in ((True, CHANGES), (False, ON_STATES)):
+        for kind, change in changes.items():
+            draw = random.Random(repr((base, kind, seed)))
+            places = [path for path in table if change(table[path]) is not None]
+            if places:
+                path = draw.choice(places)
+                changed = {**table, path: change(table[path])}
+                yield Mutant(base, kind, path, changed, {}, arrays)  # type: ignore
+    yield from _of_infosets(base, table, seed)
+    greedy = {
+        path: node._replace(utility=(1.0, 1.0)) if node.player == TERMINAL else node
+        for path, node in table.items()
+    }
+    yield Mutant(base, "both players win", None, greedy, {}, True)  # type: ignore
+    for kind in ("payoffs are drawn", "never over", "no observer"):
+        yield Mutant(base, kind, None, table, {}, True)
+    yield Mutant(base, "a declared sum of 1", None, table, {"utility_sum": 1.0}, True)
+
+
+def _of_infosets(base: str, table: Table, seed: int) -> Iterator[Mutant]:
+    """Faults of an infoset of several histories."""
+    members: dict[tuple[int, str], list[Path]] = {}
+    for path, node in table.items():
+        if node.player >= 0:
+            members.setdefault((node.player, node.infos[node.player]), []).append(path)
+    draw = random.Random(repr((base, seed)))
+    wide = [m for m in members.values() if len(m) > 1 and len(table[m[0]].actions) > 1]
+    if wide:
+        path = draw.choice(draw.choice(wide))
+        fewer = table[path]._replace(actions=table[path].actions[:-1])
+        yield Mutant(
+            base, "fewer actions there", path, {**table, path: fewer}, {}, True
+        )
+    # A later decision gets the information of the player's first one.
+    for (player, _), paths in draw.sample(sorted(members.items()), len(members)):
+        path, node = paths[0], table[paths[0]]
+        for end in range(len(path)):
+            above = table[path[:end]]
+            if above.player == player and above.actions == node.actions:
+                changed = {**table, path: node._replace(infos=above.infos)}
+                yield Mutant(base, "a player forgets", path, changed, {}, True)
+                return
+
+
+def complaint(mutant: Mutant, answer: Callable[[], Any]) -> str:
+    """What is wrong with how a mutant is answered; "" where it is refused well.
+
+    Args:
+      mutant: the game.
+      answer: asks something of it.
+    """
+    try:
+        answer()
+    except REFUSALS as error:
+        said = str(error)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    else:
+        return "it is not refused"
+    if "; " not in said:
+        return f"no remedy: {said}"
+    if mutant.path is None:
+        return ""
+    named = re.findall(r"\(actions (\[[\d, ]*\])\)|(at the root)", said)
+    if not named:
+        return f"no history: {said}"
+    places = [numbers or "[]" for numbers, _ in named]
+    return "" if str([*mutant.path]) in places else f"another history: {said}"
