@@ -104,6 +104,10 @@ class PartialResolver(PartialAgent):
 
     def _solve_decision(self, stages: Sequence[Stage], number: int) -> None:
         deadline = self._clock.deadline(len(stages) - number)
+        if number + 1 < len(stages) and self._has_no_time(deadline):
+            # A decision of the past, in a match that the player joins late.
+            self._knowledge = None
+            return
         key = stages[number].seen[-1]
         infoset = self.solved.find(key)
         if infoset >= 0:
@@ -185,14 +189,24 @@ class PartialResolver(PartialAgent):
             tree.truncate(int(_SHRINK * len(tree)))
         return False
 
+    def _cost(self) -> tuple[float, float]:
+        """Seconds for a tree of n histories, a + b n, but for solving it."""
+        (fixed, each), (more, more_each) = self._expanding.line, self._laying.line
+        return fixed + more, each + more_each
+
+    def _has_no_time(self, deadline: float | None) -> bool:
+        """Whether not even the least tree would be ready in time."""
+        fixed, each = self._cost()
+        needed = fixed + each * min(_LEAST, self.settings.max_histories)
+        return deadline is not None and time.perf_counter() + needed > deadline
+
     def _affordable(self, deadline: float | None) -> int:
         """How many histories there is time for, and room."""
         most = self.settings.max_histories
         if deadline is None:
             return most
         left = self.settings.expansion_share * (deadline - time.perf_counter())
-        lines = self._expanding.line, self._laying.line
-        fixed, each = (a + b for a, b in zip(*lines, strict=True))
+        fixed, each = self._cost()
         fits = (left - fixed) / each if each else most
         return min(max(_LEAST, int(fits)), most)
 

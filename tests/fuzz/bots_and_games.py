@@ -234,7 +234,7 @@ BY_ITERATIONS = _plan()
 # the same.
 _CLOCKED = [
     _loaded("resolving(move_ms=50)", 600),
-    _loaded("resolving(move_ms=50,iterations=5)", 4500),
+    _loaded("resolving(move_ms=50,iterations=5)", 4500, 40),
     _loaded(f"oos(move_ms=50,solver={_SAMPLED})", 120),
     _loaded(f"oos(move_ms=50,iterations=1,solver={_SAMPLED})", 1500),
     _loaded("resolving(move_ms=50,max_histories=2000)", 150),
@@ -259,7 +259,7 @@ _CLOCKED_GAMES = (
     "clobber(rows=2,columns=3)",
     "oshi_zumo(coins=3,size=1,horizon=3)",
     "zerosum(game=trade_comm(num_items=2))",
-    "restricted_nash_response(game=kuhn_poker(),p=0.5)",
+    "mnk(m=3,n=2,k=2)",
 )
 BY_CLOCK = {
     string: [*_CLOCKED, _CLOCKED_VARIANTS[number % len(_CLOCKED_VARIANTS)]]

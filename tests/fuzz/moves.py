@@ -28,6 +28,7 @@ from tqdm import tqdm
 
 from benchmarks.frame import Parser, facts
 from spiel_cr.cfr import cfr
+from spiel_cr.common.errors import HiddenTurnsError
 from spiel_cr.eval.common.json_log import JsonLog
 from spiel_cr.mccfr import mccfr
 from spiel_cr.partial.match import PartialStatistics
@@ -188,14 +189,18 @@ def play_chunk(
       answers: takes each action, and the milliseconds that it took.
 
     Returns:
-      What was counted, ready for JSON. `faults` has what went wrong, with the match.
+      What was counted, ready for JSON. `faults` has what went wrong, with the match;
+      `refused` says why these bots do not play this game.
     """
     random = [seed, zlib.crc32(f"{table.string} {kind.name}".encode())]
     first, second = np.random.default_rng(random).integers(2**31, size=2).tolist()
     begun, referee = time.perf_counter(), Referee(table, kind)
     faults: list[str] = []
+    refused = ""
     try:
         bots = [kind.make(table, seat, first) for seat in range(2)]
+    except HiddenTurnsError as error:  # such games have no layers to resolve
+        bots, most_moves, refused = [], 0, str(error)
     except Exception as error:
         bots, most_moves = [], 0
         faults.append(f"made: {type(error).__name__}: {error}")
@@ -239,6 +244,7 @@ def play_chunk(
         "fallback": counts["fallback"],
         "uniform": counts["uniform"],
         "made_s": made,
+        "refused": refused,
         "faults": faults,
     }
 
@@ -252,45 +258,65 @@ def main(arguments: Sequence[str] | None = None) -> int:
     target = options.moves or (100_000 if options.clock else 1_000_000)
     settings = {"clock": options.clock, "seed": options.seed}
     key = "part", "game", "bot"
+    cells = [
+        (string, kind)
+        for string in options.games or plan
+        for kind in plan.get(string, ())
+        if not options.bots or kind.name in options.bots
+    ]
+    if not cells:
+        raise SystemExit("--games and --bots: none of these games has such a bot")
     with JsonLog(out, "chunks", settings, key=key, facts=facts()) as log:
         done = sum(record["moves"] for record in log.records.values())
-        bar = tqdm(total=target, initial=done, unit="move", disable=options.quiet)
-        for part in itertools.count():
-            cells = 0
-            for string in options.games or plan:
-                kinds = [
-                    kind
-                    for kind in plan.get(string, ())
-                    if not options.bots or kind.name in options.bots
+        with tqdm(
+            total=target, initial=done, unit="move", disable=options.quiet
+        ) as progress:
+            for part in itertools.count():
+                left = [
+                    (string, kind)
+                    for string, kind in cells
+                    if (part, string, kind.name) not in log.records
                 ]
-                cells += len(kinds)
-                left = [k for k in kinds if (part, string, k.name) not in log.records]
-                if done >= target or not left:
-                    continue
-                with table(string) as game:
-                    for kind in left:
-                        bar.set_postfix_str(f"{string[:24]} {kind.name}")
-                        row = play_chunk(
-                            *(game, kind),
-                            seed=options.seed + part,
-                            most_moves=max(1, int(kind.moves * options.share)),
-                            seconds=kind.seconds,
-                        )
-                        record = {"part": part, "game": string, "bot": kind.name, **row}
-                        log.add(record)
-                        bar.update(row["moves"])
-                        done += row["moves"]
-                        for fault in row["faults"]:
-                            again = f"--games '{string}' --bots '{kind.name}'"
-                            tqdm.write(f"FAULT {again}, part {part}, {fault}")
-                # Programs of this game are of no use to the next one.
-                jax.clear_caches()
-            if done >= target or not cells:
-                break
-        bar.close()
+                before = done
+                for string, kinds in itertools.groupby(left, key=lambda cell: cell[0]):
+                    if done < target:
+                        chosen = [kind for _, kind in kinds]
+                        done += _play_game(string, chosen, part, log, options, progress)
+                if done >= target or (left and done == before):
+                    break
         rows = list(log.records.values())
     print(report(rows))
     return 1 if any(row["faults"] or row["late"] for row in rows) else 0
+
+
+def _play_game(
+    string: str,
+    kinds: Sequence[Kind],
+    part: int,
+    log: JsonLog,
+    options: argparse.Namespace,
+    progress: tqdm,
+) -> int:
+    """One part of a game; how many moves were made."""
+    moves = 0
+    with table(string) as game:
+        for kind in kinds:
+            progress.set_postfix_str(f"{string[:24]} {kind.name}")
+            row = play_chunk(
+                *(game, kind),
+                seed=options.seed + part,
+                most_moves=max(1, int(kind.moves * options.share)),
+                seconds=kind.seconds,
+            )
+            log.add({"part": part, "game": string, "bot": kind.name, **row})
+            progress.update(row["moves"])
+            moves += row["moves"]
+            for fault in row["faults"]:
+                again = f"--games '{string}' --bots '{kind.name}'"
+                tqdm.write(f"FAULT {again}, part {part}, {fault}")
+    # Programs of this game are of no use to the next one.
+    jax.clear_caches()
+    return moves
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -242,6 +242,11 @@ def test_old_answers_are_counted():
         == bot.counts.unsafe_restarts
         == 0
     )
+    # Joining a match late, with no time for the decisions that were made in it.
+    bot.restart()
+    bot.agent._has_no_time = lambda deadline: True
+    assert_policy(bot.get_policy(state), state)
+    assert bot.counts.reused == 1 and bot.counts.fallback == 2
 
 
 def forgets_its_second_move(path):
