@@ -172,7 +172,7 @@ def _solved(text: str, given: dict[str, Any]) -> Entry:
                 spiel_cr.solve(
                     instance.tree,
                     solver,
-                    seed=2 * seed + seat,
+                    seed=(2 * seed + seat) % 2**32,
                     memory_limit=instance.memory_limit,
                     **settings,
                 )
@@ -210,7 +210,7 @@ def _bot(text: str, given: dict[str, Any]) -> Entry:
 
     def make(instance: GameInstance, seed: int) -> ComputingAdapter:
         bots = [
-            spiel_cr.load_bot(text, instance.tree, seat, seed=2 * seed + seat)
+            spiel_cr.load_bot(text, instance.tree, seat, seed=(2 * seed + seat) % 2**32)
             for seat in range(2)
         ]
 

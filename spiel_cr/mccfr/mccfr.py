@@ -28,7 +28,7 @@ from spiel_cr.cfr.abstraction import Labels
 from spiel_cr.cfr.config import MCCFRConfig
 from spiel_cr.cfr.regret_matching import Rule
 from spiel_cr.cfr.solver import PlayerState, Solver
-from spiel_cr.common.checks import check_dtype, check_number
+from spiel_cr.common.checks import check_dtype, check_number, check_seed
 from spiel_cr.common.jax_utils import cast, precision, spread
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.mccfr import baselines, descent, sample_tree, trajectories
@@ -346,9 +346,9 @@ def make_solver(
         for games that are met once. Else programs stay as long as the process.
 
     Raises:
-      ValueError: another dtype.
+      ValueError: another dtype, or a bad seed.
     """
-    dtype = check_dtype(dtype)
+    dtype, seed = check_dtype(dtype), check_seed(seed)
     samples, plan = sample_tree.build(tree) if layout is None else layout
     points = spread(len(plan), config.batch) if config.draws == "sobol" else None
     exponent = treeplex.exponent_of(level.utility for level in samples.levels)

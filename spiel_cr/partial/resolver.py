@@ -23,6 +23,7 @@ import pyspiel
 from spiel_cr.cfr import cfr
 from spiel_cr.cfr.config import parse_algorithm
 from spiel_cr.cfr.solver import Solver
+from spiel_cr.common.checks import check_seed
 from spiel_cr.compilation.game_checks import chance_outcomes
 from spiel_cr.partial.capacity import Capacities
 from spiel_cr.partial.config import PartialConfig
@@ -73,6 +74,7 @@ class PartialResolver(PartialAgent):
         Raises:
           ValueError: settings that do not go together, or a game without layers.
         """
+        seed = check_seed(seed)
         settings.check(config)
         super().__init__(
             *(player, settings, Clock(config.move_ms, config.iterations)),

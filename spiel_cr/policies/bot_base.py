@@ -5,6 +5,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import pyspiel
 
+from spiel_cr.common.checks import check_seed
 from spiel_cr.compilation.loading import check_state
 
 
@@ -38,13 +39,13 @@ class PolicyPlayer(pyspiel.Bot):
           seed: of the actions that it draws.
 
         Raises:
-          ValueError: another seat.
+          ValueError: another seat, or a bad seed.
         """
         pyspiel.Bot.__init__(self)
         if isinstance(player, bool) or player not in (0, 1):
             raise ValueError(f"player={player!r} must be 0 or 1")
         self._player = int(player)
-        self._random = np.random.default_rng(seed)
+        self._random = np.random.default_rng(check_seed(seed))
 
     def player_id(self) -> int:
         return self._player

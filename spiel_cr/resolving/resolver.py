@@ -16,6 +16,7 @@ from spiel_cr.cfr import cfr
 from spiel_cr.cfr.config import MCCFRConfig, parse_any
 from spiel_cr.cfr.solver import Solver
 from spiel_cr.common.arrays import ranges
+from spiel_cr.common.checks import check_seed
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.mccfr import mccfr
 from spiel_cr.policies import best_responses
@@ -101,8 +102,9 @@ class Resolver:
           seed: of sampled solvers.
 
         Raises:
-          ValueError: see `decompose`.
+          ValueError: a bad seed, or see `decompose`.
         """
+        seed = check_seed(seed)
         self.tree = tree
         self.player = player
         self.config = config

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from tqdm import tqdm
 
+from spiel_cr.common.checks import check_seed
 from spiel_cr.common.jax_utils import spread
 from spiel_cr.compilation.tree import CompiledGame, Infosets
 from spiel_cr.policies.conversions import uniform_behaviour
@@ -85,7 +86,7 @@ def search_response(
       ValueError: `player` is not 0 or 1, `other_behaviour` is not a strategy, more
         simulations than `dtype` can count one by one, or another backup than "chosen".
     """
-    config = config or SearchConfig()
+    config, seed = config or SearchConfig(), check_seed(seed)
     if config.backup != "chosen":
         raise ValueError(
             f"backup={config.backup!r} is for searches on states (ISMCTSBRBot); on "

@@ -1,0 +1,49 @@
+"""Whoever keeps a seed takes the same ones."""
+
+import pytest
+
+import spiel_cr
+from spiel_cr.cfr.config import parse_sampled
+from spiel_cr.mccfr import mccfr
+from spiel_cr.partial.config import PartialConfig
+from spiel_cr.partial.resolver import PartialResolver
+from spiel_cr.players import bots
+from spiel_cr.policies.conversions import uniform_behaviour
+from spiel_cr.resolving.config import ResolvingConfig
+from spiel_cr.resolving.resolver import Resolver
+from spiel_cr.responses import ismcts_br
+from tests.support import games
+
+KUHN = "kuhn_poker"
+
+
+def search(seed):
+    tree = games.compiled("kuhn")
+    other = uniform_behaviour(tree.infosets[1].decisions)
+    ismcts_br.search_response(tree, 0, other, seed=seed)
+
+
+def sample(seed):
+    config = parse_sampled("vr-mccfr(batch=4)")
+    mccfr.make_solver(games.compiled("kuhn"), config=config, seed=seed)
+
+
+@pytest.mark.parametrize("seed", [99999999999999999999, -1, 1.5, "1", None, True])
+@pytest.mark.parametrize(
+    "take",
+    [
+        *(search, sample),
+        lambda seed: bots.uniform_bot(KUHN, 0, seed=seed),
+        lambda seed: Resolver(
+            games.compiled("kuhn"), 0, ResolvingConfig(iterations=1), seed=seed
+        ),
+        lambda seed: PartialResolver(
+            *(KUHN, 0, ResolvingConfig(iterations=1), PartialConfig()), seed=seed
+        ),
+        lambda seed: spiel_cr.solve(KUHN, "os-mccfr", 1, seed=seed),
+    ],
+    ids=["search", "sample", "bot", "resolver", "partial resolver", "solve"],
+)
+def test_bad_seeds_are_refused(take, seed):
+    with pytest.raises(ValueError, match="seed=.*must be a whole number from 0 to 2"):
+        take(seed)
