@@ -9,7 +9,7 @@ import pyspiel
 
 from spiel_cr.cfr import footprint
 from spiel_cr.common import memory
-from spiel_cr.policies import best_responses
+from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 
 from ..common.game_instance import GameInstance, Strategy
@@ -122,9 +122,16 @@ class ExactJudge:
     def _table(self, strategy: Strategy) -> dict[str, list[tuple[int, float]]]:
         table = {}
         for infosets, behaviour in zip(self._tree.infosets, strategy, strict=True):
-            ends = np.cumsum(infosets.decisions.num_actions)[:-1]
-            actions = np.split(infosets.actions, ends)
-            rows = np.split(behaviour[1:], ends)
-            for key, own, row in zip(infosets.keys, actions, rows, strict=True):
-                table[key] = list(zip(own.tolist(), row.tolist(), strict=True))
+            first = infosets.decisions.first_sequence - 1
+            counts = infosets.decisions.num_actions
+            actions, rows = infosets.actions.tolist(), behaviour[1:].tolist()
+            for key, begin, count in zip(
+                infosets.keys, first.tolist(), counts.tolist(), strict=True
+            ):
+                mine = slice(begin, begin + count)
+                table[key] = list(zip(actions[mine], rows[mine], strict=True))
+        # OpenSpiel's tools ask below outcomes of probability zero, too.
+        for key, state in conversions.impossible_states(self._tree):
+            legal = state.legal_actions()
+            table.setdefault(key, [(action, 1 / len(legal)) for action in legal])
         return table

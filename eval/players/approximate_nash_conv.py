@@ -197,7 +197,10 @@ def on_tree(
     """
     other, seed = behaviour[1 - player], config.seed
     begun, simulations = time.perf_counter(), 0
-    if config.method == "exact":
+    if not len(tree.infosets[player]):
+        # Who never decides has one strategy.
+        found = np.ones(1)
+    elif config.method == "exact":
         reach = reach_of(tree.form, behaviour)[1 - player]
         found = best_responses.best_response(tree.form, player, reach)
     elif config.method == "lbr":

@@ -74,7 +74,7 @@ def tabular_policy(
     for infosets in tree.infosets:
         found = dict(_infoset_states(tree, infosets))
         states |= {key: found[i] for i, key in enumerate(infosets.keys)}
-    for key, state in _impossible_states(tree):
+    for key, state in impossible_states(tree):
         states.setdefault(key, state)
     policy = openspiel_policy.TabularPolicy(tree.game, states=states)
     for infosets, probabilities in zip(tree.infosets, behaviour, strict=True):
@@ -211,7 +211,7 @@ def _infoset_states(
     return states_along(tree.game, tree.histories.paths_to(infosets.history))
 
 
-def _impossible_states(tree: CompiledGame) -> Iterator[tuple[str, pyspiel.State]]:
+def impossible_states(tree: CompiledGame) -> Iterator[tuple[str, pyspiel.State]]:
     """Decisions below outcomes of probability zero: information states and states."""
     stack: list[pyspiel.State] = []
     for history in tree.histories.dropped.tolist():

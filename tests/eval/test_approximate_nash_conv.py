@@ -1,9 +1,11 @@
 """Approximate NashConv: both seats together, matches, and the command line."""
 
 import dataclasses
+import itertools
 import json
 import math
 import sys
+from typing import NamedTuple
 
 import numpy as np
 import pyspiel
@@ -12,6 +14,7 @@ import pytest
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 from spiel_cr.eval.cli import main
+from spiel_cr.eval.judging import cpp_judge, python_judge
 from spiel_cr.eval.players import approximate_nash_conv
 from spiel_cr.eval.players.approximate_nash_conv import ResponseConfig, Seat
 from spiel_cr.players import opponent_strings
@@ -180,6 +183,112 @@ def test_no_share_is_less_certain_than_itself():
     both = approximate_nash_conv.summary([sure, exact])
     assert both["half_width"] == sure.half_width and both["share"] is not None
     assert not both["judged_exactly"]
+
+
+# A third of the moves of chance has no probability; only it leads to player 1's "two".
+_ZERO = """EFG 2 R "zero" { "a" "b" }
+c "" 1 "" { "x" 0 "y" 1/2 "z" 1/2 } 0
+p "" 1 1 "one" { "l" "r" } 0
+t "" 1 "" { 10 -10 }
+t "" 2 "" { -10 10 }
+p "" 1 2 "two" { "l" "r" } 0
+p "" 2 1 "other" { "L" "R" } 0
+t "" 3 "" { 1 -1 }
+t "" 4 "" { -1 1 }
+p "" 2 1 "other" { "L" "R" } 0
+t "" 5 "" { -1 1 }
+t "" 6 "" { 2 -2 }
+p "" 2 2 "last" { "L" "R" } 0
+t "" 7 "" { 3 -3 }
+t "" 8 "" { 0 0 }
+"""
+_RESTRICTED = "restricted_nash_response(game=kuhn_poker(),p={},fixed_player={})"
+
+
+# Beside it, the same with hardly any probability there.
+_NEARLY = _ZERO.replace(
+    '"x" 0 "y" 1/2 "z" 1/2',
+    '"x" 1/1000000000 "y" 499999999/1000000000 "z" 1/2',
+)
+
+
+def _loaded(text):
+    load = pyspiel.load_efg_game if text.startswith("EFG") else pyspiel.load_game
+    return load(text)
+
+
+@pytest.mark.parametrize(
+    ("without", "nearly"),
+    [
+        pytest.param(_ZERO, _NEARLY, id="efg"),
+        *(
+            pytest.param(
+                _RESTRICTED.format(p, fixed),
+                _RESTRICTED.format(near, fixed),
+                id=f"p={p}, fixed {fixed}",
+                marks=[pytest.mark.slow] * (p == "0.0"),
+            )
+            for p, near in (("0.0", "0.000000001"), ("1.0", "0.999999999"))
+            for fixed in (0, 1)
+        ),
+    ],
+)
+def test_moves_of_chance_without_probability(without, nearly):
+    """As OpenSpiel's best response finds, and as next to no probability."""
+    game = _loaded(without)
+    uniform = pyspiel.UniformRandomPolicy(game)
+    start = game.new_initial_state().history_str()
+    best = [
+        pyspiel.TabularBestResponse(game, player, uniform).value(start)
+        for player in (0, 1)
+    ]
+    trees = [spiel_cr.compile_game(_loaded(text)) for text in (without, nearly)]
+    found = {}
+    for method, tree in itertools.product(("exact", "lbr", "ismcts"), trees):
+        behaviour = approximate_nash_conv.opponent_behaviour(tree, "uniform")
+        search = SearchConfig(64, batch=8)
+        config = ResponseConfig(method, search, leaf="uniform", matches=400, seed=1)
+        seats = [
+            approximate_nash_conv.on_tree(tree, player, behaviour, config)
+            for player in (0, 1)
+        ]
+        for seat in seats:
+            # Five standard errors; the games are small and no pot is rare.
+            error = max(seat.matches_half_width / 1.96, 1e-12)
+            assert abs(seat.matches_value - seat.value) <= 5 * error
+            assert seat.value <= seat.exact_value + 1e-9
+        found[method, tree is trees[0]] = [seat.value for seat in seats]
+    assert found["exact", True] == pytest.approx(best, abs=1e-12)
+    for method in ("exact", "lbr", "ismcts"):
+        assert found[method, True] == pytest.approx(found[method, False], abs=1e-7)
+    assert found["ismcts", True] == pytest.approx(best, abs=1e-7)
+    # In matches, on states that have such moves; the response is asked everywhere.
+    tree = trees[0]
+    behaviour = approximate_nash_conv.opponent_behaviour(tree, "uniform")
+    known = approximate_nash_conv.Known(tree, behaviour)
+    opponent = opponent_strings.load_opponent("uniform", tree.game)
+    config = ResponseConfig(search=SearchConfig(600), matches=12, seed=1)
+    for player in (0, 1):
+        seat = approximate_nash_conv.on_states(
+            tree.game, player, opponent, config, known=known
+        )
+        assert seat.is_exact and seat.value == pytest.approx(best[player], abs=1e-9)
+    # Both of OpenSpiel's judges ask where nobody comes.
+    table = policy.tabular_policy(tree, behaviour)
+    judged = python_judge.judge(tree.game, table)
+    assert judged.nash_conv == pytest.approx(sum(best), abs=1e-9)
+    cpp = cpp_judge.ExactJudge(_Instance(tree, tree.game, tree.game)).final(behaviour)
+    assert cpp.nash_conv == pytest.approx(sum(best), abs=1e-9)
+    assert cpp.by == cpp_judge.OPENSPIEL
+
+
+class _Instance(NamedTuple):
+    """What a judge reads of a game instance."""
+
+    tree: spiel_cr.CompiledGame
+    game: pyspiel.Game
+    fast: pyspiel.Game
+    memory_limit: str = "1GB"
 
 
 def _rare_pots(odds, pot):
