@@ -142,6 +142,7 @@ def solve(
         iterations = 1000 if seconds is None and until is None else _NO_LIMIT
     goal = _Goal(iterations, seconds, until, eval_every)
     goal.check()
+    check_number(checkpoint_every, "checkpoint_every", "(0, inf)")
     exact = algorithm == "lp"
     if exact:
         _refuse_with_lp(goal, checkpoint_path, imperfect_recall or buckets is not None)

@@ -33,6 +33,8 @@ ROWS = [
     (f"solve {KUHN} --iterations many", "--iterations"),
     (f"solve {KUHN} --dtype float16", "--dtype"),
     (f"solve {KUHN} --eval-every 0", "eval"),
+    (f"solve {KUHN} --checkpoint-every=-1", "checkpoint_every=-1"),
+    (f"solve {KUHN} --checkpoint OUT --checkpoint-every nan", "checkpoint_every=nan"),
     (f"solve {KUHN} --plot x.png", "--eval-every"),
     ("solve --game leduc_poker --memory-limit 10MB", "memory"),
     (f"resolve {KUHN} --algorithm sarsa", "sarsa"),
