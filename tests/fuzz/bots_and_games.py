@@ -136,7 +136,7 @@ _WHOLE = [
     _loaded("resolving(iterations=2)", 4000, repeats=True),
     _loaded(f"oos(iterations=1,solver={_SAMPLED})", 3000),
     _loaded(_PARTIAL.format(400), 600),
-    _loaded(f"oos(iterations=1,max_histories=200,solver={_SAMPLED})", 6, 4),
+    _loaded(f"oos(iterations=1,max_histories=400,solver={_SAMPLED})", 6, 4),
     *_STATES,
 ]
 # Each plays in every fourth game.
@@ -191,8 +191,9 @@ SMALL = (
     "matrix_rps",
     "blotto(coins=4,fields=3)",
     "oshi_zumo(coins=3,size=1,horizon=3)",
-    "universal_poker(betting=limit,numPlayers=2,numRounds=1,blind=1 1,firstPlayer=1,"
-    "numSuits=2,numRanks=3,numHoleCards=1,numBoardCards=0,raiseSize=2,maxRaises=2)",
+    "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=1 1,firstPlayer=1 1,"
+    "numSuits=2,numRanks=2,numHoleCards=1,numBoardCards=0 1,raiseSize=2 4,"
+    "maxRaises=1 1)",
     "python_liars_poker(players=2,hand_length=1,num_digits=2)",
     "zerosum(game=first_sealed_auction(max_value=4))",
     "zerosum(game=trade_comm(num_items=2))",
@@ -213,8 +214,8 @@ LARGE = (
 )
 _ON_LARGE = [
     _UNIFORM,
-    _loaded(_PARTIAL.format(300), 300),
-    _loaded(f"oos(iterations=1,max_histories=300,solver={_SAMPLED})", 6, 4),
+    _loaded(_PARTIAL.format(1500), 300),
+    _loaded(f"oos(iterations=1,max_histories=1500,solver={_SAMPLED})", 6, 4),
     *_STATES,
 ]
 
