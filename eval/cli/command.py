@@ -124,7 +124,15 @@ def _check_folder(given: str, flag: str) -> None:
         raise ValueError(
             f"{flag}={given!r}: {why}; give the path of a folder"
         ) from error
-    storage.check_writable(pathlib.Path(given) / "file", flag)
+    try:
+        storage.check_writable(pathlib.Path(given) / "file", flag)
+    except ValueError as error:
+        cause = error.__cause__
+        raise ValueError(
+            f"{flag}={given!r} cannot be written to "
+            f"({getattr(cause, 'strerror', None) or cause}); give the path of a folder "
+            f"with room in it"
+        ) from error
 
 
 # How values are read: by the type of the option's default, text where it has none.

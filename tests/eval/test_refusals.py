@@ -77,6 +77,7 @@ ROWS = [
     (f"solve {KUHN} --checkpoint=", "--checkpoint"),
     (f"info {KUHN} --cache=", "--cache"),
     (f"info {KUHN} --cache /dev/null", "--cache='/dev/null'"),
+    (f"{EVALUATE} uniform --out /proc/none/x", "--out='/proc/none/x' cannot be"),
     (f"solve {KUHN} --save OUT --checkpoint OUT", "--save and --checkpoint both"),
     (f"solve {KUHN} --seed 99999999999999999999", "seed=99999999999999999999 must"),
     (f"resolve {KUHN} --seed=-1", "seed=-1 must"),
