@@ -105,7 +105,8 @@ def action_names(tree: CompiledGame, player: int) -> list[str]:
     infosets, names = tree.infosets[player], []
     ends = np.cumsum(infosets.decisions.num_actions)[:-1]
     legal = np.split(infosets.actions, ends)
-    for history, actions in zip(infosets.history, legal, strict=True):
+    # Without any infosets there is still one part, of no actions.
+    for history, actions in zip(infosets.history, legal, strict=False):
         state = tree.state_at(history)
         names += [state.action_to_string(player, a) for a in actions.tolist()]
     return names

@@ -195,6 +195,14 @@ class ArraySimulator(Simulator):
                 mask = mask.copy()
                 mask[draws] &= odds > 0
             num_actions[goes_on] = mask.sum(axis=1)
+            if (stuck := goes_on & (num_actions == 0)).any():
+                odd = int(np.argmax(stuck))
+                raise vectorised.BrokenRulesError(
+                    *(self.game, int(visit.parent[odd]), int(visit.action[odd])),
+                    f"player {player[odd]} has no legal action, or chance no outcome "
+                    f"of positive probability; correct legal_actions_mask or "
+                    f"chance_probabilities",
+                )
         factor = np.ones(count) if visit.chance is None else visit.chance
         action = visit.action.astype(np.int32)
         return Nodes(

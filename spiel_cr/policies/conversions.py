@@ -76,6 +76,13 @@ def tabular_policy(
         states |= {key: found[i] for i, key in enumerate(infosets.keys)}
     for key, state in impossible_states(tree):
         states.setdefault(key, state)
+    if not states:  # nobody decides, and OpenSpiel takes no table without states
+        nobody = {"": tree.game.new_initial_state()}
+        policy = openspiel_policy.TabularPolicy(tree.game, states=nobody)
+        policy.action_probability_array = np.zeros(
+            (0, tree.game.num_distinct_actions())
+        )
+        return policy
     policy = openspiel_policy.TabularPolicy(tree.game, states=states)
     for infosets, probabilities in zip(tree.infosets, behaviour, strict=True):
         rows = np.array([policy.state_lookup[key] for key in infosets.keys], np.int64)

@@ -1,11 +1,14 @@
 """Arrays and OpenSpiel policies: there and back, and every infoset in the table."""
 
 import numpy as np
+import pyspiel
 import pytest
 from open_spiel.python import policy as openspiel_policy
+from open_spiel.python.algorithms import exploitability
 
+import spiel_cr
 from spiel_cr.compilation import compiler
-from spiel_cr.policies import conversions
+from spiel_cr.policies import best_responses, conversions
 from tests.support import games, reference
 from tests.support.made_games import TERMINAL, MadeGame, Node
 from tests.support.strategies import random_behaviours
@@ -126,3 +129,33 @@ def test_clashing_information_states_are_refused():
     uniform = [conversions.uniform_behaviour(i.decisions) for i in compiled.infosets]
     with pytest.raises(ValueError, match="both players.*'same'"):
         conversions.tabular_policy(compiled, uniform)
+
+
+@pytest.mark.parametrize(
+    "game", ["go_fish(ranks=2,suits=2)", "checkers(rows=4,columns=4)"]
+)
+def test_a_game_without_decisions_is_solved(game):
+    """Chance alone plays, or nobody: OpenSpiel says that there are 0 states."""
+    result = spiel_cr.solve(game, "lp")
+    assert result.nash_conv() == 0
+    policy = result.average_policy()
+    assert policy.states == [] and len(policy.action_probability_array) == 0
+
+
+@pytest.mark.parametrize("p", ["0.0", "1.0"])
+def test_outcomes_without_probability_agree_with_openspiel(p):
+    """OpenSpiel's tools ask below them; compiled games do not have them."""
+    game = pyspiel.load_game(f"restricted_nash_response(game=kuhn_poker(),p={p})")
+    tree = spiel_cr.compile_game(game)
+    assert tree.histories.dropped.tolist() == [0]
+    assert (tree.histories.chance > 0).all()
+    uniform = tuple(conversions.uniform_behaviour(i.decisions) for i in tree.infosets)
+    reach = tuple(
+        conversions.reach_from_behaviour(infosets.decisions, played)
+        for infosets, played in zip(tree.infosets, uniform, strict=True)
+    )
+    ours = best_responses.nash_conv(tree.form, reach)
+    policy = conversions.tabular_policy(tree, uniform)
+    table = openspiel_policy.python_policy_to_pyspiel_policy(policy)
+    assert np.isclose(ours, pyspiel.nash_conv(game, table), atol=1e-12)
+    assert np.isclose(ours, exploitability.nash_conv(game, policy), atol=1e-12)
