@@ -215,7 +215,7 @@ LARGE = (
 _ON_LARGE = [
     _UNIFORM,
     _loaded(_PARTIAL.format(1500), 300),
-    _loaded(f"oos(iterations=1,max_histories=1500,solver={_SAMPLED})", 6, 4),
+    _loaded(f"oos(iterations=1,max_histories=300,solver={_SAMPLED})", 6, 4),
     *_STATES,
 ]
 

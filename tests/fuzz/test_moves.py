@@ -46,7 +46,7 @@ def test_moves_are_legal_and_matches_end(game, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("game", [list(BY_ITERATIONS)[k] for k in (0, 3, 8, 12, 33)])
+@pytest.mark.parametrize("game", [list(BY_ITERATIONS)[k] for k in (0, 3, 8, 12, 24)])
 def test_all_bots(game):
     """4000 moves per game; those of the clock are counted where it is quiet."""
     played = 0
