@@ -4,10 +4,13 @@ The way of the data: game string → `compile_game` → `solve` or `resolve` →
 OpenSpiel's own tools judge.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+# Type checkers take it for true. Importing `typing` for it takes milliseconds, in which
+# a signal ends a command with a traceback; see `eval/cli/entry.py`.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from spiel_cr.cfr.config import (
         PRESETS,
         SAMPLED_PRESETS,
@@ -75,8 +78,10 @@ _HOMES = {
 _MODULE_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """A public name that nobody has asked for before."""
+    import importlib
+
     if name == "__version__":
         metadata = importlib.import_module("importlib.metadata")
         value = metadata.version("spiel_cr")

@@ -22,7 +22,7 @@ import pytest
 from spiel_cr.common import storage
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.errors import SolverFailedError, UnsavedWarning
-from spiel_cr.eval.cli import command, entry, main, signals
+from spiel_cr.eval.cli import command, main, process, signals
 
 CODE = "from spiel_cr.eval.cli import entry; entry.main()"
 
@@ -116,13 +116,13 @@ def test_what_is_ignored_stays_ignored():
 @pytest.mark.skipif(not pathlib.Path("/proc").exists(), reason="no /proc")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_early_signals_end_it_without_a_word(number):
-    process = start("info", "--game", "kuhn_poker")
-    maps = pathlib.Path(f"/proc/{process.pid}/maps")
+    child = start("info", "--game", "kuhn_poker")
+    maps = pathlib.Path(f"/proc/{child.pid}/maps")
     while maps.exists() and "numpy" not in maps.read_text():
         time.sleep(0.005)
-    process.send_signal(number)
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, out, err) == (-number, "", "")
+    child.send_signal(number)
+    out, err = child.communicate(timeout=60)
+    assert (child.returncode, out, err) == (-number, "", "")
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_warnings_are_lines(capsys):
 
 def test_a_closed_pipe_drops_what_comes():
     read, write = os.pipe()
-    stream = entry.Forgiving(open(write, "w", encoding="ascii"))
+    stream = process.Forgiving(open(write, "w", encoding="ascii"))
     text = stream.text()
     print("first ±", file=text, flush=True)
     assert os.read(read, 100) == b"first \\xb1\n"
@@ -232,7 +232,7 @@ def test_a_closed_pipe_drops_what_comes():
 def test_a_full_pipe_is_waited_for():
     read, write = os.pipe()
     os.set_blocking(write, False)
-    text = entry.Forgiving(open(write, "w", encoding="ascii")).text()
+    text = process.Forgiving(open(write, "w", encoding="ascii")).text()
     got = []
     reader = threading.Thread(target=lambda: got.append(open(read, "rb").read()))
     threading.Timer(0.05, reader.start).start()
@@ -247,17 +247,17 @@ def test_a_full_pipe_is_waited_for():
 def test_streams_as_a_process(tmp_path):
     words = ["info", "--game", "kuhn_poker", "--json"]
     with open("/dev/full", "w") as full:
-        process = start(*words, stdout=full)
-        _, err = process.communicate(timeout=60)
-    assert process.returncode == 1
+        child = start(*words, stdout=full)
+        _, err = child.communicate(timeout=60)
+    assert child.returncode == 1
     assert err.splitlines()[-1] == "spiel-cr: error: stdout: No space left on device"
     for given in (words, ["--help"], ["solve", "--help"], ["--version"]):
         read, write = os.pipe()
         os.close(read)
-        process = start(*given, stdout=write)
+        child = start(*given, stdout=write)
         os.close(write)
-        _, err = process.communicate(timeout=60)
-        assert process.returncode == 141 and "Broken" not in err, given
+        _, err = child.communicate(timeout=60)
+        assert child.returncode == 141 and "Broken" not in err, given
     line = shlex.join([sys.executable, "-c", CODE, *words])
     closed = subprocess.run(["sh", "-c", f"{line} <&- >&- 2>&-"], timeout=60)
     assert closed.returncode == 0

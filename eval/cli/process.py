@@ -1,0 +1,98 @@
+"""The process of `spiel-cr`: its three streams and its exit code."""
+
+import contextlib
+import io
+import os
+import select
+import sys
+from typing import Any, TextIO
+
+# As shells count: 128 and the number of the signal SIGPIPE.
+_BROKEN_PIPE = 141
+
+
+def main() -> None:
+    """Runs the command line; ends the process."""
+    _open_streams()
+    out, err = Forgiving(sys.stdout), Forgiving(sys.stderr)
+    sys.stdout, sys.stderr = out.text(), err.text()
+    code = 0
+    try:
+        from . import main as commands
+
+        commands.main()
+    except SystemExit as stop:
+        code = stop.code if isinstance(stop.code, int) else 0 if not stop.code else 1
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(ValueError):  # closed by somebody
+            stream.flush()
+    if isinstance(out.error, BrokenPipeError):
+        code = code or _BROKEN_PIPE
+    elif out.error is not None:
+        print(f"spiel-cr: error: stdout: {out.error.strerror}", file=sys.stderr)
+        code = code or 1
+    sys.exit(code)
+
+
+def _open_streams() -> None:
+    """Closed ones lead nowhere; else the next file to be opened would be stdout."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is not None:
+            continue
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+        setattr(sys, name, open(os.devnull, "w" if number else "r", encoding="utf-8"))
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")
+
+
+class Forgiving(io.RawIOBase):
+    """A stream that drops what it cannot write, so that work and files go on.
+
+    `... | head` closes the pipe early; a disk is full; a terminal is gone.
+
+    Attributes:
+      error: why nothing more is written; None: all is well.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__()
+        self.error: OSError | None = None
+        # Closed as soon as nobody has it any more, and its layers with it.
+        self._stream = stream
+        # Without a buffer (python -u) there is no second layer.
+        self._raw = getattr(stream.buffer, "raw", stream.buffer)
+
+    def text(self) -> TextIO:
+        """The stream of text in the place of the one that this was made from."""
+        stream = self._stream
+        return io.TextIOWrapper(
+            io.BufferedWriter(self),
+            encoding=stream.encoding,
+            # What cannot be said in this encoding must not end the command.
+            errors="backslashreplace",
+            line_buffering=getattr(stream, "line_buffering", False),
+            write_through=getattr(stream, "write_through", False),
+        )
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._raw.fileno()
+
+    def isatty(self) -> bool:
+        return self._raw.isatty()
+
+    def write(self, data: Any) -> int:
+        if self.error is None:
+            try:
+                while (count := self._raw.write(data)) is None:
+                    # A pipe that does not wait by itself, and is full.
+                    select.select([], [self._raw], [])
+                return count
+            except OSError as error:
+                self.error = error
+        return len(data)
