@@ -19,7 +19,7 @@ _PROGRAM, _PROGRAM_ROW = 95e6, 0.95e6
 _COPIES = 3.5
 # While a game is compiled, for each history; what remains of that, in units of what the
 # compiled game takes.
-_COMPILING, _COMPILED = 90, 1.45
+_COMPILING, _COMPILED = 90, 1.3
 
 
 def compiled_bytes(tree: CompiledGame) -> float:

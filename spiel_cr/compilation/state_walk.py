@@ -23,8 +23,9 @@ _RECORD = np.dtype(
         *(("label", "=i4"), ("other_label", "=i4")),
     ]
 )
-# The walk is looked after each time that it has visited so many.
-_WATCHED = 1024
+# The walk is looked after each time that it has visited so many: in some games large
+# states wait for their turn, and a thousand visits can take a gigabyte.
+_WATCHED = 16
 _PACK = struct.Struct("=iiibddii").pack
 
 

@@ -9,7 +9,7 @@ from tqdm import tqdm
 from spiel_cr.common import memory
 
 # Seconds between two looks at memory and clock, and before progress is shown.
-_EVERY, _SILENT = 0.1, 2.0
+_EVERY, _SILENT = 0.05, 2.0
 # What is yet to come when a walk is at its end, for each history: numbering.
 _BYTES_AFTER = 75
 

@@ -191,7 +191,7 @@ def test_a_walk_stops_when_it_holds_too_much(monkeypatch):
     held = iter(range(0, 10**12, 4 * 10**7))
     monkeypatch.setattr(memory, "held_bytes", lambda: next(held))
     monkeypatch.setattr(watch, "_EVERY", 0.0)
-    with pytest.raises(GameTooLargeError, match=r"more than 3,072 histories"):
+    with pytest.raises(GameTooLargeError, match=r"more than 48 histories"):
         spiel_cr.compile_game("leduc_poker", memory_limit=memory.BASE_BYTES + 2 * 10**6)
 
 
@@ -201,7 +201,7 @@ def test_progress_is_shown_of_long_walks_only(monkeypatch, capsys):
     monkeypatch.setattr(watch, "_SILENT", 1e-9)
     monkeypatch.setattr(watch, "_EVERY", 0.0)
     spiel_cr.compile_game("leduc_poker", progress=True)
-    assert "walking leduc_poker: 9.22k histories" in capsys.readouterr().err
+    assert "walking leduc_poker: 9.46k histories" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
