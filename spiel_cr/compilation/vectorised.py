@@ -11,7 +11,9 @@ both ways. docs/vectorised-games.md has a complete example.
 """
 
 import contextlib
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
+from importlib import metadata
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -148,10 +150,35 @@ class _Children(NamedTuple):
 
 
 def of_game(game: pyspiel.Game) -> VectorisedGame | None:
-    """The game's vectorised game, if it has one for these parameters."""
+    """The game's vectorised game, if it has one for these parameters.
+
+    A game that OpenSpiel bundles has no method `vectorised`. For such games there are
+    entry points of the group `spiel_cr.vectorised`, named after the game: functions of
+    the loaded game that return its vectorised game or None.
+    """
     make = getattr(game, "vectorised", None)
-    rules: VectorisedGame | None = make() if callable(make) else None
-    return rules
+    if callable(make):
+        own: VectorisedGame | None = make()
+        return own
+    bundled = _bundled(_short_name(game))
+    return None if bundled is None else bundled(game)
+
+
+def _short_name(game: pyspiel.Game) -> str:
+    """Of a game, or of the one that was made turn-based."""
+    name: str = game.get_type().short_name
+    if name == "turn_based_simultaneous_game":
+        name = game.get_parameters()["game"]["name"]
+    return name
+
+
+@functools.cache
+def _bundled(name: str) -> Callable[[pyspiel.Game], VectorisedGame | None] | None:
+    """What makes the vectorised game of a bundled game, if somebody wrote it."""
+    for point in metadata.entry_points(group="spiel_cr.vectorised", name=name):
+        make: Callable[[pyspiel.Game], VectorisedGame | None] = point.load()
+        return make
+    return None
 
 
 def visits(

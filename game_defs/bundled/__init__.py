@@ -1,0 +1,21 @@
+"""The rules of games that OpenSpiel bundles, on arrays of states.
+
+OpenSpiel plays these games one state at a time. What is here plays the same games on
+many states at once, so that `spiel_cr` compiles and samples them in a fraction of the
+time. Each function takes a game that OpenSpiel has loaded, and returns its vectorised
+game, or None where its parameters are not supported.
+"""
+
+from game_defs.bundled.goofspiel import vectorised_goofspiel
+from game_defs.bundled.hidden_boards import (
+    vectorised_dark_hex,
+    vectorised_phantom_ttt,
+)
+from game_defs.bundled.liars_dice import vectorised_liars_dice
+
+__all__ = [
+    "vectorised_dark_hex",
+    "vectorised_goofspiel",
+    "vectorised_liars_dice",
+    "vectorised_phantom_ttt",
+]

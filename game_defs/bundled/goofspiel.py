@@ -1,0 +1,225 @@
+"""`goofspiel` with imperfect information, made turn-based, on arrays of states.
+
+Two players hold the cards 1 to N. In each round a point card is shown; both bid a card
+of their hands at the same time, and learn who won the point card but not the other's
+bid. Equal bids: nobody gets it. The last round of N is played without being asked. As a
+game of turns, player 0 bids first and player 1 does not see that bid.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyspiel
+
+from game_defs import base
+from game_defs.bundled.packing import Packing
+
+# Columns of the states, before those of sequences.
+_PHASE, _ROUND, _BID, _POINTS, _HANDS, _DECK, _SEQUENCES = 0, 1, 2, 3, 5, 7, 8
+# What happens next: a point card is shown, player 0 bids, player 1 bids, nothing.
+_DEAL, _FIRST, _SECOND, _OVER = range(4)
+_NEXT_PLAYER = np.array([base.CHANCE, 0, 1, base.TERMINAL])
+# Who won a round: 0, 1, or nobody; and what OpenSpiel's strings have for nobody.
+_NOBODY = 2
+_WINNERS = ("0", "1", str(int(pyspiel.PlayerId.INVALID)))
+_MOST_CARDS = 15
+
+
+def vectorised_goofspiel(game: pyspiel.Game) -> "VectorisedGoofspiel | None":
+    """The rules of a turn-based `goofspiel` on arrays.
+
+    None for perfect information, more than two players or 15 cards, total points
+    (which are not zero-sum), and for one round less than there are cards, where the
+    game of OpenSpiel 2.0.2 does not end.
+    """
+    given = game.get_parameters()["game"]
+    rounds = given["num_cards"] if given["num_turns"] == -1 else given["num_turns"]
+    supported = (
+        given["imp_info"]
+        and given["players"] == base.NUM_PLAYERS
+        and given["num_cards"] <= _MOST_CARDS
+        and given["returns_type"] != "total_points"
+        and rounds >= 1
+        and rounds != given["num_cards"] - 1
+    )
+    return VectorisedGoofspiel(given, rounds) if supported else None
+
+
+class VectorisedGoofspiel:
+    """Many states of goofspiel; the methods are those of `pyspiel.State`.
+
+    States are int64 [n, 8 + ...]: what happens next; the rounds played; player 0's bid
+    in this round, plus one, or 0; both players' points; the cards that each holds, and
+    the point cards not shown yet, as bits. Then, each plus one: the bids of player 0
+    and of player 1 in the rounds played, the point cards shown, and who won the rounds.
+    """
+
+    def __init__(self, given: dict[str, Any], rounds: int) -> None:
+        """Use `vectorised_goofspiel` instead.
+
+        Args:
+          given: parameters of OpenSpiel's goofspiel.
+          rounds: that are played.
+        """
+        self._num_cards = given["num_cards"]
+        self._rounds = rounds
+        self._order = given["points_order"]
+        self._difference = given["returns_type"] == "point_difference"
+        self._cards = np.arange(self._num_cards)
+        self._shown = Packing(self._num_cards, self._num_cards)
+        self._won = Packing(self._num_cards, _NOBODY + 1)
+        width = self._shown.width
+        self._bids = [
+            slice(_SEQUENCES + p * width, _SEQUENCES + (p + 1) * width)
+            for p in range(base.NUM_PLAYERS)
+        ]
+        start = _SEQUENCES + base.NUM_PLAYERS * width
+        self._point_cards = slice(start, start + width)
+        start += width
+        self._winners = slice(start, start + self._won.width)
+
+    def new_initial_states(self) -> np.ndarray:
+        """Returns the state before the first bid, or before the first point card."""
+        states = np.zeros((1, self._winners.stop), np.int64)
+        states[:, _HANDS : _DECK + 1] = (1 << self._num_cards) - 1
+        return self._next_round(states)
+
+    def current_player(self, states: np.ndarray) -> np.ndarray:
+        """Returns CHANCE before a point card, the bidders, or TERMINAL; int64 [n]."""
+        return _NEXT_PLAYER[states[:, _PHASE]]
+
+    def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
+        """Returns bool [n, N], the bidder's cards, or the point cards that are left."""
+        column = np.array([_DECK, _HANDS, _HANDS + 1, _DECK])[states[:, _PHASE]]
+        held = states[np.arange(len(states)), column]
+        return held[:, None] >> self._cards & 1 == 1
+
+    def chance_probabilities(self, states: np.ndarray) -> np.ndarray:
+        """Returns float64 [n, N], the same for each point card that is left."""
+        left = states[:, _DECK, None] >> self._cards & 1
+        return left / left.sum(axis=1, keepdims=True)
+
+    def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """Returns the states after one bid or point card each."""
+        after = states.copy()
+        phase = states[:, _PHASE]
+        deals = phase == _DEAL
+        if deals.any():
+            after[deals] = self._deal(after[deals], actions[deals])
+        first = phase == _FIRST
+        after[first, _BID] = actions[first] + 1
+        after[first, _PHASE] = _SECOND
+        second = phase == _SECOND
+        if second.any():
+            some = after[second]
+            bids = some[:, _BID] - 1, actions[second]
+            after[second] = self._next_round(self._play(some, *bids))
+        return after
+
+    def _deal(self, states: np.ndarray, cards: np.ndarray) -> np.ndarray:
+        """Shows point cards; changes `states`, and returns them, as all of these do."""
+        states[:, _DECK] &= ~(1 << cards)
+        columns = states[:, self._point_cards]
+        self._shown.put(columns, states[:, _ROUND], cards + 1)
+        states[:, _PHASE] = _FIRST
+        return states
+
+    def _play(self, states: np.ndarray, *bids: np.ndarray) -> np.ndarray:
+        """Plays a round with the bids of both players."""
+        played = states[:, _ROUND]
+        card = self._shown.get(states[:, self._point_cards], played)
+        winner = np.where(bids[0] > bids[1], 0, np.where(bids[1] > bids[0], 1, _NOBODY))
+        for p, bid in enumerate(bids):
+            states[:, _POINTS + p] += np.where(winner == p, card, 0)
+            states[:, _HANDS + p] &= ~(1 << bid)
+            self._shown.put(states[:, self._bids[p]], played, bid + 1)
+        self._won.put(states[:, self._winners], played, winner + 1)
+        states[:, _BID] = 0
+        states[:, _ROUND] += 1
+        return states
+
+    def _next_round(self, states: np.ndarray) -> np.ndarray:
+        """Begins a round, the same one in all states, or ends the game."""
+        ended = states[:, _ROUND] == self._rounds
+        states[ended, _PHASE] = _OVER
+        goes_on = np.flatnonzero(~ended)
+        states[goes_on, _PHASE] = _DEAL
+        if self._order != "random":
+            some = states[goes_on]
+            card = some[:, _ROUND]
+            if self._order == "descending":
+                card = self._num_cards - 1 - card
+            states[goes_on] = self._deal(some, card)
+        # The last cards of all play by themselves.
+        last = states[:, _ROUND] == self._num_cards - 1
+        last &= ~ended & (self._num_cards > 1)
+        if last.any():
+            some = states[last]
+            if self._order == "random":
+                some = self._deal(some, _only_card(some[:, _DECK]))
+            bids = [_only_card(some[:, _HANDS + p]) for p in range(base.NUM_PLAYERS)]
+            some = self._play(some, *bids)
+            some[:, _PHASE] = _OVER
+            states[last] = some
+        return states
+
+    def returns(self, states: np.ndarray) -> np.ndarray:
+        """Returns player 0's utilities at the end, float64 [n]."""
+        difference = states[:, _POINTS] - states[:, _POINTS + 1]
+        return difference / 2 if self._difference else np.sign(difference) * 1.0
+
+    def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
+        """Returns int64 [n, k]: whose turn it is, own bids, point cards, who won."""
+        phase = states[:, _PHASE, None]
+        own = states[:, _BID, None] if player == 0 else np.zeros_like(phase)
+        columns = [states[:, self._bids[player]], states[:, self._point_cards]]
+        return np.concatenate([phase, own, *columns, states[:, self._winners]], axis=1)
+
+    def information_state_strings(
+        self, states: np.ndarray, player: int
+    ) -> Sequence[str]:
+        """Returns the strings of OpenSpiel's turn-based goofspiel."""
+        rounds = self._num_cards
+        columns = (
+            _NEXT_PLAYER[states[:, _PHASE]],
+            states[:, _BID] if player == 0 else np.zeros(len(states), np.int64),
+            states[:, _HANDS + player],
+            self._shown.unpack(states[:, self._bids[player]], rounds),
+            self._shown.unpack(states[:, self._point_cards], rounds),
+            self._won.unpack(states[:, self._winners], rounds),
+            states[:, _POINTS : _POINTS + 2],
+        )
+        rows = zip(*[column.tolist() for column in columns], strict=True)
+        return [self._text(player, *row) for row in rows]
+
+    def _text(
+        self,
+        player: int,
+        acts: int,
+        bid: int,
+        hand: int,
+        bids: list[int],
+        cards: list[int],
+        winners: list[int],
+        points: list[int],
+    ) -> str:
+        lines = [f"Current player: {acts}"]
+        if bid:
+            lines.append(f"Observer's action this turn: {bid - 1}")
+        held = [card + 1 for card in range(self._num_cards) if hand >> card & 1]
+        lists: dict[str, Sequence[object]] = {
+            f"P{player} hand": held,
+            f"P{player} action sequence": [entry - 1 for entry in bids if entry],
+            "Point card sequence": [card for card in cards if card],
+            "Win sequence": [_WINNERS[entry - 1] for entry in winners if entry],
+            "Points": points,
+        }
+        for name, entries in lists.items():
+            lines.append(f"{name}: " + "".join(f"{entry} " for entry in entries))
+        return "\n".join([*lines, "Terminal?: 0\n"])
+
+
+def _only_card(bits: np.ndarray) -> np.ndarray:
+    """The index of the only bit of each number, int64 [n]."""
+    return np.bitwise_count(bits - 1).astype(np.int64)

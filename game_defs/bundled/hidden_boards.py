@@ -1,0 +1,237 @@
+"""`phantom_ttt` and `dark_hex` on arrays of states.
+
+Both players put stones on one board and do not see the other's. Who tries a cell that
+the other one holds learns that, and does not get it. In the classical variants the same
+player then tries again; in the abrupt ones the turn is over. With `reveal-numturns` a
+player also sees whenever the other one has tried something.
+
+Phantom tic-tac-toe is won by three in a row. In dark hex player 0 connects the first
+row with the last one, player 1 the first column with the last one.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyspiel
+
+from game_defs import base
+from game_defs.bundled.packing import Packing
+
+# Cells are bits of one number, and so are the turns of a game that reveals them.
+_MOST_BITS = 62
+# Columns of the states, before those of sequences.
+_PLAYER, _TURN, _WINNER, _STONES, _TRIED, _SEQUENCES = 0, 1, 2, 3, 5, 7
+# In the column _WINNER, beside the players.
+_GOES_ON, _DRAW = -1, 2
+
+_SYMBOLS = "xo"
+
+
+def vectorised_phantom_ttt(game: pyspiel.Game) -> "VectorisedHiddenBoard":
+    """The rules of a game `phantom_ttt` on arrays."""
+    given = game.get_parameters()
+    turns = given["obstype"] == "reveal-numturns"
+    return VectorisedHiddenBoard(
+        *(3, 3),
+        _three_in_a_row,
+        abrupt=given["gameversion"] == "abrupt",
+        sees_turns=turns,
+        # The string counts the turns only where they are revealed.
+        counts_turns=turns,
+    )
+
+
+def vectorised_dark_hex(game: pyspiel.Game) -> "VectorisedHiddenBoard | None":
+    """The rules of a game `dark_hex` on arrays; None for very large boards."""
+    given = game.get_parameters()
+    rows, columns = given["num_rows"], given["num_cols"]
+    turns = given["obstype"] == "reveal-numturns"
+    if rows * columns > _MOST_BITS or turns and 2 * rows * columns > _MOST_BITS:
+        return None
+    return VectorisedHiddenBoard(
+        *(rows, columns),
+        _Hex(rows, columns).connects,
+        abrupt=given["gameversion"] == "adh",
+        sees_turns=turns,
+        counts_turns=True,
+    )
+
+
+class VectorisedHiddenBoard:
+    """Many states of a game of hidden stones; the methods are those of `pyspiel.State`.
+
+    States are int64 [n, 7 + ...]: the player to act; the turns so far; who won; the
+    stones of both players, as bits; the cells that each has tried, as bits. Then, for
+    each player, what it has tried, in order: 2 cell + 1, and one more where the other
+    one was there first. Then the turns of player 1, as bits, where players see turns.
+    """
+
+    def __init__(
+        self,
+        rows: int,
+        columns: int,
+        wins: Callable[[np.ndarray, int], np.ndarray],
+        *,
+        abrupt: bool,
+        sees_turns: bool,
+        counts_turns: bool,
+    ) -> None:
+        """Use `vectorised_phantom_ttt` or `vectorised_dark_hex` instead.
+
+        Args:
+          rows: of the board.
+          columns: of the board.
+          wins: tells of stones, int64 [n], and their player where that player has won.
+          abrupt: the turn is over after a cell that is taken, too.
+          sees_turns: players see when the other one tries something.
+          counts_turns: information states have the number of turns.
+        """
+        self._shape = rows, columns
+        self._wins = wins
+        self._abrupt = abrupt
+        self._sees_turns = sees_turns
+        self._counts_turns = counts_turns
+        self._cells = np.arange(rows * columns)
+        self._tries = Packing(len(self._cells), 2 * len(self._cells))
+        self._movers = _SEQUENCES + base.NUM_PLAYERS * self._tries.width
+
+    def new_initial_states(self) -> np.ndarray:
+        """Returns the empty board."""
+        states = np.zeros((1, self._movers + self._sees_turns), np.int64)
+        states[:, _WINNER] = _GOES_ON
+        return states
+
+    def current_player(self, states: np.ndarray) -> np.ndarray:
+        """Returns who is to try a cell, or TERMINAL; int64 [n]."""
+        goes_on = states[:, _WINNER] == _GOES_ON
+        return np.where(goes_on, states[:, _PLAYER], base.TERMINAL)
+
+    def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
+        """Returns bool [n, cells], those that the player to act has not tried."""
+        tried = _of(states, _TRIED, states[:, _PLAYER])
+        return tried[:, None] >> self._cells & 1 == 0
+
+    def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """Returns the states after one try each."""
+        after = states.copy()
+        player = states[:, _PLAYER]
+        bit = 1 << actions
+        taken = _of(states, _STONES, 1 - player) & bit != 0
+        for p in range(base.NUM_PLAYERS):
+            mine = player == p
+            after[:, _TRIED + p] |= np.where(mine, bit, 0)
+            after[:, _STONES + p] |= np.where(mine & ~taken, bit, 0)
+            place = np.bitwise_count(states[:, _TRIED + p]).astype(np.int64)
+            entry = np.where(mine, 2 * actions + 1 + taken, 0)
+            self._tries.put(after[:, self._try_columns(p)], place, entry)
+            won = mine & ~taken
+            won[won] = self._wins(after[won, _STONES + p], p)
+            after[won, _WINNER] = p
+        full = after[:, _STONES] | after[:, _STONES + 1]
+        full = full == (1 << len(self._cells)) - 1
+        after[full & (after[:, _WINNER] == _GOES_ON), _WINNER] = _DRAW
+        after[:, _PLAYER] = np.where(taken & ~self._abrupt, player, 1 - player)
+        if self._sees_turns:
+            after[:, self._movers] |= player << states[:, _TURN]
+        after[:, _TURN] += 1
+        return after
+
+    def _try_columns(self, player: int) -> slice:
+        start = _SEQUENCES + player * self._tries.width
+        return slice(start, start + self._tries.width)
+
+    def returns(self, states: np.ndarray) -> np.ndarray:
+        """Returns player 0's utilities at the end, int64 [n]."""
+        return np.array([1, -1, 0])[states[:, _WINNER]]
+
+    def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
+        """Returns int64 [n, k]: own tries and what they met, and turns if shown."""
+        columns = [states[:, self._try_columns(player)]]
+        if self._counts_turns:
+            columns.append(states[:, _TURN, None])
+        if self._sees_turns:
+            columns.append(states[:, self._movers, None])
+        return np.concatenate(columns, axis=1)
+
+    def information_state_strings(
+        self, states: np.ndarray, player: int
+    ) -> Sequence[str]:
+        """Returns OpenSpiel's strings: own view of the board, turns, own tries."""
+        num_cells = len(self._cells)
+        tries = self._tries.unpack(states[:, self._try_columns(player)], num_cells)
+        turns = states[:, _TURN].tolist()
+        movers = turns
+        if self._sees_turns:
+            movers = states[:, self._movers].tolist()
+        rows = zip(tries.tolist(), turns, movers, strict=True)
+        return [self._text(player, *row) for row in rows]
+
+    def _text(self, player: int, tries: list[int], turns: int, movers: int) -> str:
+        view = ["."] * len(tries)
+        own = []
+        for entry in tries:
+            if entry:
+                cell, taken = divmod(entry - 1, 2)
+                view[cell] = _SYMBOLS[1 - player if taken else player]
+                own.append(f"{player},{cell} ")
+        width = self._shape[1]
+        lines = ["".join(view[i : i + width]) for i in range(0, len(view), width)]
+        if self._counts_turns:
+            lines.append(str(turns))
+        if not self._sees_turns:
+            return "\n".join([*lines, "".join(own)])
+        own.reverse()
+        who = [movers >> turn & 1 for turn in range(turns)]
+        shown = [own.pop() if p == player else f"{p},? " for p in who]
+        return "\n".join([*lines, "".join(shown)])
+
+
+def _of(states: np.ndarray, first: int, player: np.ndarray) -> np.ndarray:
+    """The column of each state's `player`, of the two columns from `first` on."""
+    return np.where(player == 0, states[:, first], states[:, first + 1])
+
+
+_LINES = tuple(
+    sum(1 << cell for cell in cells)
+    for cells in (
+        *[range(3 * i, 3 * i + 3) for i in range(3)],
+        *[range(i, 9, 3) for i in range(3)],
+        (0, 4, 8),
+        (2, 4, 6),
+    )
+)
+
+
+def _three_in_a_row(stones: np.ndarray, player: int) -> np.ndarray:
+    """bool [n]; the same for both players."""
+    del player
+    return np.any([stones & line == line for line in _LINES], axis=0)
+
+
+class _Hex:
+    """Whether stones on a board of hexagons connect two sides."""
+
+    def __init__(self, rows: int, columns: int) -> None:
+        self._columns = columns
+        cells = np.arange(rows * columns).reshape(rows, columns)
+        # The sides that a player connects: rows for player 0, columns for player 1.
+        self._from = _bits(cells[0]), _bits(cells[:, 0])
+        self._to = _bits(cells[-1]), _bits(cells[:, -1])
+        self._not_first = ~_bits(cells[:, 0])
+        self._not_last = ~_bits(cells[:, -1])
+
+    def connects(self, stones: np.ndarray, player: int) -> np.ndarray:
+        """bool [n], of the stones of a player."""
+        reached = stones & self._from[player]
+        while True:
+            left, right = reached & self._not_first, reached & self._not_last
+            beside = left >> 1 | right << 1 | left << self._columns - 1
+            above = reached >> self._columns | reached << self._columns
+            further = (reached | beside | above | right >> self._columns - 1) & stones
+            if np.array_equal(further, reached):
+                return reached & self._to[player] != 0
+            reached = further
+
+
+def _bits(cells: np.ndarray) -> int:
+    return sum(1 << int(cell) for cell in cells)

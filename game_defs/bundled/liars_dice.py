@@ -1,0 +1,156 @@
+"""`liars_dice` on arrays of states.
+
+Both players roll their dice in secret, player 0 first. Then they bid in turn, each bid
+higher than the one before, until somebody calls the other one a liar. A bid says how
+many dice, of both players together, show a face; the highest face counts as every
+face. The bidder wins if the bid was true. The winner gets 1 from the loser.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyspiel
+
+from game_defs import base
+from game_defs.bundled.packing import Packing
+
+
+def vectorised_liars_dice(game: pyspiel.Game) -> "VectorisedLiarsDice | None":
+    """The rules of a game `liars_dice` on arrays; None for more than two players."""
+    given = game.get_parameters()
+    if given["players"] != base.NUM_PLAYERS:
+        return None
+    by_face = given["bidding_rule"] == "reset-face"
+    return VectorisedLiarsDice(given["numdice"], given["dice_sides"], by_face)
+
+
+class VectorisedLiarsDice:
+    """Many states of liar's dice; the methods are those of `pyspiel.State`.
+
+    States are int64 [n, 4 + ...]: how many dice were rolled; how many bids were made,
+    "liar" included; the last bid, -1 before it; 1 if somebody called a liar. Then, for
+    each player, how many of its dice show each face; then the bids that were made, as
+    bits (bids only go up, so their order is known).
+    """
+
+    def __init__(self, num_dice: int, sides: int, by_face: bool) -> None:
+        """Use `vectorised_liars_dice` instead.
+
+        Args:
+          num_dice: of each player.
+          sides: of each die.
+          by_face: bids are ordered by quantity first ("reset-face"), or by face.
+        """
+        self._num_dice = num_dice
+        self._sides = sides
+        total = base.NUM_PLAYERS * num_dice
+        self._liar = total * sides
+        self._actions = np.arange(self._liar + 1)
+        bids = np.arange(self._liar)
+        if by_face:
+            self._quantity, self._face = bids // sides + 1, bids % sides
+        else:
+            self._quantity, self._face = bids % total + 1, bids // total
+        self._faces = Packing(sides, num_dice)
+        self._bids = Packing(self._liar + 1, 1)
+        start = 4 + base.NUM_PLAYERS * self._faces.width
+        self._bid_columns = slice(start, start + self._bids.width)
+
+    def new_initial_states(self) -> np.ndarray:
+        """Returns the state before the first roll."""
+        states = np.zeros((1, self._bid_columns.stop), np.int64)
+        states[:, 2] = -1
+        return states
+
+    def current_player(self, states: np.ndarray) -> np.ndarray:
+        """Returns CHANCE while dice are rolled, the bidders, or TERMINAL; int64 [n]."""
+        rolling = states[:, 0] < base.NUM_PLAYERS * self._num_dice
+        player = np.where(rolling, base.CHANCE, states[:, 1] % 2)
+        return np.where(states[:, 3] == 1, base.TERMINAL, player)
+
+    def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
+        """Returns bool [n, A]: faces, or higher bids and, after one, "liar"."""
+        rolling = states[:, :1] < base.NUM_PLAYERS * self._num_dice
+        higher = self._actions > states[:, 2:3]
+        higher[:, self._liar] &= states[:, 1] > 0
+        return np.where(rolling, self._actions < self._sides, higher)
+
+    def chance_probabilities(self, states: np.ndarray) -> np.ndarray:
+        """Returns float64 [n, A], the same for each face."""
+        one = np.where(self._actions < self._sides, 1 / self._sides, 0.0)
+        return np.broadcast_to(one, (len(states), len(one)))
+
+    def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """Returns the states after one roll or bid each."""
+        after = states.copy()
+        rolling = states[:, 0] < base.NUM_PLAYERS * self._num_dice
+        if rolling.any():
+            after[rolling] = self._after_roll(states[rolling], actions[rolling])
+        bidding = ~rolling
+        if bidding.any():
+            bids, after_bid = actions[bidding], states[bidding]
+            after_bid[:, 1] += 1
+            self._bids.put(after_bid[:, self._bid_columns], bids, 1)
+            calls = bids == self._liar
+            after_bid[:, 2] = np.where(calls, after_bid[:, 2], bids)
+            after_bid[:, 3] = calls
+            after[bidding] = after_bid
+        return after
+
+    def _after_roll(self, states: np.ndarray, faces: np.ndarray) -> np.ndarray:
+        """Adds one die to the roller's; changes `states`, and returns them."""
+        one = np.zeros((len(states), self._faces.width), np.int64)
+        self._faces.put(one, faces, 1)
+        player = states[:, 0] // self._num_dice
+        for p in range(base.NUM_PLAYERS):
+            states[:, self._dice_columns(p)] += np.where((player == p)[:, None], one, 0)
+        states[:, 0] += 1
+        return states
+
+    def _dice_columns(self, player: int) -> slice:
+        start = 4 + player * self._faces.width
+        return slice(start, start + self._faces.width)
+
+    def _count(self, states: np.ndarray, face: np.ndarray | int) -> np.ndarray:
+        """How many dice of both players show a face, int64 [n]."""
+        both = [
+            self._faces.get(states[:, self._dice_columns(p)], face)
+            for p in range(base.NUM_PLAYERS)
+        ]
+        return both[0] + both[1]
+
+    def returns(self, states: np.ndarray) -> np.ndarray:
+        """Returns player 0's utilities at the end, int64 [n]."""
+        face, wild = self._face[states[:, 2]], self._sides - 1
+        matches = self._count(states, face)
+        matches += np.where(face == wild, 0, self._count(states, wild))
+        true = matches >= self._quantity[states[:, 2]]
+        # The last of the moves is "liar"; the bidder moved before it.
+        bidder = states[:, 1] % 2
+        return np.where(true == (bidder == 0), 1, -1)
+
+    def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
+        """Returns int64 [n, k]: own dice, and the bids."""
+        return np.concatenate(
+            [states[:, self._dice_columns(player)], states[:, self._bid_columns]],
+            axis=1,
+        )
+
+    def information_state_strings(
+        self, states: np.ndarray, player: int
+    ) -> Sequence[str]:
+        """Returns OpenSpiel's strings: own dice in order, then all bids."""
+        dice = self._faces.unpack(states[:, self._dice_columns(player)], self._sides)
+        made = self._bids.unpack(states[:, self._bid_columns], self._liar + 1)
+        texts = []
+        for counts, bids in zip(dice, made, strict=True):
+            shown = [str(face + 1) * int(n) for face, n in enumerate(counts)]
+            texts.append(
+                " ".join(["".join(shown), *map(self._text, *np.nonzero(bids))])
+            )
+        return texts
+
+    def _text(self, bid: int) -> str:
+        if bid == self._liar:
+            return "Liar"
+        return f"{self._quantity[bid]}-{self._face[bid] + 1}"

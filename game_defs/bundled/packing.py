@@ -1,0 +1,52 @@
+"""Short sequences of small numbers, packed into the columns of an int64 array."""
+
+import numpy as np
+
+
+class Packing:
+    """Where the entries of a sequence stand: some bits each, several to a column.
+
+    Attributes:
+      width: the number of columns.
+    """
+
+    # The sign bit stays free.
+    _BITS = 63
+
+    def __init__(self, length: int, most: int) -> None:
+        """Plans the columns.
+
+        Args:
+          length: the most entries that a sequence has.
+          most: the largest entry; the least is 0.
+        """
+        self._bits = max(1, most.bit_length())
+        self._each = self._BITS // self._bits
+        self.width = max(1, -(-length // self._each))
+
+    def put(
+        self, columns: np.ndarray, place: np.ndarray | int, entry: np.ndarray | int
+    ) -> None:
+        """Writes an entry where 0 stands.
+
+        Args:
+          columns: int64 [n, width], changed in place.
+          place: int64 [n], of the entry.
+          entry: int64 [n], what to write.
+        """
+        place = np.asarray(place)
+        for column in range(self.width):
+            offset = place - column * self._each
+            inside = (offset >= 0) & (offset < self._each)
+            shift = np.where(inside, offset, 0) * self._bits
+            columns[:, column] |= np.where(inside, entry, 0) << shift
+
+    def get(self, columns: np.ndarray, place: np.ndarray | int) -> np.ndarray:
+        """The entries at some place, int64 [n]; `place` is a number or int64 [n]."""
+        column, offset = np.divmod(np.asarray(place), self._each)
+        chosen = columns[np.arange(len(columns)), column]
+        return chosen >> offset * self._bits & (1 << self._bits) - 1
+
+    def unpack(self, columns: np.ndarray, length: int) -> np.ndarray:
+        """The first entries of each sequence, int64 [n, length]."""
+        return np.stack([self.get(columns, place) for place in range(length)], axis=1)

@@ -1,0 +1,107 @@
+"""Vectorised rules of bundled games play OpenSpiel's own games, node for node."""
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import strategies
+
+import spiel_cr
+from game_defs.bundled.packing import Packing
+from spiel_cr.compilation import vectorised, vectorised_check
+
+slow = pytest.mark.slow
+HIDDEN = (
+    "phantom_ttt",
+    "phantom_ttt(gameversion=abrupt)",
+    "phantom_ttt(gameversion=abrupt,obstype=reveal-numturns)",
+    "phantom_ttt(obstype=reveal-numturns)",
+    "dark_hex(board_size=2)",
+    "dark_hex(num_rows=2,num_cols=3,gameversion=adh)",
+    "dark_hex(num_rows=3,num_cols=2,obstype=reveal-numturns)",
+    "dark_hex(num_rows=5,num_cols=4)",
+)
+DICE = (
+    "liars_dice(numdice=1,dice_sides=3)",
+    "liars_dice(numdice=2,dice_sides=2)",
+    "liars_dice(numdice=1,dice_sides=4,bidding_rule=reset-quantity)",
+    # More actions than a number has bits.
+    "liars_dice(numdice=6,dice_sides=6)",
+)
+GOOFSPIEL = "goofspiel(imp_info=true,num_cards={},num_turns={},points_order={},{})"
+WIN_LOSS, DIFFERENCE = "returns_type=win_loss", "returns_type=point_difference"
+CARDS = (
+    GOOFSPIEL.format(1, -1, "random", WIN_LOSS),
+    GOOFSPIEL.format(3, -1, "random", WIN_LOSS),
+    GOOFSPIEL.format(4, 2, "random", DIFFERENCE),
+    GOOFSPIEL.format(4, -1, "ascending", WIN_LOSS),
+    GOOFSPIEL.format(4, -1, "descending", DIFFERENCE),
+    GOOFSPIEL.format(13, -1, "random", DIFFERENCE),
+)
+# Every combination of parameters, and sizes at which a rule can first go wrong.
+MORE = (
+    *(
+        GOOFSPIEL.format(cards, turns, order, returns)
+        for cards, turns in ((1, -1), (2, -1), (3, -1), (3, 1), (4, -1), (5, 3))
+        for order in ("random", "ascending", "descending")
+        for returns in (WIN_LOSS, DIFFERENCE)
+    ),
+    *(
+        f"dark_hex(num_rows={rows},num_cols={cols},gameversion={version},obstype={see})"
+        for rows, cols in ((1, 3), (3, 1), (2, 2), (3, 3), (5, 6))
+        for version in ("cdh", "adh")
+        for see in ("reveal-nothing", "reveal-numturns")
+    ),
+    "dark_hex(board_size=7)",
+    *(
+        f"liars_dice(numdice={dice},dice_sides={sides},bidding_rule={rule})"
+        for dice, sides in ((1, 1), (1, 2), (1, 6), (2, 3), (3, 2), (4, 6))
+        for rule in ("reset-face", "reset-quantity")
+    ),
+)
+
+
+@pytest.mark.parametrize("game", [*HIDDEN, *DICE, *CARDS])
+def test_plays_the_same_game(game):
+    vectorised_check.check(
+        game, np.random.default_rng(0), rollouts=40, max_histories=5_000
+    )
+
+
+@slow
+@pytest.mark.parametrize("game", [*HIDDEN, *DICE, *CARDS, *MORE])
+def test_plays_the_same_game_often(game):
+    vectorised_check.check(
+        game, np.random.default_rng(1), rollouts=1_000, max_histories=100_000
+    )
+
+
+@pytest.mark.parametrize(
+    "game",
+    [
+        "goofspiel(num_cards=3)",
+        # OpenSpiel's own states go on for ever.
+        GOOFSPIEL.format(4, 3, "ascending", WIN_LOSS),
+        GOOFSPIEL.format(16, -1, "ascending", WIN_LOSS),
+        "dark_hex(board_size=8)",
+        "dark_hex(board_size=6,obstype=reveal-numturns)",
+        "misere(game=liars_dice())",
+        "kuhn_poker",
+    ],
+)
+def test_what_is_not_vectorised(game):
+    assert vectorised.of_game(spiel_cr.load_game(game)) is None
+
+
+@hypothesis.settings(deadline=None, derandomize=True, database=None, max_examples=50)
+@hypothesis.given(strategies.data())
+def test_sequences_come_back(data):
+    most = data.draw(strategies.integers(1, 200))
+    sequence = data.draw(
+        strategies.lists(strategies.integers(0, most), min_size=1, max_size=80)
+    )
+    packing = Packing(len(sequence), most)
+    columns = np.zeros((2, packing.width), np.int64)
+    for place, entry in enumerate(sequence):
+        packing.put(columns, place, np.array([entry, 0]))
+    found = packing.unpack(columns, len(sequence))
+    assert found.tolist() == [sequence, [0] * len(sequence)]
