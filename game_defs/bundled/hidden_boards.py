@@ -42,11 +42,16 @@ def vectorised_phantom_ttt(game: pyspiel.Game) -> "VectorisedHiddenBoard":
 
 
 def vectorised_dark_hex(game: pyspiel.Game) -> "VectorisedHiddenBoard | None":
-    """The rules of a game `dark_hex` on arrays; None for very large boards."""
+    """The rules of a game `dark_hex` on arrays; None for very large boards.
+
+    Also None for boards of one row or column, where OpenSpiel 2.0.2 does not notice
+    that a single stone touches both sides.
+    """
     given = game.get_parameters()
     rows, columns = given["num_rows"], given["num_cols"]
     turns = given["obstype"] == "reveal-numturns"
-    if rows * columns > _MOST_BITS or turns and 2 * rows * columns > _MOST_BITS:
+    bits = rows * columns * (2 if turns else 1)
+    if bits > _MOST_BITS or min(rows, columns) < 2:
         return None
     return VectorisedHiddenBoard(
         *(rows, columns),

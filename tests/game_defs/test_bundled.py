@@ -47,7 +47,7 @@ MORE = (
     ),
     *(
         f"dark_hex(num_rows={rows},num_cols={cols},gameversion={version},obstype={see})"
-        for rows, cols in ((1, 3), (3, 1), (2, 2), (3, 3), (5, 6))
+        for rows, cols in ((2, 2), (2, 4), (4, 2), (3, 3), (5, 6))
         for version in ("cdh", "adh")
         for see in ("reveal-nothing", "reveal-numturns")
     ),
@@ -83,6 +83,7 @@ def test_plays_the_same_game_often(game):
         GOOFSPIEL.format(4, 3, "ascending", WIN_LOSS),
         GOOFSPIEL.format(16, -1, "ascending", WIN_LOSS),
         "dark_hex(board_size=8)",
+        "dark_hex(num_rows=1,num_cols=3)",
         "dark_hex(board_size=6,obstype=reveal-numturns)",
         "misere(game=liars_dice())",
         "kuhn_poker",
