@@ -14,7 +14,7 @@ import sys
 
 import jax
 import pytest
-from absl import flags
+from absl import flags, logging
 
 from spiel_cr.common import memory
 from spiel_cr.compilation import numbering
@@ -94,6 +94,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     }
     _WRITTEN.parent.mkdir(exist_ok=True)
     _WRITTEN.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+
+
+@pytest.fixture
+def absl_log(caplog, monkeypatch):
+    """Warnings of absl, whatever a command that ran before made of its logger."""
+    monkeypatch.setattr(logging.get_absl_logger(), "propagate", True)
+    with caplog.at_level("WARNING", logger="absl"):
+        yield caplog
 
 
 @pytest.fixture(autouse=True)

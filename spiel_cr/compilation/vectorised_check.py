@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from spiel_cr.common.errors import TooManyHistoriesError
+from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
 from spiel_cr.compilation.compiler import compile_game
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.vectorised import VectorisedGame, of_game
@@ -35,7 +35,7 @@ def check(
       ValueError: they differ, or the game is not vectorised; says where.
     """
     check_rollouts(game, random, rollouts=rollouts)
-    with contextlib.suppress(TooManyHistoriesError):
+    with contextlib.suppress(GameTooLargeError, TooManyHistoriesError):
         check_tree(game, max_histories=max_histories)
 
 
@@ -43,6 +43,7 @@ def check_tree(game: str | pyspiel.Game, *, max_histories: int | None = None) ->
     """Compiles a game both ways and compares everything, node for node.
 
     Raises:
+      GameTooLargeError: the game would take more memory than there is.
       TooManyHistoriesError: there are more than `max_histories` histories.
       ValueError: the results differ; says in what.
     """

@@ -228,7 +228,7 @@ def flip(content):
 @pytest.mark.parametrize(
     "damage", [cut, flip, lambda content: b"", lambda content: b"x" * 99]
 )
-def test_damaged_files_are_replaced(tmp_path, damage, no_compiling, caplog):
+def test_damaged_files_are_replaced(tmp_path, damage, no_compiling):
     plain = compile_game("kuhn_poker", cache=tmp_path)
     (path,) = entries(tmp_path)
     path.write_bytes(damage(path.read_bytes()))
@@ -283,14 +283,14 @@ def test_files_with_impossible_numbers_are_replaced(tmp_path, name):
 
 
 @pytest.mark.parametrize("kind", ["pipe", "folder"])
-def test_something_else_in_a_files_place(tmp_path, kind, caplog):
+def test_something_else_in_a_files_place(tmp_path, kind, absl_log):
     """It stays, and the game is compiled without a cache."""
     plain = compile_game("kuhn_poker", cache=tmp_path)
     (path,) = entries(tmp_path)
     path.unlink()
     {"pipe": os.mkfifo, "folder": os.mkdir}[kind](path)
     same(compile_game("kuhn_poker", cache=tmp_path), plain)
-    assert "not cached" in caplog.text and not path.is_file()
+    assert "not cached" in absl_log.text and not path.is_file()
 
 
 def test_a_file_of_another_game_is_replaced(tmp_path):

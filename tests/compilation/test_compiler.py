@@ -5,7 +5,6 @@ import functools
 import numpy as np
 import pyspiel
 import pytest
-from absl import logging as absl_logging
 
 from spiel_cr.compilation.compiler import compile_game
 from tests.support import games, made_games, reference
@@ -296,19 +295,16 @@ def test_a_limit_that_is_just_enough():
 
 
 @pytest.mark.parametrize("case", [c for c in games.CASES if c.converted], ids=str)
-def test_simultaneous_moves_are_converted_with_a_notice(case, caplog, monkeypatch):
-    monkeypatch.setattr(absl_logging.get_absl_logger(), "propagate", True)
-    with caplog.at_level("WARNING", logger="absl"):
-        compiled = compile_game(case.string)
-    assert "simultaneous" in caplog.text and "turns" in caplog.text
+def test_simultaneous_moves_are_converted_with_a_notice(case, absl_log):
+    compiled = compile_game(case.string)
+    assert "simultaneous" in absl_log.text and "turns" in absl_log.text
     dynamics = compiled.game.get_type().dynamics
     assert dynamics == pyspiel.GameType.Dynamics.SEQUENTIAL
 
 
-def test_no_notice_for_sequential_games(caplog):
-    with caplog.at_level("WARNING", logger="absl"):
-        compile_game("kuhn_poker")
-    assert not caplog.text
+def test_no_notice_for_sequential_games(absl_log):
+    compile_game("kuhn_poker")
+    assert not absl_log.text
 
 
 # Odd games that are fine.
