@@ -149,14 +149,18 @@ def _print_player(
 ) -> None:
     print(f"player {player}: {len(views):,} of {counted(total, 'information state')}")
     print(f"{'own':>10}{'others':>10}{'value':>11}{'gain':>10}  information state")
+    # Beyond rounding there is nothing to read, in payoffs of any size.
+    values = (action.value for view in views for action in view.actions)
+    rounding = 1e-12 * max(map(abs, values), default=0.0)
     for view in views[:limit]:
-        own, others = _number(view.own_reach), _number(view.others_reach)
-        value, gain = _number(view.value), _number(max(view.gain, 0.0))
+        own, others = _number(view.own_reach, 1e-12), _number(view.others_reach, 1e-12)
+        value = _number(view.value, rounding)
+        gain = _number(max(view.gain, 0.0), rounding)
         key = " / ".join(part for part in view.key.splitlines() if part.strip())
         print(f"{own:>10}{others:>10}{value:>11}{gain:>10}  {key}")
         actions = "   ".join(
-            f"{action.name} {action.probability:.4f} ({_number(action.value)})"
-            for action in view.actions
+            f"{a.name} {a.probability:.4f} ({_number(a.value, rounding)})"
+            for a in view.actions
         )
         print(f"{'':43}{actions}")
     if len(views) > limit:
@@ -164,9 +168,8 @@ def _print_player(
     print()
 
 
-def _number(value: float) -> str:
-    # Beyond rounding there is nothing to read.
-    return "0" if abs(value) < 1e-12 else plain(value, 4)
+def _number(value: float, rounding: float) -> str:
+    return "0" if abs(value) <= rounding else plain(value, 4)
 
 
 def _as_json(view: infoset_view.InfosetView) -> dict[str, object]:

@@ -46,7 +46,7 @@ class SearchConfig:
             check_iterations(getattr(self, name), name=name)
         if self.learn:
             check_iterations(self.learn, name="learn")
-        check_number(self.exploration, "exploration", "[0, inf)")
+        check_number(self.exploration, "exploration", "(0, inf)")
         check_choice(self.posterior, "posterior", POSTERIORS)
         check_choice(self.backup, "backup", BACKUPS)
         if self.learn and self.posterior == "uniform":

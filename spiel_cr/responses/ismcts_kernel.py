@@ -297,7 +297,7 @@ def _choices(
 
     def shares(level: jax.Array) -> jax.Array:
         """How many visits lower each action's score to a level."""
-        above = jnp.maximum(level[None] - value, 1e-9)
+        above = jnp.maximum(level[None] - value, 1e-9 * exploration)
         return jnp.where(push > 0, jnp.maximum(push / above - 1 - visits, 0), 0)
 
     def halve(_: int, bounds: tuple[jax.Array, jax.Array]) -> Any:

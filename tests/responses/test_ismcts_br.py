@@ -5,6 +5,7 @@ import functools
 
 import jax
 import numpy as np
+import pyspiel
 import pytest
 from open_spiel.python.algorithms import best_response as openspiel_best_response
 
@@ -16,6 +17,7 @@ from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.policies.best_responses import best_response_value, reach_of
 from spiel_cr.responses import ismcts_br, ismcts_kernel, posterior, responder_tree
 from spiel_cr.responses.ismcts_config import SearchConfig
+from tests.support.made_games import ScaledGame
 from tests.support.strategies import random_behaviours
 
 _SMALL = (
@@ -253,6 +255,19 @@ def test_one_simulation_at_a_time_is_puct(number):
 
 
 @pytest.mark.slow
+def test_payoffs_of_any_size_are_searched_alike():
+    kuhn = pyspiel.load_game("kuhn_poker")
+    found = []
+    for factor in (1.0, 2.0**-60, 2.0**60):
+        tree = spiel_cr.compile_game(ScaledGame(kuhn, factor))
+        config = SearchConfig(256, batch=32)
+        behaviour = _uniform(tree)[1]
+        found.append(ismcts_br.search_response(tree, 0, behaviour, config))
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0].behaviour, other.behaviour)
+
+
+@pytest.mark.slow
 def test_a_prior_with_true_values_helps():
     tree = _compile("python_ii_goofspiel(num_cards=4)")
     behaviour = _uniform(tree)
@@ -326,6 +341,7 @@ def test_a_second_response_compiles_nothing():
         ("simulations", 0),
         ("batch", 0),
         ("exploration", -1.0),
+        ("exploration", 0.0),
         ("exploration", float("nan")),
         ("posterior", "guess"),
         ("backup", "best"),
