@@ -146,7 +146,8 @@ def check_behaviour(
       tree: the compiled game.
       player: 0 or 1.
       behaviour: numbers [S], action probabilities by logical sequence.
-      tolerance: how far from 1 they may sum up to at an infoset.
+      tolerance: how far from 1 they may sum up to at an infoset, and how far below 0 one
+        may lie; that one becomes 0.
 
     Raises:
       ValueError: it is of another length or type; or the probabilities at an infoset,
@@ -169,13 +170,14 @@ def check_behaviour(
     total = np.bincount(owner, weights=checked[1:], minlength=len(decisions))
     # Written so that NaN fails. Of infinite and negative ones, sums may be 1.
     good = np.abs(total - 1) <= tolerance
-    good[owner[~(checked[1:] >= 0)]] = False
+    good[owner[~(checked[1:] >= -tolerance)]] = False
     if not good.all():
         infoset = int(np.argmin(good))
         first = decisions.first_sequence[infoset]
         played = checked[first:][: decisions.num_actions[infoset]]
         raise ValueError(_refusal(tree, player, infoset, played))
-    return checked
+    # A linear program's zeros may be a little less.
+    return checked if (checked >= 0).all() else np.maximum(checked, 0)
 
 
 def check_probabilities(
@@ -192,8 +194,8 @@ def check_probabilities(
       ValueError: they are not numbers, negative or not finite, or do not sum to 1.
     """
     given = np.asarray(probabilities)
-    if given.dtype.kind in _NUMBERS and (given >= 0).all():
-        checked: np.ndarray = given.astype(np.float64)
+    if given.dtype.kind in _NUMBERS and (given >= -SUM_TOLERANCE).all():
+        checked: np.ndarray = np.maximum(given.astype(np.float64), 0)
         if abs(checked.sum() - 1) <= SUM_TOLERANCE:
             return checked
     raise ValueError(

@@ -147,6 +147,10 @@ def _garbage_waits() -> Iterator[None]:
     try:
         yield
     finally:
+        # What was made meanwhile is looked through now, which takes a millisecond. Else
+        # the next object made would set off a search, of all objects now and then, and
+        # the answer is not with the opponent yet.
+        gc.collect(0)
         gc.enable()
 
 

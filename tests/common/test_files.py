@@ -235,6 +235,20 @@ def test_policies_of_no_probabilities_are_refused(kuhn, value):
             ask(state)
 
 
+def test_zeros_that_are_a_little_less_are_zeros(kuhn):
+    """As in the strategies of OpenSpiel's linear program."""
+
+    class Rounded(openspiel_policy.TabularPolicy):
+        def action_probabilities(self, state, player_id=None):
+            return {0: 1.0 + 2e-12, 1: -2e-12}
+
+    policy = Rounded(kuhn.tree.game)
+    behaviours = conversions.behaviour_from_policy(kuhn.tree, policy)
+    assert min(behaviour.min() for behaviour in behaviours) == 0
+    state = kuhn.tree.state_at(int(kuhn.tree.infosets[0].history[0]))
+    assert bots.PolicyBot(state.current_player(), policy).step(state) == 0
+
+
 def test_a_game_that_no_string_loads(tmp_path):
     """Its policy is read where the game is given."""
     game = spiel_cr.load_game("restricted_nash_response(game=kuhn_poker())")

@@ -199,6 +199,19 @@ def test_garbage_waits_for_the_answer(move_ms, waits):
     assert gc.isenabled() and (during == 0) == waits
 
 
+def test_no_search_for_garbage_begins_right_after_the_answer():
+    many = 3 * gc.get_threshold()[0]
+    with clock.Clock(50.0, None).move():
+        made = [[n] for n in range(many)]
+    searches = []
+    gc.callbacks.append(lambda phase, info: searches.append(phase))
+    try:
+        answer = [[n] for n in range(100)]
+    finally:
+        gc.callbacks.pop()
+    assert not searches and len(made) == many and len(answer) == 100
+
+
 def test_who_needs_no_search_for_garbage_gets_none():
     gc.disable()
     try:
