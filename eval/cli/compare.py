@@ -112,14 +112,17 @@ def _compare(arguments: argparse.Namespace) -> dict[str, object]:
     summaries = summarise(result.settings, result.records)
     for summary in summaries:
         _print_game(summary)
-    print(f"report: {result.folder / 'report.html'}")
+    page = str(result.folder / "report.html")
+    written = page not in arguments.unwritten
+    if written:
+        print(f"report: {page}")
     useless = all(record["nash_conv"] is None for record in result.asked)
     if useless:
         print("spiel-cr: error: nothing gave a number, see above", file=sys.stderr)
     return {
         **({"exit_code": 1} if useless else {}),
         "out": str(result.folder),
-        "report": str(result.folder / "report.html"),
+        **({"report": page} if written else {}),
         "runs": len(result.records),
         "games": [_as_json(summary) for summary in summaries],
     }

@@ -76,7 +76,8 @@ def compare(
         limit; None: 70 % of what this process may have.
       retry: do runs again that failed.
       progress: show a bar on stderr.
-      unwritten: called where the report cannot be written; None: that is raised.
+      unwritten: called for each file of the report that cannot be written; None: the
+        first such error is raised.
 
     Raises:
       OSError: results cannot be written. Those before are kept.
@@ -128,12 +129,7 @@ def compare(
                 _keep(log, {**record, "workers": log.settings["workers"]})
         finally:
             # What there is can be looked at after an interruption, too.
-            try:
-                report.write(folder, log.settings, _ordered(log))
-            except OSError as error:
-                if unwritten is None:
-                    raise
-                unwritten(error)
+            report.write(folder, log.settings, _ordered(log), unwritten=unwritten)
     asked = [log.records[run.key] for run in runs]
     return Comparison(folder, log.settings, _ordered(log), asked)
 

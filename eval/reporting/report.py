@@ -3,7 +3,7 @@
 import os
 import pathlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from spiel_cr.common import storage
 
@@ -30,7 +30,13 @@ _MATRIX: dict[str, Test] = {
 }
 
 
-def write(folder: pathlib.Path, settings: Record, records: Sequence[Record]) -> None:
+def write(
+    folder: pathlib.Path,
+    settings: Record,
+    records: Sequence[Record],
+    *,
+    unwritten: Callable[[OSError], object] | None = None,
+) -> None:
     """Writes `report.html`, `report.md` and the latter's pictures.
 
     Args:
@@ -38,9 +44,11 @@ def write(folder: pathlib.Path, settings: Record, records: Sequence[Record]) -> 
         too.
       settings: of the comparison.
       records: its runs, in the order of the plan.
+      unwritten: called for each file that cannot be written; None: the first such
+        error is raised, when the others are written.
 
     Raises:
-      OSError: a file could not be written; the others are, where they can be.
+      OSError: a file could not be written, and nobody was to be called.
     """
     summaries = summarise(settings, records)
     document = document_of(
@@ -48,12 +56,12 @@ def write(folder: pathlib.Path, settings: Record, records: Sequence[Record]) -> 
     )
     markdown, pictures = report_markdown(document)
     files = {"report.html": report_html(document), "report.md": markdown, **pictures}
-    errors = []
+    errors: list[OSError] = []
     for name, text in files.items():
         try:
             storage.write_text(folder / name, text)
         except OSError as error:
-            errors.append(error)
+            (unwritten or errors.append)(error)
     if errors:
         raise errors[0]
 
@@ -66,9 +74,15 @@ def tournaments(folder: pathlib.Path) -> list[Record]:
     found = []
     for path in sorted(folder.glob("*/summary.json")):
         try:
-            content = path.read_bytes()
+            # A FIFO would be waited for.
+            content = path.read_bytes() if path.is_file() else None
         except OSError as error:
             warnings.warn(f"{error}; it is not in the report", stacklevel=2)
+            continue
+        if content is None:
+            warnings.warn(
+                f"{path} is not a regular file; it is not in the report", stacklevel=2
+            )
             continue
         try:
             summary = unsealed(content)

@@ -305,6 +305,17 @@ def test_the_command(tmp_path, capsys):
     assert best["game_value"] == pytest.approx(-1 / 18, abs=1e-9)
     assert game["results"][-1]["nash_conv"] == pytest.approx(11 / 12, abs=1e-9)
     assert any("OpenSpiel CFR (C++)" in line for line in out)
+    assert f"report: {tmp_path}/report.html" in out
+    for name in ("report.html", "report.md"):
+        (tmp_path / name).unlink()
+        (tmp_path / name).mkdir()
+    with pytest.raises(SystemExit, match="1"):
+        main._run(main._parse(["spiel-cr", *words]))
+    out, err = capsys.readouterr()
+    assert "report" not in json.loads(out.splitlines()[-1]) and "report:" not in out
+    assert all(
+        f"{tmp_path}/report.{kind}" in err.splitlines()[-1] for kind in ("html", "md")
+    )
 
 
 @pytest.mark.parametrize(

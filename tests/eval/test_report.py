@@ -3,6 +3,8 @@
 import html.parser
 import json
 import math
+import os
+import pathlib
 import re
 import shlex
 import xml.etree.ElementTree as ElementTree
@@ -120,6 +122,23 @@ def folder(tmp_path_factory):
     assert "edited/summary.json is not in the report: it does not have" in messages[0]
     assert "other/summary.json is not in the report: it is no table" in messages[1]
     return path
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    (tmp_path / "pipe").mkdir()
+    os.mkfifo(tmp_path / "pipe" / "summary.json")
+    with pytest.warns(UserWarning, match="pipe/summary.json is not a regular file"):
+        assert report.tournaments(tmp_path) == []
+
+
+def test_each_file_that_cannot_be_written_is_told(tmp_path):
+    for name in ("report.html", "report.md"):
+        (tmp_path / name).mkdir()
+    told = []
+    report.write(tmp_path, SETTINGS, records()[:1], unwritten=told.append)
+    assert [pathlib.Path(e.filename).name for e in told] == ["report.html", "report.md"]
+    with pytest.raises(OSError, match="report.html"):
+        report.write(tmp_path, SETTINGS, records()[:1])
 
 
 class Checker(html.parser.HTMLParser):
