@@ -176,9 +176,13 @@ def _is_deliberate(error: Exception) -> bool:
 
 def _say_what_is_kept(arguments: argparse.Namespace) -> None:
     """After an interruption: where the same command goes on."""
+    # Their old files do not have what is finished.
+    unwritten = [pathlib.Path(path) for path in arguments.unwritten]
     for name in ("out", "checkpoint"):
         path = getattr(arguments, name, None) if arguments.resumes else None
-        if path and pathlib.Path(path).exists():
+        if not path or pathlib.Path(path) in unwritten:
+            continue
+        if pathlib.Path(path).exists():
             kept = f"what is finished is kept in {path}"
             print(f"{kept}; the same command does the rest", file=sys.stderr)
 

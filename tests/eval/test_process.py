@@ -193,6 +193,22 @@ def test_a_checkpoint_that_was_not_written_is_told(capsys):
     assert last == "spiel-cr: error: not everything was written: out/c.npz"
 
 
+def test_an_old_checkpoint_has_not_what_is_finished(capsys, tmp_path):
+    path = tmp_path / "c.npz"
+    path.touch()
+
+    def run(arguments):
+        error = OSError(errno.ENOSPC, "No space left on device", str(path))
+        warnings.warn(UnsavedWarning(error), stacklevel=1)
+        raise KeyboardInterrupt
+
+    given = f"{tmp_path}/./c.npz"
+    assert do(run, resumes=True, checkpoint=given) == 128 + signal.SIGINT
+    told, last = capsys.readouterr().err.splitlines()
+    assert "No space left on device" in told
+    assert last == "spiel-cr: interrupted"
+
+
 def test_every_path_of_an_option_is_checked_before_work():
     """No option that takes a path is missing from the table of outputs."""
     known = {*command.OUTPUT_FILES, *command.OUTPUT_FOLDERS}
@@ -202,6 +218,7 @@ def test_every_path_of_an_option_is_checked_before_work():
         for parser in commands.values()
         for action in parser._actions
         if action.type is command.path_value
+        or {"PATH", "FILE", "DIR"} & set(str(action.metavar).split("|"))
     }
     assert found - {"policy"} == known
 
