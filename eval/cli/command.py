@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from spiel_cr.common import memory, storage
 from spiel_cr.common.checks import check_seed
+from spiel_cr.common.parameters import read_number
 from spiel_cr.players.bot_strings import MEMORY_LIMIT
 
 Commands = argparse._SubParsersAction
@@ -60,7 +61,7 @@ def whole_value(text: str) -> int:
 def number_value(text: str) -> float:
     """A number; the range is checked where it is used."""
     try:
-        return float(text)
+        return read_number(text)
     except ValueError:
         raise argparse.ArgumentTypeError(
             f"{text!r} is no number; write one such as 0.5"

@@ -66,7 +66,7 @@ class Parameters(NamedTuple):
         if kind not in (int, float):
             return value
         try:
-            number = float(value)
+            number = read_number(value)
         except ValueError:
             raise self.error(key, "a number") from None
         if kind is float:
@@ -133,6 +133,17 @@ def parse(text: str, what: str, *, empty: bool = False) -> Parameters:
             raise wrong(f"{key} is given twice")
         given[key] = value
     return Parameters(what, text, name, given)
+
+
+def read_number(text: str) -> float:
+    """A number in ASCII digits: Python's `float` also takes 1_0, and other scripts'.
+
+    Raises:
+      ValueError: it is none.
+    """
+    if not text.isascii() or "_" in text:
+        raise ValueError(f"{text!r} is no number; write one such as 0.5")
+    return float(text)
 
 
 def table_of(settings: type, *, leave_out: Iterable[str] = ()) -> dict[str, Any]:

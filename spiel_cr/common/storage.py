@@ -24,15 +24,16 @@ import struct
 import time
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata as importlib_metadata
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, TypeVar
 
 import numpy as np
 
 from spiel_cr.common.errors import DamagedFileError, FileInUseError
 
 Path = str | os.PathLike[str]
+_T = TypeVar("_T")
 
 # The member of the archive that holds the JSON text, as UTF-8 bytes.
 _METADATA = "metadata"
@@ -53,6 +54,8 @@ _STALE_SECONDS = 3600.0
 # The bytes that a path's last part may have before its temporary names are too long.
 _LONG_NAME = 180
 _PROBE_BYTES = 4096
+# How often a file is made again whose folder vanished.
+_TRIES = 100
 
 
 def versions() -> dict[str, str]:
@@ -74,18 +77,7 @@ def check_writable(path: Path, name: str = "path") -> None:
     """
     try:
         target = _target(path)
-        folder = target.parent
-        while not folder.exists():
-            folder = folder.parent
-        most = os.pathconf(folder, "PC_NAME_MAX")
-        if any(len(os.fsencode(part)) > most for part in target.parts):
-            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
-        probe = _temporary(folder / target.name)
-        try:
-            with probe.open("xb") as file:
-                file.write(bytes(_PROBE_BYTES))
-        finally:
-            probe.unlink(missing_ok=True)
+        _while_folders_vanish(lambda: _probe(target))
     except OSError as error:
         raise ValueError(
             f"{name}={os.fspath(path)!r} cannot be written "
@@ -158,9 +150,7 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
     """
     with _naming(path):
         target = _target(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        _remove_leftovers(target)
-        file = _locked_new(target)
+        file = _while_folders_vanish(lambda: _locked_new(target))
     temporary = pathlib.Path(file.name)
     try:
         with _naming(path, temporary), file:
@@ -193,11 +183,17 @@ def lock(path: Path, name: str = "path") -> Iterator[None]:
     """
     with _naming(path):
         target = _target(path)
-        new = not target.parent.exists()
-        target.parent.mkdir(parents=True, exist_ok=True)
+        new = False
         held = target.with_name(f".{_stem(target)}.lock")
+
+        def open_held() -> IO[bytes]:
+            nonlocal new
+            new = new or not target.parent.exists()
+            target.parent.mkdir(parents=True, exist_ok=True)
+            return held.open("ab")
+
         while True:
-            file = held.open("ab")
+            file = _while_folders_vanish(open_held)
             locked = _try_lock(file)
             # The last holder may have removed the file after it was opened here.
             if locked is not True or os.fstat(file.fileno()).st_nlink:
@@ -464,6 +460,33 @@ def _target(path: Path) -> pathlib.Path:
     return target
 
 
+def _while_folders_vanish(make: Callable[[], _T]) -> _T:
+    """What a function makes, which is called again where a folder vanished under it.
+
+    A `lock` removes the folder that it made, maybe just before a file is made there.
+    """
+    for _ in range(_TRIES):
+        with contextlib.suppress(FileNotFoundError):
+            return make()
+    return make()
+
+
+def _probe(target: pathlib.Path) -> None:
+    """Makes and removes a file in the folder of a file, or where that would be made."""
+    folder = target.parent
+    while not folder.exists():
+        folder = folder.parent
+    most = os.pathconf(folder, "PC_NAME_MAX")
+    if any(len(os.fsencode(part)) > most for part in target.parts):
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+    probe = _temporary(folder / target.name)
+    try:
+        with probe.open("xb") as file:
+            file.write(bytes(_PROBE_BYTES))
+    finally:
+        probe.unlink(missing_ok=True)
+
+
 def _stem(target: pathlib.Path) -> str:
     """What the names of files beside another one begin with, after a dot."""
     name = os.fsencode(target.name)
@@ -484,7 +507,12 @@ def _temporary(target: pathlib.Path) -> pathlib.Path:
 
 
 def _locked_new(target: pathlib.Path) -> IO[bytes]:
-    """A new temporary file for a target, which others see to be in use."""
+    """A new temporary file for a target, which others see to be in use.
+
+    Its folder is made where it is missing; leftovers there are removed.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    _remove_leftovers(target)
     while True:
         file = _temporary(target).open("x+b")
         # Until it is locked, another writer may take it for a leftover.

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from spiel_cr.common.parameters import Parameters, parse
+from spiel_cr.common.parameters import Parameters, parse, read_number
 
 # How games call their number of players.
 _PLAYERS = ("players", "numPlayers", "num_players")
@@ -103,7 +103,7 @@ def _value(key: str, value: str, default: Any, text: str) -> str:
         return value
     if isinstance(default, float):
         try:
-            number = float(value)
+            number = read_number(value)
         except ValueError:
             raise wrong("a number") from None
         if not math.isfinite(number):

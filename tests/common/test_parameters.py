@@ -144,6 +144,8 @@ def test_values_of_the_types_of_a_table(given, values):
         ("whole=g(a=1)", "whole=g(a=1) must be a number"),
         ("limit=None", "limit=None must be a number"),
         ("number=fast", "number=fast must be a number"),
+        ("number=1_0", "number=1_0 must be a number"),
+        ("whole=\uff11", "whole=\uff11 must be a number"),
         ("flag=1", "flag=1 must be true or false"),
         ("nonsense=1", "unknown parameter 'nonsense'; f takes whole, number, flag"),
     ],

@@ -4,6 +4,7 @@ import concurrent.futures
 import errno
 import json
 import os
+import pathlib
 import resource
 import signal
 import socket
@@ -321,6 +322,30 @@ def test_a_lock_is_for_one(tmp_path):
     with storage.lock(path):
         storage.write_text(path, "kept")
     assert listing(tmp_path) == ["link", "new", "new/file"]
+
+
+def test_a_folder_that_vanishes_is_made_again(tmp_path, monkeypatch):
+    """As where another run ends that made the folder for its lock."""
+    folder, opened = tmp_path / "new", pathlib.Path.open
+
+    def open_late(path, *given, **more):
+        if path.parent == folder and path.name not in late:
+            late.add(path.name)
+            folder.rmdir()
+        return opened(path, *given, **more)
+
+    monkeypatch.setattr(storage, "_temporary", lambda target: target.parent / "part")
+    monkeypatch.setattr(pathlib.Path, "open", open_late)
+    late = set()
+    with storage.lock(folder / "file"):
+        assert late == {".file.lock"}
+    assert listing(tmp_path) == []
+    storage.write_text(folder / "file", "new")
+    assert late == {".file.lock", "part"} and listing(folder) == ["file"]
+    (folder / "file").unlink()
+    late.clear()
+    storage.check_writable(folder / "file")
+    assert late == {"part"} and listing(tmp_path) == []
 
 
 def test_no_locks_here(tmp_path, monkeypatch):

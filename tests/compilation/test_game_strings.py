@@ -57,6 +57,7 @@ ROWS = [
     ("leduc_poker(action_mapping=1)", "must be true or false"),
     ("python_scotland_yard(map=5)", "map=5 must be text; .*map=glasses"),
     ("add_noise(game=kuhn_poker(),epsilon=nan)", "epsilon=nan must be a finite number"),
+    ("add_noise(game=kuhn_poker(),epsilon=1_0)", "epsilon=1_0 must be a number"),
     ("misere(game=kuhn_poker(flavour=1))", "'flavour'"),
     ("misere(game=nothing())", "Unknown game 'nothing'"),
     ("efg_game", r"write efg_game\(filename=PATH\)"),

@@ -96,7 +96,9 @@ _NOT_WHOLE = [
     *("", " ", "nan", "inf", "-inf", "1.5", "1e3", "many", "0x10", "5 apples", "1;2"),
     *("\uff15", "99999999999999999999", "-99999999999999999999", _HUGE, *_NOT_TEXT),
 ]
-_NOT_NUMBER = ["", " ", "nan", "x", "1,5", "5 apples", "1e", *_NOT_TEXT]
+_NOT_NUMBER = [
+    *("", " ", "nan", "x", "1,5", "5 apples", "1e", "1_0", "\uff11", *_NOT_TEXT),
+]
 _NOT_SIZE = [
     *(
         "",
@@ -201,8 +203,8 @@ def _broken(text: str) -> list[str]:
 
 
 _BAD_OF_TYPE = {
-    int: ["", "x", "1.5", "nan", "-1", "99999999999999999999"],
-    float: ["", "x", "nan", "1,5"],
+    int: ["", "x", "1.5", "nan", "-1", "1_0", "99999999999999999999"],
+    float: ["", "x", "nan", "1,5", "\uff11"],
     bool: ["", "2", "perhaps"],
     str: ["", "nonsense", "(", "cfr+)"],
 }
