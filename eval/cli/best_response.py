@@ -117,7 +117,13 @@ def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
         search=search,
         **given(arguments, "method", "leaf", "rollouts", "rounds", "matches", "seed"),
     )
+    if arguments.states and arguments.method == "exact":
+        raise ValueError(
+            "--method exact needs the compiled game; leave --states out, or choose "
+            "ismcts, lbr or learned"
+        )
     players = [0, 1] if arguments.player == "both" else [int(arguments.player)]
+    opponent_strings.check_opponent(arguments.policy, arguments.game)
     tree = _compile(arguments)
     if tree is None or arguments.states:
         seats = _on_states(arguments, players, config, tree)

@@ -43,7 +43,7 @@ from spiel_cr.compilation.fingerprints import fingerprint
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.players import bot_strings
 
-from ..common.json_log import JsonLog, Record
+from ..common.json_log import JsonLog, Record, has_begun
 from ..common.plurals import counted
 from ..common.record_checks import (
     Test,
@@ -107,6 +107,9 @@ def _evaluate(arguments: argparse.Namespace) -> dict[str, object]:
     check_iterations(matches, name="matches")
     check_iterations(arguments.repeats, name="repeats")
     check_seed(arguments.seed)
+    # What is finished is shown again though the bot's file is gone.
+    if not (arguments.out and has_begun(arguments.out, arguments.evaluator)):
+        bot_strings.check_bot(arguments.bot)
     compiled = as_compiled(
         arguments.game,
         observations=True,

@@ -97,6 +97,9 @@ def play(
             f"person, or each would see what the other knows"
         )
     check_seed(seed)
+    for bot in bots:
+        if bot != HUMAN:
+            bot_strings.check_bot(bot)
     instance = bot_strings.prepare(game, bots, memory_limit=memory_limit)
     named = instance.game if isinstance(instance, CompiledGame) else instance
     entropy = np.random.SeedSequence(seed)

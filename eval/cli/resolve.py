@@ -5,6 +5,8 @@ import dataclasses
 import time
 
 import spiel_cr
+from spiel_cr.cfr.config import parse_algorithm
+from spiel_cr.common.checks import check_iterations
 
 from ..comparison.measure import Run, measure_run
 from ..contestants import registry
@@ -38,12 +40,16 @@ def add(commands: Commands) -> None:
 
 def _resolve(arguments: argparse.Namespace) -> dict[str, object]:
     game = arguments.game or _DEMO_GAME
+    iterations = 1000 if arguments.iterations is None else arguments.iterations
+    # Before the game is walked for the judge; `resolve` checks, too.
+    parse_algorithm(arguments.algorithm)
+    check_iterations(iterations)
     started = time.perf_counter()
     loaded = game_to_judge(game, arguments, observations=True)
     walking = time.perf_counter() - started
     result = spiel_cr.resolve(
         loaded,
-        1000 if arguments.iterations is None else arguments.iterations,
+        iterations,
         arguments.algorithm,
         dtype=arguments.dtype or "float64",
         progress=True,

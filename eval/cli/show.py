@@ -24,7 +24,9 @@ from spiel_cr.common import storage
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.compilation.compiler import as_compiled
 from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.players import bot_strings
 from spiel_cr.policies import conversions
+from spiel_cr.policies.result import check_policy_file
 
 from ..common.plurals import counted
 from ..inspection import infoset_view, tree_page, tree_subgames
@@ -70,6 +72,9 @@ def _show(arguments: argparse.Namespace) -> dict[str, object]:
             f"policy={arguments.policy}: there is no such file; write one with "
             f"spiel-cr solve --game '{arguments.game}' --save {arguments.policy}"
         )
+    check_policy_file(arguments.policy)
+    if arguments.gadgets:
+        _check_gadgets(arguments.gadgets)
     tree = as_compiled(
         arguments.game,
         observations=True,
@@ -116,6 +121,16 @@ def _show(arguments: argparse.Namespace) -> dict[str, object]:
     return report
 
 
+def _check_gadgets(text: str) -> None:
+    """Refuses another bot than a resolving player of the whole game."""
+    bot_strings.check_bot(text)
+    if bot_strings.bot_name(text) != "resolving" or not bot_strings.needs_whole(text):
+        raise ValueError(
+            f"gadgets={text!r}: only a resolving player has gadgets; write "
+            f"'resolving(solver=cfr+,iterations=100)'"
+        )
+
+
 def _players(
     tree: CompiledGame, text: str
 ) -> tuple[spiel_cr.ResolvingBot, spiel_cr.ResolvingBot]:
@@ -123,11 +138,7 @@ def _players(
     first, second = (
         spiel_cr.load_bot(text, tree, seat, seed=seat) for seat in range(2)
     )
-    if not isinstance(first, spiel_cr.ResolvingBot):
-        raise ValueError(
-            f"gadgets={text!r}: only a resolving player has gadgets; write "
-            f"'resolving(solver=cfr+,iterations=100)'"
-        )
+    assert isinstance(first, spiel_cr.ResolvingBot)
     assert isinstance(second, spiel_cr.ResolvingBot)
     tree_subgames.check_gadgets(first)
     return first, second

@@ -3,12 +3,13 @@
 import argparse
 import dataclasses
 import time
+from typing import Any
 
 import spiel_cr
 from spiel_cr.cfr.config import parse_any
-from spiel_cr.common import memory
+from spiel_cr.common import memory, storage
 from spiel_cr.compilation.compiler import Game, as_compiled
-from spiel_cr.solving import footprint
+from spiel_cr.solving import footprint, whole_game
 
 from ..common.plurals import counted
 from ..judging import python_judge
@@ -94,17 +95,20 @@ def _solve(arguments: argparse.Namespace) -> dict[str, object]:
         if not (arguments.eval_every or arguments.until):
             raise ValueError("--plot needs points to draw; add --eval-every N")
         plots.check(arguments.plot)
+    how: dict[str, Any] = {
+        **given(arguments, "algorithm", "iterations", "seconds", "until", "eval_every"),
+        **given(arguments, "seed", "dtype", "imperfect_recall", "checkpoint_every"),
+        "checkpoint_path": arguments.checkpoint,
+    }
+    # Both before the game is walked for the judge; `solve` checks and reserves, too.
+    whole_game.check_arguments(**how)
+    with storage.reserved(arguments.checkpoint, "checkpoint_path"):
+        pass
     started = time.perf_counter()
     game = game_to_judge(arguments.game, arguments)
     walking = time.perf_counter() - started
     result = spiel_cr.solve(
-        game,
-        arguments.algorithm,
-        arguments.iterations,
-        checkpoint_path=arguments.checkpoint,
-        progress=True,
-        **given(arguments, "seconds", "until", "eval_every", "seed", "dtype", "cache"),
-        **given(arguments, "imperfect_recall", "memory_limit", "checkpoint_every"),
+        game, progress=True, **how, **given(arguments, "cache", "memory_limit")
     )
     result = dataclasses.replace(result, build_seconds=result.build_seconds + walking)
     report = report_result(arguments.game, result, arguments)

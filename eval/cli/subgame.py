@@ -16,7 +16,7 @@ import pathlib
 from typing import Any, get_args
 
 from spiel_cr.common import storage
-from spiel_cr.common.checks import check_seed
+from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.compilation.compiler import as_compiled
 from spiel_cr.policies import conversions
 from spiel_cr.resolving.config import Gadget
@@ -67,6 +67,10 @@ def _subgame(arguments: argparse.Namespace) -> dict[str, object]:
     if arguments.plot:
         plots.check(arguments.plot)
     check_seed(arguments.seed)
+    check_iterations(arguments.trunk_iterations, name="trunk_iterations")
+    one_step.check_arguments(
+        **given(arguments, "iterations", "algorithm", "values", "noise")
+    )
     compiled = as_compiled(
         arguments.game,
         observations=True,

@@ -42,6 +42,16 @@ def check_folder(folder: storage.Path) -> pathlib.Path:
     return path
 
 
+def has_begun(folder: storage.Path, name: str) -> bool:
+    """Whether a run has left lines in a folder: its bots may no longer be needed.
+
+    Args:
+      folder: of the run.
+      name: of the file of JSON lines, without ".jsonl".
+    """
+    return (pathlib.Path(folder) / f"{name}.jsonl").exists()
+
+
 def same_settings(found: Record, new: Record) -> Record:
     """Settings of the folder, which must be those of this run.
 

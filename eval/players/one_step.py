@@ -226,6 +226,26 @@ def _augmented_form(d: Decomposition) -> layout.SequenceForm:
     return layout.build((decisions[0], decisions[1]), payoffs)
 
 
+def check_arguments(
+    iterations: int,
+    algorithm: str | CFRConfig = "cfr+",
+    *,
+    values: OpponentValues = "iterates",
+    noise: float = 0.0,
+) -> None:
+    """Refuses arguments of `one_step` that no game makes right.
+
+    Args: as of `one_step`.
+
+    Raises:
+      ValueError: a bad argument.
+    """
+    check_iterations(iterations)
+    parse_algorithm(algorithm)
+    check_choice(values, "values", get_args(OpponentValues))
+    check_number(noise, "noise", "[0, inf)", why="it is a standard deviation")
+
+
 def one_step(
     place: Place,
     trunk: Trunk,
@@ -256,9 +276,7 @@ def one_step(
     Raises:
       ValueError: a bad argument.
     """
-    iterations = check_iterations(iterations)
-    check_choice(values, "values", get_args(OpponentValues))
-    check_number(noise, "noise", "[0, inf)", why="it is a standard deviation")
+    check_arguments(iterations, algorithm, values=values, noise=noise)
     d = place.decomposition
     opponent_values = _values(d, trunk, values)
     if noise:

@@ -34,6 +34,7 @@ from ..common.json_log import (
     OtherRunError,
     Record,
     check_folder,
+    has_begun,
     same_settings,
     sealed,
 )
@@ -157,6 +158,10 @@ def play_tournament(
     check_iterations(matches, name="matches")
     check_seed(seed)
     folder = check_folder(out)
+    # A tournament that is finished is shown again though a bot's file is gone.
+    if not has_begun(folder, "matches"):
+        for bot in bots:
+            bot_strings.check_bot(bot)
     instance = bot_strings.prepare(game, bots, memory_limit=memory_limit)
     plan = _plan(len(bots), matches)
     with JsonLog(

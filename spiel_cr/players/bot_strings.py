@@ -6,6 +6,8 @@ from typing import Any
 
 import pyspiel
 
+from spiel_cr.cfr.config import parse_sampled
+from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.memory import Limit, parse_limit
 from spiel_cr.common.parameters import parse, table_of
@@ -16,9 +18,9 @@ from spiel_cr.partial.config import PartialConfig
 from spiel_cr.players import bots
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.partial_bots import PartialOOSBot, PartialResolvingBot
-from spiel_cr.policies.result import load_policy
+from spiel_cr.policies.result import check_policy_file, load_policy
 from spiel_cr.resolving.config import ResolvingConfig
-from spiel_cr.solving.whole_game import solve
+from spiel_cr.solving.whole_game import check_arguments, solve
 
 # What a game that bots share may take by default, as text for people.
 MEMORY_LIMIT = "4GB"
@@ -45,19 +47,26 @@ def _partial(given: dict[str, Any], names: Mapping[str, Any]) -> PartialConfig |
     return None
 
 
-def _resolving(
-    game: Game, player: int, seed: int, given: dict[str, Any]
-) -> pyspiel.Bot:
-    partial, plain = _partial(given, _RESOLVING), bots.plain_game(game)
+# Makes a bot of a game, a seat and a seed.
+_Make = Callable[[Game, int, int], pyspiel.Bot]
+
+
+def _resolving(given: dict[str, Any]) -> _Make:
+    partial = _partial(given, _RESOLVING)
     if not {"iterations", "move_ms"} & set(given):
         given["move_ms"] = 100.0 if partial is None else 1000.0
     config = ResolvingConfig(**given)
     if partial is None:
-        return bots.ResolvingBot(game, player, config, seed=seed)
-    return PartialResolvingBot(plain, player, config, partial=partial, seed=seed)
+        return lambda game, player, seed: bots.ResolvingBot(
+            game, player, config, seed=seed
+        )
+    partial.check(config)
+    return lambda game, player, seed: PartialResolvingBot(
+        bots.plain_game(game), player, config, partial=partial, seed=seed
+    )
 
 
-def _oos(game: Game, player: int, seed: int, given: dict[str, Any]) -> pyspiel.Bot:
+def _oos(given: dict[str, Any]) -> _Make:
     if "max_histories" in given and (wrong := sorted(set(given) - _PARTIAL_OOS)):
         said = ", ".join(f"{name}={given[name]!r}" for name in wrong)
         raise ValueError(
@@ -66,31 +75,51 @@ def _oos(game: Game, player: int, seed: int, given: dict[str, Any]) -> pyspiel.B
         )
     partial = _partial(given, _OOS)
     if partial is not None:
-        plain = bots.plain_game(game)
-        return PartialOOSBot(plain, player, partial=partial, seed=seed, **given)
+        if "solver" in given:
+            parse_sampled(given["solver"])
+        check_iterations(given.get("iterations", 1))
+        return lambda game, player, seed: PartialOOSBot(
+            bots.plain_game(game), player, partial=partial, seed=seed, **given
+        )
     if "iterations" in given:
         given.setdefault("move_ms", None)
-    return bots.OOSBot(game, player, seed=seed, **given)
+    bots.check_oos(**given)
+    return lambda game, player, seed: bots.OOSBot(game, player, seed=seed, **given)
 
 
-def _solved(game: Game, player: int, seed: int, given: dict[str, Any]) -> PolicyBot:
+def _solved(given: dict[str, Any]) -> _Make:
     algorithm = given.pop("solver", "cfr+")
-    solution = solve(bots.compile_whole(game), algorithm, seed=seed, **given)
-    return PolicyBot(player, solution.average_policy(), seed=seed)
+    check_arguments(algorithm, **given)
+
+    def make(game: Game, player: int, seed: int) -> PolicyBot:
+        solution = solve(bots.compile_whole(game), algorithm, seed=seed, **given)
+        return PolicyBot(player, solution.average_policy(), seed=seed)
+
+    return make
 
 
-def _saved(game: Game, player: int, seed: int, given: dict[str, Any]) -> PolicyBot:
+def _saved(given: dict[str, Any]) -> _Make:
     if "path" not in given:
         raise ValueError("bot='policy' needs a file; write policy(path=FILE.npz)")
-    policy = load_policy(given["path"], bots.compile_whole(game))
-    return PolicyBot(player, policy, seed=seed)
+    path = given["path"]
+    check_policy_file(path)
+
+    def make(game: Game, player: int, seed: int) -> PolicyBot:
+        policy = load_policy(path, bots.compile_whole(game))
+        return PolicyBot(player, policy, seed=seed)
+
+    return make
+
+
+def _uniform(given: dict[str, Any]) -> _Make:
+    return lambda game, player, seed: bots.uniform_bot(game, player, seed=seed)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Kind:
-    """A bot by name: its parameters with their types, and how it is made."""
+    """A bot by name: its parameters with their types, and who checks them."""
 
-    make: Callable[[Game, int, int, dict[str, Any]], pyspiel.Bot]
+    read: Callable[[dict[str, Any]], _Make]
     parameters: dict[str, Any]
     text: str
 
@@ -104,11 +133,7 @@ BOTS: dict[str, _Kind] = {
         "plays the solution that a solver finds beforehand",
     ),
     "policy": _Kind(_saved, {"path": str}, "plays a policy from a file of --save"),
-    "uniform": _Kind(
-        lambda game, player, seed, _: bots.uniform_bot(game, player, seed=seed),
-        {},
-        "plays all actions alike",
-    ),
+    "uniform": _Kind(_uniform, {}, "plays all actions alike"),
 }
 
 
@@ -182,6 +207,22 @@ def load_bot(text: str, game: Game, player: int, *, seed: int = 0) -> pyspiel.Bo
       ValueError: unknown bot or parameter, a bad value, or a game compiled in part for
         a bot that needs all of it.
     """
+    return _read(text)(game, player, seed)
+
+
+def check_bot(text: str) -> None:
+    """Refuses what `load_bot` refuses whatever the game; nothing is compiled.
+
+    Args:
+      text: as for `load_bot`.
+
+    Raises:
+      OSError, ValueError: as `load_bot`.
+    """
+    _read(text)
+
+
+def _read(text: str) -> _Make:
     found = parse(text, "bot")
     if found.name not in BOTS:
         raise ValueError(
@@ -189,4 +230,4 @@ def load_bot(text: str, game: Game, player: int, *, seed: int = 0) -> pyspiel.Bo
             f"{', '.join(BOTS)}"
         )
     kind = BOTS[found.name]
-    return kind.make(game, player, seed, found.convert(kind.parameters))
+    return kind.read(found.convert(kind.parameters))

@@ -10,9 +10,9 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.cfr.config import parse_sampled
+from spiel_cr.cfr.config import MCCFRConfig, parse_sampled
 from spiel_cr.cfr.solver import State
-from spiel_cr.common.checks import check_choice
+from spiel_cr.common.checks import check_choice, check_number
 from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.mccfr import mccfr, sample_tree
@@ -22,6 +22,9 @@ from spiel_cr.resolving.clock import Clock, Statistics
 from spiel_cr.resolving.config import ResolvingConfig
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.resolver import Resolver
+
+_OOS_SOLVER = "os-mccfr(epsilon=0.4,exploration=0.01,batch=256)"
+_OOS_MOVE_MS = 100.0
 
 
 def compile_whole(game: Game) -> CompiledGame:
@@ -118,6 +121,33 @@ class ResolvingBot(_CompiledPlayer):
         return self.resolver.strategy(self._match, infoset)
 
 
+def check_oos(
+    *,
+    solver: str = _OOS_SOLVER,
+    move_ms: float | None = _OOS_MOVE_MS,
+    iterations: int | None = None,
+    init_ms: float | None = None,
+    target: str = "infoset",
+    iteration_weight: float = 1.0,
+) -> MCCFRConfig:
+    """Refuses settings of an `OOSBot` that no game makes right.
+
+    Args: as of `OOSBot`.
+
+    Returns:
+      The solver's settings.
+
+    Raises:
+      ValueError: a full-width solver, no budget, or a bad value.
+    """
+    config = parse_sampled(solver)
+    check_choice(target, "target", ("infoset", "subgame"))
+    check_number(iteration_weight, "iteration_weight", "(0, inf)")
+    # The same checks as for a resolving player.
+    ResolvingConfig(iterations=iterations, move_ms=move_ms, init_ms=init_ms)
+    return config
+
+
 class OOSBot(_CompiledPlayer):
     """Keeps solving the whole game by sampling, aimed at where the match is.
 
@@ -130,8 +160,8 @@ class OOSBot(_CompiledPlayer):
         game: Game,
         player: int,
         *,
-        solver: str = "os-mccfr(epsilon=0.4,exploration=0.01,batch=256)",
-        move_ms: float | None = 100,
+        solver: str = _OOS_SOLVER,
+        move_ms: float | None = _OOS_MOVE_MS,
         iterations: int | None = None,
         init_ms: float | None = None,
         target: str = "infoset",
@@ -156,10 +186,14 @@ class OOSBot(_CompiledPlayer):
         Raises:
           ValueError: a full-width solver, no budget, or an unknown target.
         """
-        config = parse_sampled(solver)
-        check_choice(target, "target", ("infoset", "subgame"))
-        # The same checks as for a resolving player.
-        ResolvingConfig(iterations=iterations, move_ms=move_ms, init_ms=init_ms)
+        config = check_oos(
+            solver=solver,
+            move_ms=move_ms,
+            iterations=iterations,
+            init_ms=init_ms,
+            target=target,
+            iteration_weight=iteration_weight,
+        )
         super().__init__(game, player, seed=seed)
         everywhere = np.ones(len(self._tree.histories), bool)
         layout = sample_tree.build(self._tree, target=everywhere)
@@ -173,8 +207,6 @@ class OOSBot(_CompiledPlayer):
         self._clock = Clock(move_ms, iterations)
         begin = move_ms if init_ms is None else init_ms
         deadline = None if begin is None else time.perf_counter() + begin / 1000
-        # A bad iteration_weight is refused now.
-        mccfr.aim(self._solver, self._tree, None, iteration_weight)
         mccfr.aim(self._solver, self._tree, None)
         for until, most in ((None, 1), (deadline, None)):
             # The first time tells what an answer takes besides iterating.

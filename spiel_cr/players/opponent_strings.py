@@ -4,17 +4,22 @@ import pyspiel
 from open_spiel.python.policy import Policy, UniformRandomPolicy
 
 from spiel_cr.cfr.config import ALGORITHMS
-from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.parameters import parse
 from spiel_cr.compilation import loading
 from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.players.bot_strings import BOTS, bot_name, load_bot, needs_whole
+from spiel_cr.players.bot_strings import (
+    BOTS,
+    bot_name,
+    check_bot,
+    load_bot,
+    needs_whole,
+)
 from spiel_cr.players.bots import PolicyBot, ResolvingBot, plain_game
-from spiel_cr.policies.result import load_policy
+from spiel_cr.policies.result import check_policy_file, load_policy
 from spiel_cr.responses.opponents import CHUMPS, BotPolicy, chump
-from spiel_cr.solving.whole_game import solve
+from spiel_cr.solving.whole_game import check_arguments, solve
 
 _ALGORITHMS = (*ALGORITHMS, "lp")
 
@@ -41,6 +46,7 @@ def load_opponent(
       FileNotFoundError: no such file.
       pyspiel.SpielError: OpenSpiel does not know the game.
     """
+    check_opponent(text, game)
     text = text.strip()
     plain = plain_game(game)
     if text == "uniform":
@@ -53,22 +59,44 @@ def load_opponent(
 
     if text.endswith(".npz"):
         return load_policy(text, compiled())
-    name = bot_name(text)
-    if name in BOTS:
+    if bot_name(text) in BOTS:
         return _from_bot(text, compiled() if needs_whole(text) else plain, seed)
-    if name in _ALGORITHMS:
-        return _from_algorithm(text, compiled(), seed)
-    raise ValueError(
-        f"opponent={text!r}: there is no such opponent; choose uniform, one of "
-        f"{', '.join(CHUMPS)}, an algorithm such as cfr+(iterations=10) (one of "
-        f"{', '.join(_ALGORITHMS)}), the path of a policy file that ends in .npz, or a "
-        f"bot: {', '.join(BOTS)}"
-    )
+    algorithm, iterations = _read_algorithm(text)
+    return solve(compiled(), algorithm, iterations, seed=seed).average_policy()
 
 
-def _from_algorithm(text: str, game: Game, seed: int) -> Policy:
+def check_opponent(text: str, game: Game) -> None:
+    """Refuses what `load_opponent` refuses before it compiles the game.
+
+    Args:
+      text: as for `load_opponent`.
+      game: as there; only fixed players of poker look at it.
+
+    Raises:
+      OSError, ValueError, pyspiel.SpielError: as `load_opponent`.
+    """
+    text = text.strip()
+    if text in CHUMPS:
+        chump(plain_game(game), text)
+    elif text.endswith(".npz"):
+        check_policy_file(text)
+    elif bot_name(text) in BOTS:
+        check_bot(text)
+    elif bot_name(text) in _ALGORITHMS:
+        check_arguments(*_read_algorithm(text))
+    else:
+        raise ValueError(
+            f"opponent={text!r}: there is no such opponent; choose uniform, one of "
+            f"{', '.join(CHUMPS)}, an algorithm such as cfr+(iterations=10) (one of "
+            f"{', '.join(_ALGORITHMS)}), the path of a policy file that ends in .npz, "
+            f"or a bot: {', '.join(BOTS)}"
+        )
+
+
+def _read_algorithm(text: str) -> tuple[str, int | None]:
+    """The algorithm in a string, and its iterations; linear programming needs none."""
     if text == "lp":
-        return solve(game, "lp", seed=seed).average_policy()
+        return "lp", None
     found = parse(text, "opponent")
     if "iterations" not in found.given:
         raise ValueError(
@@ -76,9 +104,7 @@ def _from_algorithm(text: str, game: Game, seed: int) -> Policy:
             f"{text.rstrip(')') + (',' if '(' in text else '(')}iterations=10)"
         )
     types = {**dict.fromkeys(found.given, str), "iterations": int}
-    iterations = check_iterations(found.convert(types)["iterations"])
-    algorithm = found.without("iterations")
-    return solve(game, algorithm, iterations, seed=seed).average_policy()
+    return found.without("iterations"), found.convert(types)["iterations"]
 
 
 def _from_bot(text: str, game: Game, seed: int) -> BotPolicy:

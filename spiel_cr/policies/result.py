@@ -146,6 +146,37 @@ class SolveResult:
         storage.save(path, arrays, metadata)
 
 
+def check_policy_file(path: storage.Path) -> None:
+    """Refuses what `load_policy` refuses whatever the game; nothing is compiled.
+
+    Args:
+      path: the file.
+
+    Raises:
+      OSError, DamagedFileError, ValueError: as `load_policy`.
+    """
+    _read(path)
+
+
+def _read(path: storage.Path) -> tuple[dict[str, np.ndarray], str, str]:
+    """The arrays of a policy file, the game's name and its fingerprint."""
+    if not os.path.isfile(path):
+        raise FileNotFoundError(
+            f"path={os.fspath(path)!r}: there is no such file; give one written by "
+            f"SolveResult.save or --save"
+        )
+    arrays, metadata = storage.load(path)
+    if metadata.get("kind") != "policy":
+        raise ValueError(
+            f"{path} holds a {metadata.get('kind', 'file of another kind')}, not a "
+            f"policy; give a file written by SolveResult.save or --save"
+        )
+    named, print_of_file = metadata.get("game"), metadata.get("fingerprint")
+    if not isinstance(named, str) or not isinstance(print_of_file, str):
+        raise DamagedFileError(f"{path} is a damaged policy file: it names no game")
+    return arrays, named, print_of_file
+
+
 def load_policy(
     path: storage.Path, game: Game | None = None
 ) -> openspiel_policy.TabularPolicy:
@@ -163,20 +194,7 @@ def load_policy(
       ValueError: the file holds no policy, or one for another game; or OpenSpiel cannot
         load its game by name.
     """
-    if not os.path.isfile(path):
-        raise FileNotFoundError(
-            f"path={os.fspath(path)!r}: there is no such file; give one written by "
-            f"SolveResult.save or --save"
-        )
-    arrays, metadata = storage.load(path)
-    if metadata.get("kind") != "policy":
-        raise ValueError(
-            f"{path} holds a {metadata.get('kind', 'file of another kind')}, not a "
-            f"policy; give a file written by SolveResult.save or --save"
-        )
-    named, print_of_file = metadata.get("game"), metadata.get("fingerprint")
-    if not isinstance(named, str) or not isinstance(print_of_file, str):
-        raise DamagedFileError(f"{path} is a damaged policy file: it names no game")
+    arrays, named, print_of_file = _read(path)
     if game is None:
         try:
             game = load_game(named)

@@ -33,6 +33,38 @@ _NO_LIMIT = 2**31 - 1
 _EVALUATION_GROWTH = 1.2
 
 
+def check_arguments(
+    algorithm: str | CFRConfig | MCCFRConfig = "cfr+",
+    iterations: int | None = None,
+    *,
+    seconds: float | None = None,
+    until: float | None = None,
+    eval_every: int | None = None,
+    seed: int = 0,
+    dtype: np.typing.DTypeLike | None = None,
+    buckets: Buckets | None = None,
+    imperfect_recall: bool = False,
+    checkpoint_path: storage.Path | None = None,
+    checkpoint_every: float = 60.0,
+) -> None:
+    """Refuses arguments of `solve` that no game makes right; nothing is compiled.
+
+    Args: as of `solve`.
+
+    Raises:
+      ValueError: a bad argument.
+    """
+    check_seed(seed)
+    goal = _Goal.of(iterations, seconds, until, eval_every)
+    goal.check()
+    check_number(checkpoint_every, "checkpoint_every", "(0, inf)")
+    if algorithm == "lp":
+        _refuse_with_lp(goal, checkpoint_path, imperfect_recall or buckets is not None)
+    else:
+        parse_any(algorithm)
+        check_dtype(np.float64 if dtype is None else dtype)
+
+
 class _Goal(NamedTuple):
     """When to stop and when to evaluate; see `solve`."""
 
@@ -40,6 +72,19 @@ class _Goal(NamedTuple):
     seconds: float | None
     until: float | None
     eval_every: int | None
+
+    @classmethod
+    def of(
+        cls,
+        iterations: int | None,
+        seconds: float | None,
+        until: float | None,
+        eval_every: int | None,
+    ) -> "_Goal":
+        """With the default number of iterations where none is given."""
+        if iterations is None:
+            iterations = 1000 if seconds is None and until is None else _NO_LIMIT
+        return cls(iterations, seconds, until, eval_every)
 
     def check(self) -> None:
         """Raises ValueError where a value makes no sense."""
@@ -137,18 +182,24 @@ def solve(
       FileInUseError: another run has the checkpoint.
       SolverFailedError: "lp" found no equilibrium.
     """
+    check_arguments(
+        algorithm,
+        iterations,
+        seconds=seconds,
+        until=until,
+        eval_every=eval_every,
+        seed=seed,
+        dtype=dtype,
+        buckets=buckets,
+        imperfect_recall=imperfect_recall,
+        checkpoint_path=checkpoint_path,
+        checkpoint_every=checkpoint_every,
+    )
     seed = check_seed(seed)
-    if iterations is None:
-        iterations = 1000 if seconds is None and until is None else _NO_LIMIT
-    goal = _Goal(iterations, seconds, until, eval_every)
-    goal.check()
-    check_number(checkpoint_every, "checkpoint_every", "(0, inf)")
+    goal = _Goal.of(iterations, seconds, until, eval_every)
     exact = algorithm == "lp"
-    if exact:
-        _refuse_with_lp(goal, checkpoint_path, imperfect_recall or buckets is not None)
-    else:
+    if not exact:
         config = parse_any(algorithm)
-        check_dtype(np.float64 if dtype is None else dtype)
     with storage.reserved(checkpoint_path, "checkpoint_path"):
         started = time.perf_counter()
         tree = as_compiled(

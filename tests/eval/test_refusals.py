@@ -2,6 +2,8 @@
 
 import pytest
 
+from spiel_cr.common import storage
+from spiel_cr.compilation import compiler
 from spiel_cr.eval.cli import main
 
 KUHN = "--game kuhn_poker"
@@ -35,6 +37,8 @@ ROWS = [
     (f"solve {KUHN} --eval-every 0", "eval"),
     (f"solve {KUHN} --checkpoint-every=-1", "checkpoint_every=-1"),
     (f"solve {KUHN} --checkpoint OUT --checkpoint-every nan", "checkpoint_every=nan"),
+    (f"solve {KUHN} --seconds 1_0", "--seconds"),
+    (f"solve {KUHN} --until \uff11", "\uff11"),
     (f"solve {KUHN} --plot x.png", "--eval-every"),
     ("solve --game leduc_poker --memory-limit 10MB", "memory"),
     (f"resolve {KUHN} --algorithm sarsa", "sarsa"),
@@ -88,6 +92,63 @@ ROWS = [
     ("solve --game kuhn\udcff", "'kuhn\\udcff' is not UTF-8"),
     (f"solve {KUHN} --flagfile=missing", "--flagfile"),
 ]
+
+# What is refused before a game is compiled, which may take minutes.
+JUDGED = f"solve {KUHN} --judge openspiel"
+EARLY = [
+    (f"{JUDGED} --checkpoint-every=-1", "checkpoint_every=-1"),
+    (f"{JUDGED} --iterations 0", "iterations=0"),
+    (f"{JUDGED} --eval-every 0", "eval_every=0"),
+    (f"{JUDGED} --algorithm sarsa", "sarsa"),
+    (f"{JUDGED} --algorithm lp --seconds 1", "leave out seconds"),
+    (f"{JUDGED} --checkpoint HELD", "is in use by another run"),
+    (f"resolve {KUHN} --judge openspiel --algorithm lp", "lp"),
+    (f"resolve {KUHN} --judge openspiel --iterations 0", "iterations=0"),
+    (f"{EVALUATE} nobody", "there is no bot 'nobody'"),
+    (f"{EVALUATE} resolving(iterations=0)", "iterations=0"),
+    (f"{EVALUATE} resolving(iterations=1_0)", "iterations=1_0 must be a number"),
+    (f"{EVALUATE} resolving(max_histories=9,gadget=unsafe)", "gadget='unsafe'"),
+    (f"{EVALUATE} oos(target=me)", "target='me'"),
+    (f"{EVALUATE} oos(iteration_weight=0)", "iteration_weight=0"),
+    (f"{EVALUATE} oos(max_histories=9,solver=cfr)", "cfr"),
+    (f"{EVALUATE} solved(solver=lp,seconds=1)", "leave out seconds"),
+    (f"{EVALUATE} policy(path=missing.npz)", "there is no such file"),
+    (f"{RESPONSE} nobody", "opponent='nobody'"),
+    (f"{RESPONSE} solved(iterations=0)", "iterations=0"),
+    (f"{RESPONSE} cfr+", "how many iterations?"),
+    (f"{RESPONSE} cfr+(iterations=0)", "iterations=0"),
+    (f"{RESPONSE} cfr+(iterations=9,alpha=x)", "alpha=x"),
+    (f"{RESPONSE} DAMAGED", "is not a file written by spiel_cr"),
+    (f"{RESPONSE} uniform --states --method exact", "leave --states out"),
+    ("best-response --game tic_tac_toe --policy always_fold", "is not a game of poker"),
+    (f"show {KUHN} --policy DAMAGED", "is not a file written by spiel_cr"),
+    (f"{PLAY} --bots=solved(iterations=9);nobody", "there is no bot 'nobody'"),
+    (
+        f"{TOURNAMENT} --bots=solved(iterations=9);nobody",
+        "there is no bot 'nobody'",
+    ),
+    (f"{STEP} 0,1,0,1 --trunk-iterations 0", "trunk_iterations=0"),
+    (f"{STEP} 0,1,0,1 --algorithm sarsa", "sarsa"),
+    (f"{STEP} 0,1,0,1 --noise=-1", "noise=-1"),
+]
+
+
+@pytest.mark.parametrize(("words", "named"), EARLY)
+def test_arguments_are_read_before_games_are_compiled(
+    tmp_path, capsys, monkeypatch, words, named
+):
+    def compile_game(*_, **__):
+        raise AssertionError("compiled")
+
+    monkeypatch.setattr(compiler, "compile_game", compile_game)
+    (tmp_path / "damaged.npz").write_bytes(b"PK\3\4 and no more")
+    for name in ("damaged", "held", "out"):
+        words = words.replace(name.upper(), str(tmp_path / f"{name}.npz"))
+    with storage.lock(tmp_path / "held.npz"), pytest.raises(SystemExit) as stopped:
+        main._run(main._parse(["spiel-cr", *words.split()]))
+    out, err = capsys.readouterr()
+    assert stopped.value.code == 2, err
+    assert named in err.splitlines()[-1] and not out
 
 
 @pytest.mark.parametrize(("words", "named"), ROWS)
