@@ -113,7 +113,10 @@ def inputs(tree: CompiledGame, player: int) -> Inputs:
     check_tensor(tree.game)
     infosets = tree.infosets[player]
     if not len(infosets):
-        raise ValueError(f"{tree.game}: player {player} never decides anything")
+        raise ValueError(
+            f"{tree.game}: player {player} never decides anything; choose the other "
+            f"player, or a game with decisions"
+        )
     features = [
         tree.state_at(history).information_state_tensor(player)
         for history in infosets.history

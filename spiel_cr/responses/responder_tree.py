@@ -107,7 +107,10 @@ def build(
     posterior.check_opponent(tree, player, other_behaviour)
     histories, decisions = tree.histories, tree.infosets[player].decisions
     if not len(decisions):
-        raise ValueError(f"{tree.game}: player {player} never decides anything")
+        raise ValueError(
+            f"{tree.game}: player {player} never decides anything; choose the other "
+            f"player, or a game with decisions"
+        )
     acts = histories.player == player
     # Elsewhere the infoset is another's number, or none.
     own_infoset = np.where(acts, histories.infoset, 0)

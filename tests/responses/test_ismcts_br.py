@@ -364,6 +364,16 @@ def test_bad_strategies_are_refused():
         ismcts_br.search_response(tree, 0, good * 0.5)
 
 
+def test_who_never_decides_has_no_response(tmp_path):
+    (tmp_path / "coin.efg").write_text(
+        'EFG 2 R "coin" { "a" "b" } ""\nc "" 1 "" { "l" 1/2 "r" 1/2 } 0\n'
+        't "" 1 "" { 1.0 -1.0 }\nt "" 2 "" { -1.0 1.0 }\n'
+    )
+    tree = spiel_cr.compile_game(f"efg_game(filename={tmp_path}/coin.efg)")
+    with pytest.raises(ValueError, match="never decides anything; choose the other"):
+        ismcts_br.search_response(tree, 0, np.ones(1))
+
+
 @pytest.mark.slow
 def test_a_learned_table_finds_what_few_simulations_miss():
     tree = _compile("liars_dice(numdice=1,dice_sides=4)")
