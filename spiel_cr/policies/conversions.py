@@ -146,8 +146,8 @@ def check_behaviour(
       tree: the compiled game.
       player: 0 or 1.
       behaviour: numbers [S], action probabilities by logical sequence.
-      tolerance: how far from 1 they may sum up to at an infoset, and how far below 0 one
-        may lie; that one becomes 0.
+      tolerance: how far from 1 they may sum up to at an infoset, and how far below 0
+        one may lie; that one becomes 0.
 
     Raises:
       ValueError: it is of another length or type; or the probabilities at an infoset,
