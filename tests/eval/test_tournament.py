@@ -315,6 +315,7 @@ def test_illegal_action_names_the_match(tmp_path, monkeypatch):
         return load(text, game, player, seed=seed) if text == "uniform" else Cheat()
 
     monkeypatch.setattr(bot_strings, "load_bot", load_cheat)
+    monkeypatch.setattr(bot_strings, "check_bot", lambda text: None)
     with pytest.raises(ValueError, match="uniform and cheat, deal 0.*illegal action 7"):
         play(tmp_path, bots=["uniform", "cheat"])
 
