@@ -152,7 +152,7 @@ def play_on(
             return mover
         else:
             # Not checked: in games of cards that would take as long as the drawing.
-            state.apply_action(draw_outcome(chance_outcomes(state), number()))
+            state.apply_action(draw_outcome(state.chance_outcomes(), number()))
 
 
 def uniform_numbers(random: np.random.Generator) -> Callable[[], float]:
@@ -167,7 +167,10 @@ def uniform_numbers(random: np.random.Generator) -> Callable[[], float]:
 
 
 def draw_outcome(outcomes: Sequence[tuple[int, float]], number: float) -> int:
-    """The action of (action, probability) that a number in [0, 1) draws."""
+    """The action of (action, probability) that a number in [0, 1) draws.
+
+    Never one of probability zero.
+    """
     for action, probability in outcomes:
         number -= probability
         if number < 0:
