@@ -4,6 +4,7 @@ Everything downstream assumes a finite, sequential, two-player zero-sum game wit
 information-state strings. What does not fit is refused here, before any work starts.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ import pyspiel
 from absl import logging
 
 from spiel_cr.common.errors import InvalidGameError
-from spiel_cr.compilation import game_strings
+from spiel_cr.compilation import game_checks, game_strings
 
 _GameType = pyspiel.GameType
 # Wrappers whose games are others each time that they are loaded and walked.
@@ -141,13 +142,23 @@ def _check_promises(game: pyspiel.Game) -> None:
             f"file for efg_game"
         )
     total = game.utility_sum()
-    if total is not None and total != 0:
+    if total is not None and not abs(total) <= _sum_tolerance(game):
         raise InvalidGameError(
             f"{game}: utility_sum={total} and the game says that it is zero-sum; "
             f"correct its utility_sum, or its payoffs"
         )
     if is_python(game):
         _try_information(game)
+
+
+def _sum_tolerance(game: pyspiel.Game) -> float:
+    """How far from zero the declared sum may be, as those of terminals.
+
+    OpenSpiel takes the sum of the first terminal of an EFG file, and rounds it.
+    """
+    low, high = game.min_utility(), game.max_utility()
+    tolerance = game_checks.sum_tolerance(game, low, high)
+    return tolerance if math.isfinite(tolerance) else 0.0
 
 
 def _names(game: pyspiel.Game) -> Iterator[str]:

@@ -56,6 +56,21 @@ def test_a_declared_sum_that_is_not_zero_is_refused():
         spiel_cr.load_game(game)
 
 
+@pytest.mark.parametrize("payoff, fits", [("-0.3333333333", True), ("-0.3333", False)])
+def test_a_declared_sum_may_be_rounded_as_returns_may(payoff, fits):
+    """OpenSpiel declares the sum of the first terminal of a file."""
+    game = pyspiel.load_efg_game(
+        'EFG 2 R "third" { "A" "B" }\np "" 1 1 "" { "l" "r" } 0\n'
+        f't "" 1 "" {{ 1/3 {payoff} }}\nt "" 2 "" {{ -1 1 }}\n'
+    )
+    if fits:
+        assert game.utility_sum() != 0
+        assert len(spiel_cr.compile_game(game).histories) == 3
+    else:
+        with pytest.raises(ValueError):
+            spiel_cr.load_game(game)
+
+
 @pytest.mark.parametrize("text", ["go_fish(ranks=2,suits=2)", "kuhn_poker"])
 def test_games_with_and_without_a_class_of_their_own_are_loaded_again(text):
     """OpenSpiel gives some games in C++ a class, whose objects have no attributes."""
