@@ -266,11 +266,12 @@ def _children(
     draws = player == CHANCE
     odds = dropped = np.zeros(0)
     if draws.any():
-        odds = _odds(game, rules, states[draws], mask[draws], number[draws])
-        if not (possible := odds > 0).all():
+        legal = mask[draws]
+        odds = _odds(game, rules, states[draws], legal, number[draws])
+        if (impossible := legal & (odds == 0)).any():
             mask = mask.copy()
-            dropped = number[draws][(mask[draws] & ~possible).any(axis=1)]
-            mask[draws] = possible
+            dropped = number[draws][impossible.any(axis=1)]
+            mask[draws] = odds > 0
     flat = np.flatnonzero(mask)  # several times faster than np.nonzero
     where = flat // mask.shape[1]
     action = flat - where * mask.shape[1]

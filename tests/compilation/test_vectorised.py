@@ -160,6 +160,22 @@ def test_random_made_games(seed):
     same(numbering.number(ours, game)[:2], numbering.number(theirs, game)[:2])
 
 
+def test_masks_are_copied_only_where_an_outcome_has_no_probability(monkeypatch):
+    """Kuhn's second deal has two of three outcomes."""
+
+    class Mask(np.ndarray):
+        def copy(self, order="C"):
+            raise AssertionError("copied")
+
+    rules = tabled.Tabled(reference.Tree(games.compiled("kuhn").game))
+    ask = rules.legal_actions_mask
+    monkeypatch.setattr(
+        rules, "legal_actions_mask", lambda states: ask(states).view(Mask)
+    )
+    walked = vectorised_walk.walk(games.compiled("kuhn").game, rules)
+    assert len(walked) == 58 and not len(walked.dropped)
+
+
 def test_nothing_is_recorded_where_the_game_tells_nothing():
     class Shy(tabled.Tabled):
         def information_state(self, states, player):
