@@ -79,7 +79,7 @@ _MODULE_OF = {name: home for home, names in _HOMES.items() for name in names.spl
 
 
 def __getattr__(name: str) -> "Any":
-    """A public name that nobody has asked for before."""
+    """A public name, or a package, that nobody has asked for before."""
     import importlib
 
     if name == "__version__":
@@ -89,9 +89,27 @@ def __getattr__(name: str) -> "Any":
         module = importlib.import_module(f"spiel_cr.{_MODULE_OF[name]}")
         value = getattr(module, name)
     else:
-        raise AttributeError(f"module 'spiel_cr' has no attribute {name!r}")
+        value = _package(name)
     globals()[name] = value
     return value
+
+
+def _package(name: str) -> "Any":
+    """A package of this one, with all its modules that public names are made of."""
+    import importlib
+
+    unknown = AttributeError(f"module 'spiel_cr' has no attribute {name!r}")
+    if name.startswith("_"):
+        raise unknown
+    try:
+        package = importlib.import_module(f"spiel_cr.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != f"spiel_cr.{name}":
+            raise
+        raise unknown from None
+    for home in _HOMES:
+        importlib.import_module(f"spiel_cr.{home}")
+    return package
 
 
 def __dir__() -> list[str]:

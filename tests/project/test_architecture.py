@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import spiel_cr
+
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("game_defs", "spiel_cr", "eval")
 FILES = [p for name in PACKAGES for p in sorted((ROOT / name).rglob("*.py"))]
@@ -221,6 +223,15 @@ def test_packages_list_what_is_public(path):
         assert not name.startswith("_")
         if isinstance(item, type) or inspect.isfunction(item):
             assert item.__doc__, name
+
+
+def test_packages_are_attributes_as_public_names_are(monkeypatch):
+    """Nobody needs to import `spiel_cr.common.errors` to catch one of its errors."""
+    for name in ("common", "resolving"):
+        monkeypatch.delattr(spiel_cr, name)
+    assert inspect.ismodule(spiel_cr.common.errors)
+    assert inspect.ismodule(spiel_cr.resolving.config)
+    assert not hasattr(spiel_cr, "nonsense") and not hasattr(spiel_cr, "_common")
 
 
 @pytest.mark.parametrize("path", FILES, ids=relative)
