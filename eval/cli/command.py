@@ -159,7 +159,7 @@ _SHARED: dict[str, dict[str, Any]] = {
         "metavar": "SIZE",
         "type": size_value,
         "help": "refuse what needs more than this, such as 3GB; none: no limit "
-        "(default 70 %% of what this machine has)",
+        "(default 70 %% of what the process may have, at least 1 GB)",
     },
     "--cache": {
         "metavar": "DIR",

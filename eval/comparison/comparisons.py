@@ -73,7 +73,7 @@ def compare(
         workers, and on Ray, nothing is given up.
       memory_limit: bytes, or a size like "3GB", for each process; larger games are
         refused, or named as missing where only walking them shows it. "none": no
-        limit; None: 70 % of what this process may have.
+        limit; None: 70 % of what the process may have, at least 1 GB.
       retry: do runs again that failed.
       progress: show a bar on stderr.
       unwritten: called for each file of the report that cannot be written; None: the

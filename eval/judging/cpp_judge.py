@@ -9,7 +9,8 @@ import pyspiel
 
 from spiel_cr.cfr import footprint
 from spiel_cr.common import memory
-from spiel_cr.policies import best_responses, conversions
+from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.policies import best_responses
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 
 from ..common.game_instance import GameInstance, Strategy
@@ -45,6 +46,7 @@ class ExactJudge:
         count = len(instance.tree.histories)
         each = _HISTORY_PYTHON if instance.fast is not instance.game else _HISTORY
         need = footprint.compiled_bytes(instance.tree) + each * count
+        need += footprint.held_besides(instance.tree)
         keys = [set(infosets.keys) for infosets in instance.tree.infosets]
         if count > _MOST_HISTORIES:
             self._refusal = f"{count:,} histories are too many for OpenSpiel's tool"
@@ -58,6 +60,11 @@ class ExactJudge:
                 "both players have an information-state string in common, which "
                 "OpenSpiel's table cannot hold twice"
             )
+        else:
+            try:
+                count += instance.tree.impossible.histories
+            except GameTooLargeError as error:
+                self._refusal = str(error)
         quick = count <= _QUICK_HISTORIES and not self._refusal
         self.curve_by = OPENSPIEL if quick else OURS
         self._scale = max(1.0, float(np.abs(instance.tree.histories.utility).max()))
@@ -131,7 +138,7 @@ class ExactJudge:
                 mine = slice(begin, begin + count)
                 table[key] = list(zip(actions[mine], rows[mine], strict=True))
         # OpenSpiel's tools ask below outcomes of probability zero, too.
-        for key, state in conversions.impossible_states(self._tree):
+        for key, state in self._tree.impossible.states.items():
             legal = state.legal_actions()
             table.setdefault(key, [(action, 1 / len(legal)) for action in legal])
         return table

@@ -9,6 +9,7 @@ from open_spiel.python.algorithms import expected_game_score, exploitability
 from spiel_cr.cfr import footprint
 from spiel_cr.common import memory
 from spiel_cr.common.checks import check_choice
+from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.best_responses import reach_of
@@ -58,15 +59,21 @@ def judge(game: pyspiel.Game, policy: policy_lib.Policy) -> Verdict:
 
 
 def openspiel_bytes(tree: CompiledGame) -> int:
-    """What OpenSpiel's Python tools take on a game, besides the compiled game."""
+    """What OpenSpiel's Python tools take on a game, besides the compiled game.
+
+    Raises:
+      GameTooLargeError: they would walk through more than a million histories below
+        outcomes of probability zero.
+    """
     game, kind = tree.game, tree.game.get_type()
     numbers = game.num_distinct_actions()
     if kind.provides_information_state_tensor:
         numbers += game.information_state_tensor_size()
     elif kind.provides_observation_tensor:
         numbers += game.observation_tensor_size()
-    infosets = sum(map(len, tree.infosets))
-    return _HISTORY * len(tree.histories) + infosets * (_INFOSET + _NUMBER * numbers)
+    infosets = sum(map(len, tree.infosets)) + len(tree.impossible.states)
+    histories = len(tree.histories) + tree.impossible.histories
+    return _HISTORY * histories + infosets * (_INFOSET + _NUMBER * numbers)
 
 
 def check_memory(
@@ -87,7 +94,19 @@ def check_memory(
         (before or footprint.compiled_bytes(tree)) + openspiel_bytes(tree),
         limit,
         "choose smaller game parameters (solve and resolve: --judge spiel_cr)",
+        held=footprint.held_besides(tree),
     )
+
+
+def _too_large(tree: CompiledGame, limit: memory.Limit) -> bool:
+    """Whether OpenSpiel's tools would take too much now that a game is solved."""
+    if len(tree.histories) > _MOST_HISTORIES:
+        return True
+    try:
+        need = memory.held_bytes() + openspiel_bytes(tree)
+    except GameTooLargeError:
+        return True
+    return need > memory.parse_limit(limit)
 
 
 def judge_result(
@@ -107,10 +126,7 @@ def judge_result(
     """
     check_choice(by, "judge", JUDGES)
     if by == "auto":
-        large = len(result.tree.histories) > _MOST_HISTORIES
-        need = memory.held_bytes() + openspiel_bytes(result.tree)
-        large = large or need > memory.parse_limit(memory_limit)
-        by = "spiel_cr" if large else "openspiel"
+        by = "spiel_cr" if _too_large(result.tree, memory_limit) else "openspiel"
     if by == "openspiel":
         return judge(result.tree.game, result.average_policy())
     low, high = result.value_bounds()

@@ -27,6 +27,18 @@ def compiled_bytes(tree: CompiledGame) -> float:
     return memory.IMPORTED_BYTES + _COMPILED * tree.nbytes
 
 
+def held_besides(tree: CompiledGame) -> float:
+    """What this process holds for other things than a compiled game; 0 in a fresh one.
+
+    Args:
+      tree: the compiled game.
+    """
+    # Not all of what compiling takes is given back at once.
+    compiling = memory.IMPORTED_BYTES + memory.BYTES_PER_HISTORY * len(tree.histories)
+    own = max(memory.BASE_BYTES, compiling, compiled_bytes(tree))
+    return max(0.0, memory.held_bytes() - own)
+
+
 def peak_bytes(tree: CompiledGame, dtype: np.typing.DTypeLike) -> float:
     """The peak of a process that compiles a game and runs CFR on it.
 

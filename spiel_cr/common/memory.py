@@ -36,7 +36,7 @@ BYTES_PER_HISTORY = 120
 IMMENSE = 1e15
 
 # What share of the machine's memory is the default limit, and what it never falls
-# under: small games run on small machines.
+# under in a fresh process: small games run on small machines.
 _SHARE = 0.7
 _LEAST_DEFAULT = 1_000_000_000
 
@@ -48,6 +48,10 @@ _MARGIN, _WIDE_MARGIN, _SURE = 2.0, 10.0, 0.25
 _CLOSE = 0.05
 # Seconds for an estimate, more than enough for one pass through any bundled game.
 _SECONDS = 1.0
+# Most games are small, and compiled in less time than that: one pass is enough where
+# it counts less than this share of what fits, and after so many seconds another share.
+# Should a large game look so small, its walk ends at the limit.
+_TINY, _SMALL, _SHORT = 0.01, 0.1, 0.1
 # Strata of a level, and children of a history, that a pass looks at.
 _MOST_STRATA = _MOST_CHILDREN = 32
 
@@ -105,12 +109,13 @@ def parse_limit(limit: Limit) -> float:
 
 
 def default_limit() -> float:
-    """The limit where the user gives none, in bytes: 70 % of what the process may have.
+    """The limit where the user gives none, in bytes.
 
-    It may have the least of the machine's memory, the memory of the process's control
-    group, and what is available now, what the process already holds included. Small
-    games run on any machine: the limit is never under 1 GB. `math.inf` where the
-    system does not tell.
+    It is 70 % of what the process may have, at least 1 GB. The process may have the
+    least of the machine's memory, the memory of its control group, and what is
+    available now, what it already holds included. Small games run on any machine:
+    what a process holds beyond a fresh one comes on top of the 1 GB. `math.inf` where
+    the system does not tell.
     """
     held = held_bytes()
     sizes = []
@@ -128,7 +133,8 @@ def default_limit() -> float:
             sizes.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     if not sizes:
         return math.inf
-    return max(_LEAST_DEFAULT, int(_SHARE * min(sizes)))
+    least = _LEAST_DEFAULT + max(0, held - BASE_BYTES)
+    return max(least, int(_SHARE * min(sizes)))
 
 
 def _groups() -> Iterator[tuple[int, int]]:
@@ -189,7 +195,8 @@ def _estimate(
     game: pyspiel.Game, rollouts: int, seed: int, seconds: float, room: float
 ) -> tuple[float, float]:
     """As `estimate_histories`, with the standard error (inf after a single pass)."""
-    random, deadline = np.random.default_rng(seed), time.perf_counter() + seconds
+    random, began = np.random.default_rng(seed), time.perf_counter()
+    deadline = began + seconds
     found: list[float] = []
     mean, error = 0.0, math.inf
     while len(found) < rollouts and (not found or time.perf_counter() < deadline):
@@ -203,9 +210,11 @@ def _estimate(
         if len(found) > 1:
             error = float(np.std(found, ddof=1)) / math.sqrt(len(found))
         # By Markov's inequality, one pass is this much too high once in 10,000 times.
-        clear = mean > 1e4 * room or mean < room / 1e3 < math.inf
+        clear = mean > 1e4 * room
         close = len(found) > 4 and error < _CLOSE * mean and room < math.inf
-        if clear or close or not ended:
+        share = _SMALL if time.perf_counter() - began > _SHORT else _TINY
+        small = mean < share * room < math.inf
+        if clear or close or small or not ended:
             break
     return mean, error
 
@@ -298,7 +307,7 @@ def room_for(limit: float) -> int:
 def check_limit(game: pyspiel.Game, limit: Limit) -> int:
     """Refuses a game that clearly exceeds a memory limit, before walking it.
 
-    Takes about a second where the game is large.
+    Takes about a second where the game is large or hardly fits, else much less.
 
     Args:
       game: a sequential game.
@@ -326,23 +335,27 @@ def check_limit(game: pyspiel.Game, limit: Limit) -> int:
     return fits
 
 
-def check_need(what: str, need: float, limit: Limit, remedy: str) -> None:
+def check_need(
+    what: str, need: float, limit: Limit, remedy: str, *, held: float = 0.0
+) -> None:
     """Refuses what would take more memory than a limit.
 
     Args:
       what: is to be done, for the message.
-      need: bytes, as exactly as they can be told.
-      limit: as users give it.
+      need: bytes that a fresh process takes for it, as exactly as they can be told.
+      limit: of the whole process, as users give it.
       remedy: what takes less, for the message.
+      held: bytes that this process holds for something else.
 
     Raises:
       GameTooLargeError: it needs more.
       ValueError: the limit is no size.
     """
     size = parse_limit(limit)
-    if need > size:
+    if need + held > size:
+        besides = f" ({describe_bytes(held)} are held for other things)" if held else ""
         raise GameTooLargeError(
-            f"{what} takes about {describe_bytes(need)} in all, and "
+            f"{what} takes about {describe_bytes(need + held)} in all{besides}, and "
             f"{describe_limit(limit, size)}; {remedy}, or raise the limit"
         )
 

@@ -6,7 +6,7 @@ import pyspiel
 
 from spiel_cr.common.checks import check_whole
 from spiel_cr.common.errors import TooManyHistoriesError
-from spiel_cr.common.memory import Limit, parse_limit
+from spiel_cr.common.memory import Limit, parse_limit, room_for, too_large
 from spiel_cr.common.storage import Path
 from spiel_cr.compilation import cache as compile_cache
 from spiel_cr.compilation import numbering, second_look, state_walk, vectorised_walk
@@ -45,8 +45,8 @@ def compile_game(
       cache: a folder in which compiled games are kept, so that the same game need not
         be compiled again (see `cache.py`).
       memory_limit: refuse games that would take more: bytes, or a size like "3GB";
-        "none" or `math.inf`: no limit; None: 70 % of what this process may have (see
-        `memory.default_limit`).
+        "none" or `math.inf`: no limit; None: 70 % of what the process may have, at
+        least 1 GB (see `memory.default_limit`).
       progress: show the histories so far on stderr where the walk is long.
 
     Returns:
@@ -67,22 +67,28 @@ def compile_game(
         limit = check_whole(max_histories, "max_histories", 1)
     game = load_game(game)
     rules = of_game(game) if vectorised else None
-    with Watch(game, memory_limit, progress=progress) as watch:
-        most = min(limit, watch.fits)
 
-        def compile_now() -> CompiledGame:
-            return _compile(game, rules, observations, most, watch)
+    def compile_now() -> CompiledGame:
+        with Watch(game, memory_limit, progress=progress) as watch:
+            most = min(limit, watch.fits)
+            try:
+                return _compile(game, rules, observations, most, watch)
+            except TooManyHistoriesError as error:
+                if most < limit:
+                    raise watch.too_many() from error
+                raise
 
-        try:
-            if cache is None:
-                return compile_now()
-            tree = compile_cache.through(game, rules, cache, compile_now, observations)
-            if len(tree.histories) > most:
-                raise too_many(game, most)
-        except TooManyHistoriesError as error:
-            if most < limit:
-                raise watch.too_many() from error
-            raise
+    if cache is None:
+        return compile_now()
+    size = parse_limit(memory_limit)
+    fits = room_for(size)
+    tree = compile_cache.through(game, rules, cache, compile_now, observations)
+    # What was read was not estimated before.
+    count = len(tree.histories)
+    if count > fits and fits < limit:
+        raise too_large(game, f"has {count:,} histories", memory_limit, size)
+    if count > limit:
+        raise too_many(game, limit)
     return tree
 
 

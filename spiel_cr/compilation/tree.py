@@ -10,14 +10,16 @@ owns the consecutive numbers `first_sequence[i] + a` for its a-th legal action.
 """
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
 import numpy as np
 import pyspiel
 
-from spiel_cr.common.errors import TooManyHistoriesError
+from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
 from spiel_cr.sequence_form import layout
 from spiel_cr.sequence_form.decisions import Decisions, sum_payoffs
 
@@ -25,6 +27,8 @@ CHANCE = int(pyspiel.PlayerId.CHANCE)
 TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 # Histories are numbered by int32.
 MAX_HISTORIES = 2**31 - 1
+# As many histories below outcomes of probability zero are looked at.
+_MOST_IMPOSSIBLE = 1_000_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,6 +128,19 @@ class Infosets:
         return len(self.decisions)
 
 
+class Impossible(NamedTuple):
+    """What lies below outcomes of probability zero.
+
+    Attributes:
+      states: a state of each information state there, by its string; those that are
+        possible as well are among them.
+      histories: how many lie there.
+    """
+
+    states: dict[str, pyspiel.State]
+    histories: int
+
+
 @dataclasses.dataclass(frozen=True)
 class CompiledGame:
     """A two-player zero-sum game with perfect recall as arrays.
@@ -163,6 +180,36 @@ class CompiledGame:
         for action in self.histories.actions_to(int(history)):
             state.apply_action(action)
         return state
+
+    @functools.cached_property
+    def impossible(self) -> Impossible:
+        """What no array holds, but OpenSpiel's tools walk through and ask policies at.
+
+        Raises:
+          GameTooLargeError: it is more than a million histories.
+        """
+        states: dict[str, pyspiel.State] = {}
+        stack: list[pyspiel.State] = []
+        for history in self.histories.dropped.tolist():
+            above = self.state_at(history)
+            stack += [above.child(a) for a, p in above.chance_outcomes() if not p > 0]
+        count = 0
+        while stack:
+            state = stack.pop()
+            count += 1
+            if count > _MOST_IMPOSSIBLE:
+                raise GameTooLargeError(
+                    f"{self.game}: more than {_MOST_IMPOSSIBLE:,} histories lie below "
+                    f"outcomes of probability zero, where OpenSpiel's tools ask for "
+                    f"a policy, too; leave these outcomes out of the game, or judge "
+                    f"by spiel_cr (solve and resolve: --judge spiel_cr)"
+                )
+            player = state.current_player()
+            if player in (0, 1):
+                states.setdefault(state.information_state_string(player), state)
+            if not state.is_terminal():
+                stack += map(state.child, state.legal_actions())
+        return Impossible(states, count)
 
     @property
     def nbytes(self) -> int:

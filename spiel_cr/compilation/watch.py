@@ -76,7 +76,8 @@ class Watch:
         self._next = now + _EVERY
         self._bar.update(histories - self._bar.n)
         grown = memory.held_bytes() - self._held
-        need = memory.IMPORTED_BYTES + grown + histories * _BYTES_AFTER
+        before = max(memory.IMPORTED_BYTES, self._held)
+        need = before + grown + histories * _BYTES_AFTER
         if need > self._size:
             raise memory.too_large(
                 self._game,

@@ -13,6 +13,7 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cr.cfr.config import MCCFRConfig, parse_sampled
 from spiel_cr.cfr.solver import State
 from spiel_cr.common.checks import check_choice, check_number
+from spiel_cr.common.memory import Limit
 from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.mccfr import mccfr, sample_tree
@@ -22,15 +23,21 @@ from spiel_cr.resolving.clock import Clock, Statistics
 from spiel_cr.resolving.config import ResolvingConfig
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.resolver import Resolver
+from spiel_cr.solving import footprint
 
 _OOS_SOLVER = "os-mccfr(epsilon=0.4,exploration=0.01,batch=256)"
 _OOS_MOVE_MS = 100.0
 
 
-def compile_whole(game: Game) -> CompiledGame:
+def compile_whole(game: Game, memory_limit: Limit = None) -> CompiledGame:
     """Compiles a game for a bot, if it is not compiled yet.
 
+    Args:
+      game: OpenSpiel game string, game, or compiled game.
+      memory_limit: as for `compile_game`.
+
     Raises:
+      GameTooLargeError: the game would take more memory than the limit.
       ValueError: it is a partial tree: matches go on where that ends.
     """
     if isinstance(game, CompiledGame) and game.frontier is not None:
@@ -39,7 +46,7 @@ def compile_whole(game: Game) -> CompiledGame:
             f"the rest; give the game itself, with resolving(max_histories=...) if it "
             f"is too large to be compiled whole"
         )
-    return as_compiled(game, observations=True)
+    return as_compiled(game, observations=True, memory_limit=memory_limit)
 
 
 def plain_game(game: Game) -> str | pyspiel.Game:
@@ -50,9 +57,11 @@ def plain_game(game: Game) -> str | pyspiel.Game:
 class _CompiledPlayer(PolicyPlayer):
     """A player that finds its infoset in the compiled game by its own string alone."""
 
-    def __init__(self, game: Game, player: int, *, seed: int) -> None:
+    def __init__(
+        self, game: Game, player: int, *, seed: int, memory_limit: Limit = None
+    ) -> None:
         super().__init__(player, seed=seed)
-        self._tree = compile_whole(game)
+        self._tree = compile_whole(game, memory_limit)
         keys = self._tree.infosets[player].keys
         self._numbers = {key: number for number, key in enumerate(keys)}
 
@@ -167,6 +176,7 @@ class OOSBot(_CompiledPlayer):
         target: str = "infoset",
         iteration_weight: float = 1.0,
         seed: int = 0,
+        memory_limit: Limit = None,
     ) -> None:
         """Compiles the game and the program, and solves for a while.
 
@@ -182,8 +192,10 @@ class OOSBot(_CompiledPlayer):
           iteration_weight: weight of each batch in a match, relative to those before
             the first match.
           seed: of sampling and of the actions that it draws.
+          memory_limit: refuse what would take more, as in `solve`.
 
         Raises:
+          GameTooLargeError: game and solver would take more than the limit.
           ValueError: a full-width solver, no budget, or an unknown target.
         """
         config = check_oos(
@@ -194,7 +206,8 @@ class OOSBot(_CompiledPlayer):
             target=target,
             iteration_weight=iteration_weight,
         )
-        super().__init__(game, player, seed=seed)
+        super().__init__(game, player, seed=seed, memory_limit=memory_limit)
+        footprint.check(self._tree, config, None, memory_limit)
         everywhere = np.ones(len(self._tree.histories), bool)
         layout = sample_tree.build(self._tree, target=everywhere)
         self._solver = mccfr.make_solver(

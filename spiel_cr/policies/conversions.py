@@ -61,6 +61,7 @@ def tabular_policy(
       behaviour: for each player float64 [S], action probabilities by logical sequence.
 
     Raises:
+      GameTooLargeError: more than a million histories are below such outcomes.
       ValueError: both players have an infoset with the same information-state string,
         so that a table by string cannot hold both.
     """
@@ -74,7 +75,7 @@ def tabular_policy(
     for infosets in tree.infosets:
         found = dict(_infoset_states(tree, infosets))
         states |= {key: found[i] for i, key in enumerate(infosets.keys)}
-    for key, state in impossible_states(tree):
+    for key, state in tree.impossible.states.items():
         states.setdefault(key, state)
     if not states:  # nobody decides, and OpenSpiel takes no table without states
         nobody = {"": tree.game.new_initial_state()}
@@ -218,21 +219,6 @@ def _infoset_states(
 ) -> Iterator[tuple[int, pyspiel.State]]:
     """Each infoset's number and the state at its first history, in any order."""
     return states_along(tree.game, tree.histories.paths_to(infosets.history))
-
-
-def impossible_states(tree: CompiledGame) -> Iterator[tuple[str, pyspiel.State]]:
-    """Decisions below outcomes of probability zero: information states and states."""
-    stack: list[pyspiel.State] = []
-    for history in tree.histories.dropped.tolist():
-        state = tree.state_at(history)
-        stack += [state.child(a) for a, p in state.chance_outcomes() if not p > 0]
-    while stack:
-        state = stack.pop()
-        player = state.current_player()
-        if player in (0, 1):
-            yield state.information_state_string(player), state
-        if not state.is_terminal():
-            stack += map(state.child, state.legal_actions())
 
 
 def move_probabilities(

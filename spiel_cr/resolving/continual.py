@@ -139,7 +139,8 @@ def resolve(
     )
     need = footprint.peak_bytes(tree, dtype) + _DECOMPOSING * len(tree.histories)
     remedy = "take dtype float32" if dtype != np.float32 else "take a smaller game"
-    memory.check_need(f"resolving {tree.game}", need, memory_limit, remedy)
+    held = footprint.held_besides(tree)
+    memory.check_need(f"resolving {tree.game}", need, memory_limit, remedy, held=held)
     roles = [decompose(tree, player) for player in range(2)]
     timings: list[tuple[float, float]] = []
     total = sum(role.num_layers for role in roles) * iterations

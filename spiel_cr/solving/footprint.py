@@ -55,6 +55,6 @@ def check(
     elif isinstance(algorithm, CFRConfig) and dtype != np.float32:
         remedy = "take dtype float32"
     name = algorithm if isinstance(algorithm, str) else algorithm.name
-    memory.check_need(
-        f"{name} on {tree.game}", peak_bytes(tree, algorithm, dtype), limit, remedy
-    )
+    need = peak_bytes(tree, algorithm, dtype)
+    held = footprint.held_besides(tree)
+    memory.check_need(f"{name} on {tree.game}", need, limit, remedy, held=held)

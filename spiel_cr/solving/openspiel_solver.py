@@ -9,9 +9,11 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.cfr import cfr
 from spiel_cr.cfr.config import CFRConfig, parse_algorithm
-from spiel_cr.common.checks import check_iterations
+from spiel_cr.common.checks import check_dtype, check_iterations
+from spiel_cr.common.memory import Limit
 from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.policies.conversions import tabular_policy
+from spiel_cr.solving import footprint
 
 
 class CFRSolver:
@@ -27,6 +29,7 @@ class CFRSolver:
         algorithm: str | CFRConfig = "cfr+",
         *,
         dtype: np.typing.DTypeLike = np.float64,
+        memory_limit: Limit = None,
     ) -> None:
         """Compiles the game and the solver's program.
 
@@ -34,12 +37,15 @@ class CFRSolver:
           game: OpenSpiel game string, game, or compiled game.
           algorithm: preset and parameters, see `parse_algorithm`.
           dtype: float64 or float32.
+          memory_limit: refuse what would take more, as in `solve`.
 
         Raises:
           pyspiel.SpielError, ValueError: as `solve`.
         """
         config = parse_algorithm(algorithm)
-        self._tree = as_compiled(game)
+        check_dtype(dtype)
+        self._tree = as_compiled(game, memory_limit=memory_limit)
+        footprint.check(self._tree, config, dtype, memory_limit)
         self._solver = cfr.make_solver(self._tree.form, config=config, dtype=dtype)
         self.game = self._tree.game
 

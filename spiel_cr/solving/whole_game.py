@@ -160,8 +160,8 @@ def solve(
       imperfect_recall: let players forget what the game's `bucket_key` leaves out;
         instead of `buckets`.
       memory_limit: refuse what would take more: bytes, or a size like "3GB"; "none" or
-        `math.inf`: no limit; None: 70 % of what this process may have (see
-        `memory.default_limit`).
+        `math.inf`: no limit; None: 70 % of what the process may have, at least 1 GB
+        (see `memory.default_limit`).
       cache: a folder in which compiled games are kept for the next time.
       checkpoint_path: a file to continue from where it exists, and to write to.
       checkpoint_every: seconds between writes; the last state is written too, also

@@ -134,6 +134,7 @@ V2, V1 = "0::/a/b\n", "9:name=systemd:/\n4:memory:/a\n0::/\n"
         ({"total": 16, "free": 3, "held": 0}, 0.7 * 3),
         # Small games run where hardly anything is left.
         ({"total": 0.5, "free": 0.1, "held": 0.1}, 1),
+        ({"total": 16, "free": 3, "held": 10}, 10.6),
         # Version 2: the parent's limit counts, too, and caches are free.
         ({"groups": [("a/b", "max", 1, 0)], "lines": V2}, 0.7 * 16),
         ({"groups": [("a/b", 6, 1, 0)], "lines": V2}, 0.7 * 6),
@@ -223,6 +224,16 @@ def test_what_a_solver_takes_is_refused_before_it_is_made(
         spiel_cr.solve(tree, algorithm, 1, memory_limit=limit)
 
 
+def test_what_solvers_in_objects_take_is_refused_before_they_are_made(monkeypatch):
+    tree = games.compiled("leduc")
+    for module in (cfr, mccfr):
+        monkeypatch.setattr(module, "make_solver", None)
+    with pytest.raises(GameTooLargeError, match="cfr.* on leduc.*float32"):
+        spiel_cr.CFRSolver(tree, memory_limit="380MB")
+    with pytest.raises(GameTooLargeError, match="os-mccfr.* on leduc.*smaller batch"):
+        spiel_cr.OOSBot(tree, 0, memory_limit="380MB")
+
+
 def test_what_resolving_takes_is_refused_before_it_is_done(monkeypatch):
     monkeypatch.setattr(continual, "decompose", None)
     with pytest.raises(GameTooLargeError, match="resolving leduc.*float32"):
@@ -237,11 +248,41 @@ def test_judge_fits_into_the_limit(monkeypatch):
     assert python_judge.judge_result(result, memory_limit="4GB").by == "openspiel"
     with pytest.raises(GameTooLargeError, match="judge on kuhn.*--judge spiel_cr"):
         python_judge.check_memory(result.tree, "250MB")
+    monkeypatch.setattr(memory, "held_bytes", lambda: memory.BASE_BYTES)
     instance = GameInstance("kuhn_poker", memory_limit=251_000_000)
     vars(instance)["tree"] = dataclasses.replace(result.tree)
     assert cpp_judge.ExactJudge(instance).curve_by == "OpenSpiel"
     instance.memory_limit = 250_050_000
     assert cpp_judge.ExactJudge(instance).curve_by == "spiel_cr"
+
+
+def test_what_the_process_held_before_counts(monkeypatch):
+    monkeypatch.setattr(memory, "held_bytes", lambda: 10**10)
+    monkeypatch.setattr(watch, "_EVERY", 0.0)
+    with pytest.raises(GameTooLargeError, match="more than .* histories.*limit is 9.9"):
+        spiel_cr.compile_game("leduc_poker", memory_limit="9900MB")
+    tree = spiel_cr.compile_game("leduc_poker", memory_limit="10100MB")
+    for begin in (
+        lambda limit: spiel_cr.solve(tree, "cfr+", 1, memory_limit=limit),
+        lambda limit: spiel_cr.resolve(tree, 1, memory_limit=limit),
+        lambda limit: python_judge.check_memory(tree, limit),
+    ):
+        with pytest.raises(GameTooLargeError, match=r" GB in all \(9.6 GB are held"):
+            begin("9700MB")
+    python_judge.check_memory(tree, "10100MB")
+
+
+def test_a_small_game_is_probed_once(monkeypatch):
+    """It is compiled in less time than a second probe takes."""
+    probe, probes = memory._probe, []
+
+    def counted(*arguments):
+        probes.append(1)
+        return probe(*arguments)
+
+    monkeypatch.setattr(memory, "_probe", counted)
+    memory.check_limit(pyspiel.load_game("liars_dice"), "5GB")
+    assert len(probes) == 1
 
 
 def test_estimate_of_a_regular_tree_is_exact():
@@ -289,7 +330,8 @@ def test_solve_refuses(string, limit, algorithm):
         spiel_cr.solve(string, algorithm, 1, memory_limit=limit)
 
 
-def test_solve_within_the_limit():
+def test_solve_within_the_limit(monkeypatch):
+    monkeypatch.setattr(memory, "held_bytes", lambda: memory.IMPORTED_BYTES)
     limit = memory.BASE_BYTES + 58 * memory.BYTES_PER_HISTORY
     result = spiel_cr.solve("kuhn_poker", "cfr+", 1, memory_limit=limit)
     assert result.iterations == 1

@@ -14,8 +14,8 @@ import pyspiel
 import pytest
 
 import spiel_cr
-from spiel_cr.common import storage
-from spiel_cr.common.errors import TooManyHistoriesError
+from spiel_cr.common import memory, storage
+from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
 from spiel_cr.compilation import cache, state_walk, vectorised, vectorised_walk
 from spiel_cr.compilation.compiler import compile_game
 from spiel_cr.compilation.fingerprints import fingerprint
@@ -360,6 +360,16 @@ def test_folders_that_cannot_be_written(tmp_path, monkeypatch):
     tree = compile_game("kuhn_poker", cache=tmp_path / "full")
     assert len(tree.histories) == 58
     assert not list((tmp_path / "full").iterdir())
+
+
+def test_what_is_read_is_not_estimated(tmp_path, no_compiling, monkeypatch):
+    compile_game("leduc_poker", cache=tmp_path)
+    monkeypatch.setattr(memory, "_estimate", None)
+    no_compiling()
+    compile_game("leduc_poker", cache=tmp_path)
+    limit = memory.BASE_BYTES + 9456 * memory.BYTES_PER_HISTORY
+    with pytest.raises(GameTooLargeError, match="has 9,457 histories, and memory"):
+        compile_game("leduc_poker", cache=tmp_path, memory_limit=limit)
 
 
 def test_limits_hold_for_what_is_read(tmp_path):

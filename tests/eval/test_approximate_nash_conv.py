@@ -13,6 +13,8 @@ import pytest
 
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
+from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.compilation import tree as tree_lib
 from spiel_cr.eval.cli import main
 from spiel_cr.eval.judging import cpp_judge, python_judge
 from spiel_cr.eval.players import approximate_nash_conv
@@ -285,13 +287,31 @@ def test_moves_of_chance_without_probability(without, nearly):
     assert cpp.by == cpp_judge.OPENSPIEL
 
 
+def test_what_lies_below_impossible_outcomes_is_kept_and_bounded(monkeypatch):
+    tree = spiel_cr.compile_game(_loaded(_ZERO))
+    assert tree.impossible is tree.impossible and tree.impossible.histories == 3
+    possible = spiel_cr.compile_game(_loaded(_NEARLY))
+    taken = python_judge.openspiel_bytes(dataclasses.replace(tree))
+    assert taken == python_judge.openspiel_bytes(possible)
+    monkeypatch.setattr(tree_lib, "_MOST_IMPOSSIBLE", 2)
+    tree = dataclasses.replace(tree)
+    result = spiel_cr.solve(tree, "lp")
+    assert python_judge.judge_result(result).by == "spiel_cr"
+    refused = "more than 2 histories lie below outcomes of probability zero"
+    with pytest.raises(GameTooLargeError, match=refused):
+        result.average_policy()
+    judge = cpp_judge.ExactJudge(_Instance(tree, tree.game, tree.game))
+    assert judge.curve_by == cpp_judge.OURS
+    assert refused in judge.final(result.average).reason
+
+
 class _Instance(NamedTuple):
     """What a judge reads of a game instance."""
 
     tree: spiel_cr.CompiledGame
     game: pyspiel.Game
     fast: pyspiel.Game
-    memory_limit: str = "1GB"
+    memory_limit: str = "none"
 
 
 def _rare_pots(odds, pot):
