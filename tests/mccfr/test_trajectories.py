@@ -437,7 +437,9 @@ def branches(name: str, player: int) -> frozenset[int]:
     return frozenset(tree.infosets[found])
 
 
-@pytest.mark.parametrize("targeted", [False, True])
+@pytest.mark.parametrize(
+    "targeted", [pytest.param(False, marks=pytest.mark.slow), True]
+)
 @pytest.mark.parametrize(
     "name", ["kuhn", pytest.param("goofspiel3", marks=pytest.mark.slow)]
 )
