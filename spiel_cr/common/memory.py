@@ -174,8 +174,10 @@ def estimate_histories(
     Heterogeneous sampling (Chen 1992, "Heuristic sampling: a method for predicting the
     performance of tree searching programs"): level by level, histories with the same
     player and number of actions form a stratum; one of them, drawn by weight, stands
-    for all. That is unbiased as Knuth's random rollouts are (1975), with less variance
-    where subtrees differ in size and the number of actions tells.
+    for all. A pass to the end is unbiased, as Knuth's random rollouts are (1975), with
+    less variance where subtrees differ in size and the number of actions tells. Their
+    mean is not: what was found so far says when to stop (`room`), and a pass that is
+    cut short (`seconds`) counts too little.
 
     Args:
       game: a sequential game.

@@ -67,7 +67,7 @@ class PolicyPlayer(pyspiel.Bot):
         """Legal actions and their probabilities at a decision of the player.
 
         Raises:
-          ValueError: another player acts in the state, see `check_turn`.
+          ValueError: another player acts in the state; subclasses call `check_turn`.
         """
         raise NotImplementedError
 
@@ -91,7 +91,6 @@ class PolicyPlayer(pyspiel.Bot):
     def step_with_policy(
         self, state: pyspiel.State
     ) -> tuple[list[tuple[int, float]], int]:
-        self.check_turn(state)
         policy = self.get_policy(state)
         return policy, self.choose(state, policy)
 

@@ -128,7 +128,7 @@ def resolve(
     """
     config = parse_algorithm(algorithm)
     iterations = check_iterations(iterations)
-    check_dtype(dtype)
+    dtype = check_dtype(dtype)
     started = time.perf_counter()
     tree = as_compiled(
         game,

@@ -34,7 +34,8 @@ from spiel_cr.sequence_form.decisions import Decisions
 
 LEAVES = ("call", "uniform")
 
-# Values that differ by less are equal but for rounding; relative to the utilities.
+# Values that differ by less are equal but for rounding; relative to the largest of the
+# utilities that they are made of. What a game declares may be far from these.
 _ROUNDING = 1e-12
 
 
@@ -75,7 +76,7 @@ def lbr(
         belief[histories.parent[below]] * values[below],
         minlength=decisions.num_sequences,
     )
-    return _best(decisions, expected, tree.game)
+    return _best(decisions, expected, _ROUNDING * np.abs(histories.utility).max())
 
 
 class LBRBot(StateResponder):
@@ -122,14 +123,15 @@ class LBRBot(StateResponder):
         game = load_game(game)
         super().__init__(game, player, opponent, seed=seed, belief=belief)
         self._rollouts = rollouts
-        self._tolerance = _ROUNDING * (game.max_utility() - game.min_utility())
+        # Of the utilities that the last decision met, without sign.
+        self._largest = 0.0
         default = _default_policy(game, leaf)
         self._defaults = {p: Answers(default, p) for p in (0, 1)}
 
     def best_action(self, state: pyspiel.State) -> int:
         """The first of equally good actions."""
         values = self.action_values(state)
-        best = int(np.argmax(values >= values.max() - self._tolerance))
+        best = int(np.argmax(values >= values.max() - _ROUNDING * self._largest))
         return int(state.legal_actions()[best])
 
     def action_values(self, state: pyspiel.State) -> np.ndarray:
@@ -143,6 +145,7 @@ class LBRBot(StateResponder):
             too many histories.
         """
         random = self._observe(state)
+        self._largest = 0.0
         legal = state.legal_actions()
         values = np.zeros(len(legal))
         if self._rollouts is None:
@@ -164,7 +167,7 @@ class LBRBot(StateResponder):
         """The responder's expected utility, by going through everything."""
         mover = state.current_player()
         if mover == TERMINAL:
-            return player_return(state, self._player)
+            return self._return(state)
         acts = mover >= 0
         by_default = answered or mover == self._player
         answers = self._defaults[mover] if acts and by_default else self._opponent
@@ -178,7 +181,13 @@ class LBRBot(StateResponder):
         if play_on(state, {}, number) == 1 - self._player:
             state.apply_action(self._opponent.draw(state, number()))
         play_on(state, self._defaults, number)
-        return player_return(state, self._player)
+        return self._return(state)
+
+    def _return(self, state: pyspiel.State) -> float:
+        """The responder's utility at the end; the largest of a decision is kept."""
+        utility = player_return(state, self._player)
+        self._largest = max(self._largest, abs(utility))
+        return utility
 
 
 def _default_policy(game: pyspiel.Game, leaf: str) -> openspiel_policy.Policy:
@@ -215,10 +224,9 @@ def _answered_values(
     return answered
 
 
-def _best(decisions: Decisions, value: np.ndarray, game: pyspiel.Game) -> np.ndarray:
+def _best(decisions: Decisions, value: np.ndarray, tolerance: float) -> np.ndarray:
     """float64 [S], 1 at each infoset's first best action, by float64 [S] values."""
     owner = decisions.owner
-    tolerance = _ROUNDING * (game.max_utility() - game.min_utility())
     highest = np.full(len(decisions), -np.inf)
     np.maximum.at(highest, owner[1:], value[1:])
     good = 1 + np.flatnonzero(value[1:] >= highest[owner[1:]] - tolerance)

@@ -5,7 +5,7 @@ Strings name them, too: see `players.opponent_strings`.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pyspiel
@@ -217,22 +217,31 @@ class BotPolicy(policy_lib.Policy):
 
     def _restart_at(self, bot: pyspiel.Bot, state: pyspiel.State) -> None:
         """In the middle of a match; a bot that cannot is told what was played."""
-        learns = isinstance(bot, Learns)
         if isinstance(bot, Learns):
             bot.forget()
-        else:
-            try:
-                bot.restart_at(state)
-                return
-            except pyspiel.SpielError:
-                pass
+            self._ask_again(bot, state)
+            return
+        try:
+            bot.restart_at(state)
+        except pyspiel.SpielError:
+            bot.restart()
+            for before, action in self._moves_to(state):
+                bot.inform_action(before, before.current_player(), action)
+
+    def _ask_again(self, bot: pyspiel.Bot, state: pyspiel.State) -> None:
+        """Restarts a match, and asks the bot at its decisions on the way to a state."""
         bot.restart()
-        before = self._game.new_initial_state()
-        for action in state.history():
-            if learns and before.current_player() == state.current_player():
+        for before, action in self._moves_to(state):
+            if before.current_player() == state.current_player():
                 bot.get_policy(before)
             else:
                 bot.inform_action(before, before.current_player(), action)
+
+    def _moves_to(self, state: pyspiel.State) -> Iterator[tuple[pyspiel.State, int]]:
+        """Each state on the way, and the action that was taken there."""
+        before = self._game.new_initial_state()
+        for action in state.history():
+            yield before, action
             before.apply_action(action)
 
     def _ask(self, state: pyspiel.State, bot: pyspiel.Bot) -> dict[int, float]:

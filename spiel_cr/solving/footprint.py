@@ -52,8 +52,9 @@ def check(
     remedy = "choose smaller game parameters"
     if isinstance(algorithm, MCCFRConfig):
         remedy = "take a smaller batch, or cfr+"
-    elif isinstance(algorithm, CFRConfig) and dtype != np.float32:
-        remedy = "take dtype float32"
+    elif isinstance(algorithm, CFRConfig):
+        if np.dtype(dtype or np.float64) != np.float32:
+            remedy = "take dtype float32"
     name = algorithm if isinstance(algorithm, str) else algorithm.name
     need = peak_bytes(tree, algorithm, dtype)
     held = footprint.held_besides(tree)

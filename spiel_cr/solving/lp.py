@@ -8,8 +8,9 @@ and it is the ground truth of the tests.
 HiGHS works with absolute tolerances (1e-7) and drops coefficients below 1e-9, so it
 must not see payoffs in the game's units. Each of the opponent's infosets has a unit of
 its own, the largest payoff below it: then all coefficients lie in [-1, 1], and those
-that are dropped mean nothing where they stand. What comes out is checked by exact best
-responses; if it is not good, the program is tried in other forms before it is given up.
+that are dropped mean nothing where they stand. An infoset with draws only below is
+worth nothing, and drops out. What HiGHS finds is checked by exact best responses; if it
+is not good, the program is tried in other forms before it is given up.
 """
 
 from typing import NamedTuple
@@ -73,7 +74,7 @@ def equilibrium(form: layout.SequenceForm, utilities: np.ndarray) -> Solution:
 
     Raises:
       SolverFailedError: no form of the programs gave a NashConv of at most 1e-8 of the
-        range of payoffs.
+        range of payoffs, or what rounding leaves of the largest payoff.
     """
     payoff_range, failures = float(np.ptp(utilities)), []
     good = max(_GOOD * payoff_range, _ROUNDING * float(np.abs(utilities).max()))
@@ -132,16 +133,18 @@ def realisation_plan(
         unit[:] = root_unit
     # Of the row of each sequence of the opponent: that of the infoset which owns it.
     row_unit = np.append(root_unit, unit[other.owner[1:]])
+    row_unit = np.where(row_unit > 0, row_unit, 1.0)
     # payoff[s', s]: what `player` gets where the sequences end together.
     payoff = sparse.csr_array(
         (values / row_unit[columns], (columns, rows)), shape=(other_count, own_count)
     )
     plan = _flow(own)
     # tree[s', j]: +1 where infoset j of the opponent follows s', -1 where it owns s';
-    # in units of j over units of the row.
+    # in units of j over units of the row. Where all payoffs below j are zero, so is q.
     tree = _flow(other).T.tocoo()
     ratio = tree.data * (unit[tree.col] / row_unit[tree.row])
     tree = sparse.csr_array((ratio, (tree.row, tree.col)), shape=tree.shape)
+    tree.eliminate_zeros()
     # For every sequence s' of the opponent but the empty one, with q in units of the
     # infosets: q[owner of s'] - (sum of q after s') - payoff[s'] x <= 0.
     inequality = sparse.hstack([-payoff[1:], -tree[1:]], format="csr")
@@ -162,13 +165,13 @@ def realisation_plan(
     if not solution.success:
         raise SolverFailedError(f"HiGHS found no optimum: {solution.message}")
     reach = np.maximum(solution.x[:own_count], 0.0)
-    return reach, float(-solution.fun * root_unit), int(solution.nit)
+    return reach, float(-solution.fun * row_unit[0]), int(solution.nit)
 
 
 def _units(
     decisions: Decisions, sequences: np.ndarray, values: np.ndarray
 ) -> tuple[np.ndarray, float]:
-    """The largest |payoff| below each infoset, and of all; where there is none, 1.
+    """The largest |payoff| below each infoset, and of all; where there is none, 0.
 
     Args:
       decisions: of the player whose infosets get units.
@@ -187,7 +190,7 @@ def _units(
         mine = 1 + np.flatnonzero(levels[owner[1:]] == level)
         np.maximum.at(unit, owner[mine], below[mine])
         np.maximum.at(below, decisions.parent[infosets], unit[infosets])
-    return np.where(unit > 0, unit, 1.0), float(below[0]) or 1.0
+    return unit, float(below[0])
 
 
 def _flow(decisions: Decisions) -> sparse.csr_array:

@@ -58,11 +58,11 @@ def check_arguments(
     goal = _Goal.of(iterations, seconds, until, eval_every)
     goal.check()
     check_number(checkpoint_every, "checkpoint_every", "(0, inf)")
+    check_dtype(np.float64 if dtype is None else dtype)
     if algorithm == "lp":
         _refuse_with_lp(goal, checkpoint_path, imperfect_recall or buckets is not None)
     else:
         parse_any(algorithm)
-        check_dtype(np.float64 if dtype is None else dtype)
 
 
 class _Goal(NamedTuple):
@@ -139,8 +139,9 @@ def solve(
       game: OpenSpiel game string, game, or compiled game.
       algorithm: preset and parameters, such as "cfr+", "dcfr(alpha=1.5)" or
         "vr-mccfr(batch=1024)", see `parse_any`; or "lp": an equilibrium by linear
-        programming, whose NashConv is at most 1e-8 of the range of payoffs, always in
-        float64 and whatever `iterations` says.
+        programming, whose NashConv is at most 1e-8 of the range of payoffs, or what
+        rounding leaves of the largest payoff; always in float64, whatever `iterations`
+        and `dtype` say.
       iterations: how many at most; in one iteration both players are updated once, a
         sampled algorithm draws a batch of trajectories for each. By default 1000, or
         no limit where `seconds` or `until` says when to stop.

@@ -8,12 +8,14 @@ import pytest
 from open_spiel.python import policy as policy_lib
 
 from spiel_cr.compilation import loading
+from spiel_cr.compilation.compiler import compile_game
 from spiel_cr.players import opponent_strings
 from spiel_cr.policies import conversions as arrays
 from spiel_cr.policies.best_responses import best_response_value
 from spiel_cr.responses import opponents
 from spiel_cr.responses.local_best_response import LEAVES, LBRBot, lbr
 from tests.support import games, reference
+from tests.support.made_games import TERMINAL, MadeGame, Node
 from tests.support.states import after
 
 OPPONENTS = ("uniform", "skewed", *opponents.CHUMPS)
@@ -200,6 +202,26 @@ def test_rollouts_estimate_what_is_exact():
     assert again.action_values(state).tolist() == found.tolist()
     other = LBRBot(game, 1, opponent, rollouts=rollouts, seed=1)
     assert other.action_values(state).tolist() != found.tolist()
+
+
+@pytest.mark.parametrize("payoff", [1.0, 1e-9])
+@pytest.mark.parametrize("declared", [100.0, 1e12, np.inf])
+def test_what_a_game_declares_does_not_make_values_equal(declared, payoff):
+    """A game may declare far larger utilities than it has."""
+
+    def rules(path):
+        if len(path) < 2:
+            return Node(len(path), (0, 1), ("first", f"second {path}"))
+        return Node(TERMINAL, utility=payoff * (2 * path[0] - 1))
+
+    game = MadeGame(rules, "declares", largest=declared)
+    tree = compile_game(game)
+    other = arrays.uniform_behaviour(tree.infosets[1].decisions)
+    assert lbr(tree, 0, other, leaf="uniform").tolist() == [1, 0, 1]
+    uniform = policy_lib.UniformRandomPolicy(game)
+    for rollouts in (None, 2):
+        bot = LBRBot(game, 0, uniform, leaf="uniform", rollouts=rollouts)
+        assert bot.step(game.new_initial_state()) == 1
 
 
 def test_bad_arguments():

@@ -9,6 +9,7 @@ import pytest
 
 import spiel_cr
 from spiel_cr.cfr.config import parse_any
+from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.eval.judging import python_judge
 from spiel_cr.solving import footprint
 from tests.support import games
@@ -64,3 +65,14 @@ def test_estimates_grow_with_what_they_count():
         peak("leduc", "os-mccfr(batch=1048576)", "float32"),
     ]
     assert ascending == sorted(set(ascending))
+
+
+@pytest.mark.parametrize("run", [spiel_cr.solve, spiel_cr.resolve])
+def test_who_takes_float32_is_not_told_to(run):
+    """However its name is written; others are."""
+    tree = games.compiled("kuhn")
+    for dtype in ("float32", np.float32, np.dtype("float32"), "float64", np.float64):
+        with pytest.raises(GameTooLargeError, match="memory_limit is") as refused:
+            run(tree, algorithm="cfr+", dtype=dtype, memory_limit="1MB")
+        told = "take dtype float32" in str(refused.value)
+        assert told == (np.dtype(dtype) == np.float64)

@@ -82,3 +82,8 @@ def test_random_games(seed):
 def test_what_iterates_is_refused(arguments):
     with pytest.raises(ValueError, match="lp.*leave out"):
         spiel_cr.solve("kuhn_poker", "lp", **arguments)
+
+
+def test_types_that_nothing_computes_in_are_refused():
+    with pytest.raises(ValueError, match="dtype=int8 must be float32 or float64"):
+        spiel_cr.solve(games.compiled("kuhn"), "lp", dtype="int8")

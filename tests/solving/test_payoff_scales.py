@@ -7,16 +7,19 @@ last place, so NashConv may be up to twice as large.
 
 import dataclasses
 import functools
+import itertools
 
 import numpy as np
 import pyspiel
 import pytest
+from scipy import optimize
 
 import spiel_cr
 from spiel_cr.common.errors import SolverFailedError
 from spiel_cr.compilation.compiler import compile_game
 from spiel_cr.players.bots import OOSBot
 from spiel_cr.policies.best_responses import best_response, nash_conv, reach_of
+from spiel_cr.policies.conversions import behaviour_from_reach
 from spiel_cr.resolving.config import ResolvingConfig
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.solving import lp
@@ -176,6 +179,45 @@ def test_linear_programs_of_random_games_at_every_scale(seeds):
             result = spiel_cr.solve(scaled(tree, 10.0**power), "lp")
             found = nash_conv(tree.form, reach_of(tree.form, result.average))
             assert found <= NOTHING["float64"] * unit, (seed, power)
+
+
+def with_draws(tree):
+    """Kuhn poker, but from some infosets of both players on all games are drawn.
+
+    They are those where a player holds the queen and answers a bet.
+    """
+    histories = tree.histories
+    utility = histories.utility.copy()
+    for terminal in np.flatnonzero(utility):
+        first, second, *moves = tree.histories.actions_to(int(terminal))
+        answers = {(1, 0): second, (1, 1): second, (0, 1, 0): first, (0, 1, 1): first}
+        if answers.get(tuple(moves)) == 1:
+            utility[terminal] = 0.0
+    drawn = dataclasses.replace(histories, utility=utility)
+    return scaled(dataclasses.replace(tree, histories=drawn), 1.0)
+
+
+@pytest.mark.parametrize("name", ["drawn", "ii_goofspiel3"])
+def test_infosets_with_draws_only_below_do_not_spoil_linear_programs(name, monkeypatch):
+    """All coefficients lie in [-1, 1] in every form, and every form finds solutions."""
+    tree = with_draws(compiled("kuhn")) if name == "drawn" else compiled(name)
+    linprog, largest = optimize.linprog, []
+
+    def look(objective, A_ub, **others):
+        largest.append(max(np.abs(objective).max(), np.abs(A_ub.data).max()))
+        return linprog(objective, A_ub=A_ub, **others)
+
+    monkeypatch.setattr(optimize, "linprog", look)
+    form = scaled(tree, 1e-9).form
+    for way in itertools.product((True, False), ("highs-ds", "highs-ipm")):
+        behaviour = tuple(
+            behaviour_from_reach(
+                form.decisions[p], lp.realisation_plan(form, p, *way)[0]
+            )
+            for p in PLAYERS
+        )
+        assert relative_nash_conv(tree, behaviour) <= 1e-8, way
+    assert len(largest) == 8 and max(largest) <= 1
 
 
 def test_a_game_of_tiny_payoffs_from_its_states():
