@@ -36,10 +36,10 @@ class Watch:
           GameTooLargeError: the game is clearly too large.
           ValueError: the limit is no size.
         """
-        self.fits = memory.check_limit(game, limit)
+        self._size = memory.parse_limit(limit)
+        self.fits = memory.check_limit(game, limit, size=self._size)
         self._game = game
         self._limit = limit
-        self._size = memory.parse_limit(limit)
         self._held = memory.held_bytes()
         self._next = time.perf_counter() + _EVERY
         self._bar = tqdm(
