@@ -5,8 +5,6 @@ import errno
 import json
 import os
 import pathlib
-import resource
-import signal
 import socket
 import stat
 import subprocess
@@ -18,6 +16,7 @@ import pytest
 
 from spiel_cr.common import storage
 from spiel_cr.common.errors import DamagedFileError, FileInUseError
+from tests.support.full_disk import file_size
 
 
 def listing(folder):
@@ -117,7 +116,7 @@ def test_what_can_be_written_is_left_alone(tmp_path):
 
 
 def test_no_room_is_found_before_work(tmp_path, monkeypatch):
-    with _file_size(0), pytest.raises(ValueError, match="--save=.*File too large"):
+    with file_size(0), pytest.raises(ValueError, match="--save=.*File too large"):
         storage.check_writable(tmp_path / "new", "--save")
     assert listing(tmp_path) == []
 
@@ -143,22 +142,6 @@ def test_symlinks_and_permissions_stay(tmp_path):
 # Failing.
 
 
-class _file_size:  # noqa: N801
-    """No file may become longer than this, as on a full disk."""
-
-    def __init__(self, most):
-        self.most = most
-
-    def __enter__(self):
-        self.before = resource.getrlimit(resource.RLIMIT_FSIZE)
-        self.handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (self.most, self.before[1]))
-
-    def __exit__(self, *_):
-        resource.setrlimit(resource.RLIMIT_FSIZE, self.before)
-        signal.signal(signal.SIGXFSZ, self.handler)
-
-
 def test_a_full_disk_leaves_the_old_file(tmp_path):
     """Wherever in the file it is full."""
     path = tmp_path / "file"
@@ -171,13 +154,13 @@ def test_a_full_disk_leaves_the_old_file(tmp_path):
     ]
     for size in sizes:
         with (
-            _file_size(size),
+            file_size(size),
             pytest.raises(OSError, match=f"File too large: '{path}'") as error,
         ):
             storage.save(path, arrays, {"kind": "new"})
         assert error.value.errno == errno.EFBIG
         assert listing(tmp_path) == ["file"] and path.read_bytes() == content
-    with _file_size(50), pytest.raises(OSError, match=f"File too large: '{path}'"):
+    with file_size(50), pytest.raises(OSError, match=f"File too large: '{path}'"):
         storage.write_text(path, "x" * 100)
     assert listing(tmp_path) == ["file"] and path.read_bytes() == content
 
@@ -253,11 +236,13 @@ def test_many_readers_between_writers(tmp_path):
         return subprocess.Popen([sys.executable, "-c", _WRITE, path, str(own)])
 
     writers = {own: start(own) for own in (1, 2)}
-    last, total = None, 0
+    last, total, deadline = None, 0, time.monotonic() + 600
     try:
         for killed in (1, 2, None):
             seen, reads, changes = set(), 0, 0
             while reads < 2000 or changes < 200:
+                assert time.monotonic() < deadline
+                assert all(w.poll() is None for w in writers.values()), "one died"
                 found = read_whole(path)
                 seen.add(found[0])
                 if seen >= {1, 2}:  # both are at work

@@ -16,8 +16,8 @@ from spiel_cr.eval.cli import main
 from spiel_cr.eval.players import one_step, playing, traversing
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import nash_conv, reach_of
-from spiel_cr.policies.bot_base import PolicyPlayer
 from tests.support import games
+from tests.support.learner import Learner
 
 LIARS_DICE = "liars_dice(numdice=1,dice_sides=3)"
 SEATS = (0, 1)
@@ -169,30 +169,9 @@ def test_a_bot_that_learns_is_asked_as_in_its_first_match():
     assert (shown.met > 1).any()
 
 
-class Learner(PolicyPlayer):
-    """Remembers where it was asked; plays uniformly."""
-
-    def __init__(self):
-        super().__init__(0)
-        self.memory = ()
-        self.met = {}
-
-    def remember(self, memory):
-        self.memory = memory
-
-    def forget(self, seed=None):
-        self.memory = ()
-
-    def get_policy(self, state):
-        key = state.information_state_string(0)
-        self.met[key], self.memory = self.memory, (*self.memory, key)
-        legal = state.legal_actions()
-        return [(action, 1 / len(legal)) for action in legal]
-
-
 def test_a_bot_that_learns_knows_what_leads_to_an_infoset():
     tree = compiled("ii_goofspiel4")
-    bot = Learner()
+    bot = Learner(0)
     bot.memory = ("another match",)
     traversing.traverse(tree, bot)
     keys, decisions = tree.infosets[0].keys, tree.infosets[0].decisions

@@ -2,12 +2,12 @@
 
 import json
 import os
-import resource
 
 import pytest
 
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.eval.common.json_log import JsonLog, OtherRunError, read_lines
+from tests.support.full_disk import file_size
 
 SETTINGS = {"game": "kuhn_poker", "seed": 0, "bots": ("a", "b")}
 
@@ -112,17 +112,15 @@ def test_a_folder_of_another_command_is_refused(tmp_path):
 
 
 def test_a_full_disk_names_the_file_and_loses_that_line_only(tmp_path):
-    path, limit = filled(tmp_path), resource.RLIMIT_FSIZE
+    path = filled(tmp_path)
     whole = path.read_bytes()
-    before = resource.getrlimit(limit)
     with opened(tmp_path) as log:
         log.add({"deal": 3, "seat": 0})
-        resource.setrlimit(limit, (path.stat().st_size + 10, before[1]))
-        try:
-            with pytest.raises(OSError, match=r"File too large: .*results.jsonl"):
-                log.add({"deal": 4, "seat": 0})
-        finally:
-            resource.setrlimit(limit, before)
+        with (
+            file_size(path.stat().st_size + 10),
+            pytest.raises(OSError, match=r"File too large: .*results.jsonl"),
+        ):
+            log.add({"deal": 4, "seat": 0})
         assert (4, 0) in log.records
         log.add({"deal": 5, "seat": 0})
     with opened(tmp_path) as log:

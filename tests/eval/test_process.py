@@ -1,12 +1,10 @@
 """The process of a command: signals, streams, errors, and what cannot be written."""
 
 import argparse
-import contextlib
 import errno
 import json
 import os
 import pathlib
-import resource
 import shlex
 import signal
 import subprocess
@@ -23,6 +21,7 @@ from spiel_cr.common import storage
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.errors import SolverFailedError, UnsavedWarning
 from spiel_cr.eval.cli import command, main, process, signals
+from tests.support.full_disk import file_size
 
 CODE = "from spiel_cr.eval.cli import entry; entry.main()"
 
@@ -147,17 +146,6 @@ def test_mistakes_of_users_are_told_from_ours(capsys, error, code):
     last = err.splitlines()[-1]
     assert last.startswith("spiel-cr: error: ") and not out
     assert ("Traceback" in err) == (code == 1) == ("please report it" in last)
-
-
-@contextlib.contextmanager
-def file_size(limit):
-    """No file may become larger, as on a disk that is full."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_an_output_that_cannot_be_written_costs_no_other(capsys, tmp_path):

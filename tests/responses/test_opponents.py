@@ -8,9 +8,9 @@ from open_spiel.python.algorithms import expected_game_score
 
 from spiel_cr import compile_game, parse_any, solve
 from spiel_cr.players import opponent_strings
-from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.responses import opponents
 from tests.support import games
+from tests.support.learner import Learner
 from tests.support.states import after
 
 HOLDEM = (
@@ -226,32 +226,12 @@ def test_chumps_meet_each_other():
     )
 
 
-class _Learner(PolicyPlayer):
-    """Remembers where it was asked, and plays by how often that was."""
-
-    def __init__(self, player):
-        super().__init__(player)
-        self.memory = ()
-
-    def remember(self, memory):
-        self.memory = memory
-
-    def forget(self, seed=None):
-        self.memory = ()
-
-    def get_policy(self, state):
-        self.memory += (state.information_state_string(self.player_id()),)
-        first, *rest = state.legal_actions()
-        odds = 1 / (1 + len(self.memory))
-        return [(first, odds), *((action, (1 - odds) / len(rest)) for action in rest)]
-
-
 def test_a_bot_that_learns_is_asked_as_in_its_first_match():
     """At the decisions that lead there and nowhere else, in whatever order."""
     tree = compile_game("kuhn_poker")
     estimates = []
     for order in (1, -1):
-        found = opponents.BotPolicy(tree.game, lambda player, _: _Learner(player))
+        found = opponents.BotPolicy(tree.game, lambda player, _: Learner(player))
         states = [tree.state_at(h) for h in tree.infosets[0].history[::order]]
         estimates.append([found.action_probabilities(s, 0)[0] for s in states][::order])
     decisions = [1 + (len(state.history()) > 2) for state in states[::-1]]
