@@ -17,10 +17,12 @@ HOLDEM = (
     "raiseSize=10 10 20 20,maxRaises=3 4 4 4,numSuits=4,numRanks=13,numHoleCards=2,"
     "numBoardCards=0 3 1 1,firstPlayer=1 1 1 1)"
 )
-# A deep one, and one that is only a thousand times too large.
-QUICK = ("chess", "phantom_ttt")
+# A deep one on which all commands are tried, and one that is only a thousand times too
+# large.
+DEEP, LARGE = "chess", "phantom_ttt"
 GAMES = (
-    *QUICK,
+    DEEP,
+    LARGE,
     *(
         "battleship",
         "go(board_size=9)",
@@ -48,6 +50,10 @@ COMMANDS = {
 MOST_SECONDS = 15
 
 
+def _is_quick(game, command):
+    return game == DEEP or (game, command) == (LARGE, "solve")
+
+
 @pytest.fixture(scope="module")
 def policy(tmp_path_factory):
     path = tmp_path_factory.mktemp("immense") / "kuhn.npz"
@@ -55,12 +61,13 @@ def policy(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize(
-    "game",
+    ("game", "command"),
     [
-        *QUICK,
-        *(pytest.param(game, marks=pytest.mark.slow) for game in GAMES[len(QUICK) :]),
+        pytest.param(game, command, marks=marks)
+        for game in GAMES
+        for command in COMMANDS
+        for marks in [() if _is_quick(game, command) else pytest.mark.slow]
     ],
 )
 def test_refused_at_once(tmp_path, capsys, monkeypatch, policy, game, command):
