@@ -281,6 +281,10 @@ def _of_infosets(base: str, table: Table, seed: int) -> Iterator[Mutant]:
                 return
 
 
+# Faults of the game as a whole, whose refusal need not name a history.
+_NOWHERE = {"payoffs are drawn", "never over", "no observer", "a declared sum of 1"}
+
+
 def complaint(mutant: Mutant, answer: Callable[[], Any]) -> str:
     """What is wrong with how a mutant is answered; "" where it is refused well.
 
@@ -298,10 +302,10 @@ def complaint(mutant: Mutant, answer: Callable[[], Any]) -> str:
         return "it is not refused"
     if "; " not in said:
         return f"no remedy: {said}"
-    if mutant.path is None:
-        return ""
     named = re.findall(r"\(actions (\[[\d, ]*\])\)|(at the root)", said)
     if not named:
-        return f"no history: {said}"
+        return "" if mutant.kind in _NOWHERE else f"no history: {said}"
     places = [numbers or "[]" for numbers, _ in named]
-    return "" if str([*mutant.path]) in places else f"another history: {said}"
+    if mutant.path is None or str([*mutant.path]) in places:
+        return ""
+    return f"another history: {said}"
