@@ -111,7 +111,8 @@ def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
     )
     if arguments.learn and arguments.method != "ismcts":
         raise ValueError(
-            f"--learn {arguments.learn} is for --method ismcts, not {arguments.method}"
+            f"--learn {arguments.learn} is for --method ismcts, not "
+            f"{arguments.method}; leave it out"
         )
     config = ResponseConfig(
         search=search,

@@ -26,6 +26,17 @@ class Parser(argparse.ArgumentParser):
         """Prints usage and message, and ends the process with exit code 2."""
         super().error(f"{message}; see {self.prog} --help")
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse does, but says of a switch with a value what to do."""
+        for word in args or ():
+            if word == "--":
+                break
+            flag, equals, value = word.partition("=")
+            switch = self._option_string_actions.get(flag)
+            if equals and switch is not None and switch.nargs == 0:
+                self.error(f"argument {flag}: it takes no value; leave {value!r} out")
+        return super().parse_known_args(args, namespace)
+
 
 def text_value(text: str) -> str:
     """An option's value as it is, where it can be printed and given to OpenSpiel."""

@@ -95,7 +95,11 @@ def make_parser() -> Parser:
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     """Reads the command line; argparse exits by itself on --help and on mistakes."""
-    arguments = make_parser().parse_args(argv[1:])
+    parser = make_parser()
+    arguments, surplus = parser.parse_known_args(argv[1:])
+    if surplus:
+        words = " ".join(surplus)
+        parser.error(f"unrecognized arguments: {words}; leave them out")
     # absl's own flags are no options of ours: --flagfile would end in a traceback.
     flags.FLAGS.mark_as_parsed()
     return arguments

@@ -90,11 +90,13 @@ def play(
     """
     source, out = source or sys.stdin, out or sys.stdout
     if len(bots) != 2:
-        raise ValueError(f"--bots={';'.join(bots)!r}: a match needs two bots")
+        raise ValueError(
+            f"--bots={';'.join(bots)!r}: a match needs two bots; write 'A;B'"
+        )
     if bots[0] == bots[1] == HUMAN:
         raise ValueError(
             f"--bots={';'.join(bots)!r}: at one terminal only one player can be a "
-            f"person, or each would see what the other knows"
+            f"person, or each would see what the other knows; give a bot a seat"
         )
     check_seed(seed)
     for bot in bots:

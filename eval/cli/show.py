@@ -69,8 +69,9 @@ def _show(arguments: argparse.Namespace) -> dict[str, object]:
         raise ValueError("gadgets: are shown in a page; give --html FILE, too")
     if not pathlib.Path(arguments.policy).is_file():
         raise ValueError(
-            f"policy={arguments.policy}: there is no such file; write one with "
-            f"spiel-cr solve --game '{arguments.game}' --save {arguments.policy}"
+            f"policy={arguments.policy!r}: there is no such file; write one with "
+            f"spiel-cr solve --game '{arguments.game}' "
+            f"--save {arguments.policy!r}"
         )
     check_policy_file(arguments.policy)
     if arguments.gadgets:

@@ -32,7 +32,11 @@ def find(name: str) -> Entry:
     if entry is None:
         known = {*BUNDLED, *GROUPS, *spiel_cr_entries.DEFAULT}
         close = difflib.get_close_matches(name, sorted(known), n=3)
-        hint = f"did you mean {' or '.join(close)}?" if close else "see compare --help"
+        hint = (
+            f"did you mean {' or '.join(close)}?"
+            if close
+            else "choose one that compare --help lists"
+        )
         raise ValueError(f"algorithms: there is no algorithm {name!r}; {hint}")
     return entry
 

@@ -129,7 +129,7 @@ def _uniform(text: str, given: dict[str, Any]) -> Entry:
 
 
 def _resolve(text: str, given: dict[str, Any]) -> Entry:
-    config = parse_algorithm(given.get("solver", "cfr+"))
+    config = parse_algorithm(given.get("solver", "cfr+"), "solver")
     fixed = given.get("iterations")
     how = (
         "Continual resolving of every infoset, a forest of gadget games per layer and "
@@ -238,7 +238,7 @@ def _bot(text: str, given: dict[str, Any]) -> Entry:
 
 
 def _samples(solver: str) -> bool:
-    return solver != "lp" and isinstance(parse_any(solver), MCCFRConfig)
+    return solver != "lp" and isinstance(parse_any(solver, "solver"), MCCFRConfig)
 
 
 # Parameters with their types, of what is no bot.

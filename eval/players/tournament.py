@@ -153,7 +153,7 @@ def play_tournament(
     """
     if len(bots) < 2:
         raise ValueError(
-            f"bots={';'.join(bots)!r}: a tournament needs two bots or more"
+            f"bots={';'.join(bots)!r}: a tournament needs two bots or more; write 'A;B'"
         )
     check_iterations(matches, name="matches")
     check_seed(seed)

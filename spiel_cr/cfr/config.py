@@ -153,21 +153,23 @@ _FULL_WIDTH = {**_RULE, **table_of(CFRConfig, leave_out=("name", "rule"))}
 _SAMPLED = {**_RULE, **table_of(MCCFRConfig, leave_out=("name", "rule", "scheme"))}
 
 
-def parse_algorithm(algorithm: str | CFRConfig) -> CFRConfig:
+def parse_algorithm(algorithm: str | CFRConfig, name: str = "algorithm") -> CFRConfig:
     """Reads a string like "cfr+" or "dcfr(alpha=1.5,beta=0,gamma=2)".
 
     Args:
       algorithm: a preset's name, with any of the parameters alpha, beta, gamma,
         exploration (numbers; alpha and beta also inf, beta also -inf), predictive and
         alternating (booleans) in brackets; a CFRConfig is returned as it is.
+      name: of the argument, for errors.
 
     Raises:
       ValueError: unknown algorithm or parameter, or a value out of range.
     """
-    config = parse_any(algorithm)
+    config = parse_any(algorithm, name)
     if isinstance(config, MCCFRConfig):
         raise ValueError(
-            f"algorithm={algorithm!r} samples; here a full-width algorithm is needed: "
+            f"{name}={algorithm!r} samples; here a full-width algorithm is needed: "
+            f"choose one of "
             f"{', '.join(PRESETS)}"
         )
     return config
@@ -183,7 +185,7 @@ def parse_sampled(algorithm: str | MCCFRConfig, name: str = "solver") -> MCCFRCo
     Raises:
       ValueError: a full-width one, or as `parse_any`.
     """
-    config = parse_any(algorithm)
+    config = parse_any(algorithm, name)
     if isinstance(config, MCCFRConfig):
         return config
     raise ValueError(
@@ -192,7 +194,9 @@ def parse_sampled(algorithm: str | MCCFRConfig, name: str = "solver") -> MCCFRCo
     )
 
 
-def parse_any(algorithm: str | CFRConfig | MCCFRConfig) -> CFRConfig | MCCFRConfig:
+def parse_any(
+    algorithm: str | CFRConfig | MCCFRConfig, name: str = "algorithm"
+) -> CFRConfig | MCCFRConfig:
     """Reads full-width algorithms and sampled ones.
 
     Args:
@@ -200,6 +204,7 @@ def parse_any(algorithm: str | CFRConfig | MCCFRConfig) -> CFRConfig | MCCFRConf
         "vr-mccfr(epsilon=0.6,baseline=average,decay=0.5,batch=1024)", with the
         parameters of `MCCFRConfig` besides those of the regret rule; a configuration
         is returned as it is.
+      name: of the argument, for errors.
 
     Raises:
       ValueError: unknown algorithm or parameter, or a value out of range.
@@ -208,20 +213,21 @@ def parse_any(algorithm: str | CFRConfig | MCCFRConfig) -> CFRConfig | MCCFRConf
         return algorithm
     if not isinstance(algorithm, str):
         raise ValueError(
-            f"algorithm={algorithm!r} must be a string such as 'cfr+', or a "
+            f"{name}={algorithm!r} must be a string such as 'cfr+', or a "
             f"CFRConfig or MCCFRConfig"
         )
-    parameters = parse(algorithm, "algorithm")
-    name = parameters.name
-    if name == "lp":
+    parameters = parse(algorithm, name)
+    preset_name = parameters.name
+    if preset_name == "lp":
         raise ValueError(
-            "algorithm='lp' solves whole games only: use it with solve, and without "
+            f"{name}='lp' solves whole games only: use it with solve, and without "
             "parameters"
         )
-    preset = ALGORITHMS.get(name)
+    preset = ALGORITHMS.get(preset_name)
     if preset is None:
         raise ValueError(
-            f"algorithm={algorithm!r}: there is no algorithm {name!r}; choose one of "
+            f"{name}={algorithm!r}: there is no algorithm {preset_name!r}; choose "
+            f"one of "
             f"{', '.join(ALGORITHMS)}; solve also takes lp"
         )
     table = _FULL_WIDTH if isinstance(preset, CFRConfig) else _SAMPLED

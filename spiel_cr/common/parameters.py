@@ -48,7 +48,7 @@ class Parameters(NamedTuple):
             if key not in table:
                 raise ValueError(
                     f"{self.what}={self.text!r}: unknown parameter {key!r}; "
-                    f"{self.name} takes {', '.join(table) or 'none'}"
+                    f"{self.name} takes {', '.join(table) or 'none'}; {remedy(table)}"
                 )
         return {
             key: self._value(key, value, table[key])
@@ -81,7 +81,19 @@ class Parameters(NamedTuple):
     def error(self, key: str, must_be: str) -> ValueError:
         """What to raise for a value that must be something else."""
         value = self.given[key]
-        return ValueError(f"{self.what}={self.text!r}: {key}={value} must be {must_be}")
+        return ValueError(
+            f"{self.what}={self.text!r}: {key}={printable(value)} must be {must_be}"
+        )
+
+
+def printable(value: str) -> str:
+    """A value for a message: as it is, where that can be printed in one line."""
+    return value if value.isprintable() else repr(value)
+
+
+def remedy(table: Mapping[str, Any]) -> str:
+    """What to do with a parameter that is not in a table."""
+    return "choose one of them, or leave it out" if table else "leave it out"
 
 
 def parse(text: str, what: str, *, empty: bool = False) -> Parameters:

@@ -131,7 +131,7 @@ def check_returns(state: pyspiel.State, given: Sequence[float]) -> None:
         raise invalid(
             state,
             f"the returns {first} and {second} sum to {first + second}",
-            "spiel_cr solves zero-sum games; look for a zero-sum variant among the "
+            "spiel_cr solves zero-sum games; choose a zero-sum variant among the "
             "game's parameters, or correct its returns",
         )
 

@@ -14,7 +14,13 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from spiel_cr.common.parameters import Parameters, parse, read_number
+from spiel_cr.common.parameters import (
+    Parameters,
+    parse,
+    printable,
+    read_number,
+    remedy,
+)
 
 # How games call their number of players.
 _PLAYERS = ("players", "numPlayers", "num_players")
@@ -68,7 +74,7 @@ def _checked(found: Parameters, text: str) -> str:
         if key not in table:
             raise pyspiel.SpielError(
                 f"game={text!r}: unknown parameter {key!r}; {found.name} takes "
-                f"{_listed(found.name)}"
+                f"{_listed(found.name)}; {remedy(table)}"
             )
         parts.append(f"{key}={_value(key, value, table[key], text)}")
     for key in table:
@@ -84,7 +90,9 @@ def _value(key: str, value: str, default: Any, text: str) -> str:
 
     def wrong(must: str) -> ValueError:
         usual = "" if isinstance(default, dict) else f"; the default is {key}={default}"
-        return ValueError(f"game={text!r}: {key}={value} must be {must}{usual}")
+        return ValueError(
+            f"game={text!r}: {key}={printable(value)} must be {must}{usual}"
+        )
 
     if isinstance(default, dict):
         return _checked(parse(value, "game", empty=True), text)
@@ -114,7 +122,8 @@ def _value(key: str, value: str, default: Any, text: str) -> str:
         raise wrong("text")
     if key == "filename" and not os.path.isfile(value):
         raise ValueError(
-            f"game={text!r}: {key}={value}: there is no such file; give the path of one"
+            f"game={text!r}: {key}={printable(value)}: there is no such file; give the "
+            f"path of one"
         )
     return value
 
@@ -149,7 +158,7 @@ def _check_name(name: str, text: str) -> None:
     if name in known:
         return
     close = difflib.get_close_matches(name, known)
-    hint = "see pyspiel.registered_names()"
+    hint = "choose one of pyspiel.registered_names()"
     if close:
         hint = f"did you mean {' or '.join(close)}?"
     if name.startswith("python_"):

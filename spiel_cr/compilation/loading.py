@@ -62,14 +62,14 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
     if game_type.utility != _GameType.Utility.ZERO_SUM:
         raise ValueError(
             f"{game}: spiel_cr solves zero-sum games and this one is "
-            f"{game_type.utility.name.lower().replace('_', '-')}; look for a "
+            f"{game_type.utility.name.lower().replace('_', '-')}; choose a "
             f"zero-sum variant among the game's parameters (goofspiel, for one, has "
             f"returns_type=win_loss)"
         )
     if game_type.chance_mode == _GameType.ChanceMode.SAMPLED_STOCHASTIC:
         raise ValueError(
             f"{game}: its chance events are sampled inside the game, so their "
-            f"probabilities are unknown; spiel_cr needs explicit chance outcomes"
+            f"probabilities are unknown; choose one with explicit chance outcomes"
         )
     if game_type.dynamics == _GameType.Dynamics.SIMULTANEOUS:
         logging.warning(
@@ -80,8 +80,8 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
         game = pyspiel.convert_to_turn_based(game)
     elif game_type.dynamics != _GameType.Dynamics.SEQUENTIAL:
         raise ValueError(
-            f"{game}: dynamics {game_type.dynamics.name} are not supported; spiel_cr "
-            f"needs sequential or simultaneous moves"
+            f"{game}: dynamics {game_type.dynamics.name} are not supported; choose a "
+            f"game of sequential or simultaneous moves"
         )
     if not game.get_type().provides_information_state_string:
         raise ValueError(

@@ -67,5 +67,6 @@ class PartialConfig:
             if given not in (value, None):
                 raise ValueError(
                     f"{name}={given!r} does not go with max_histories, which needs "
-                    f"{name}={value!r}: the lookahead ends at a partial tree's frontier"
+                    f"{name}={value!r}: the lookahead ends at a partial tree's "
+                    f"frontier; leave {name} out"
                 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyspiel
 
-from spiel_cr.cfr.config import parse_sampled
+from spiel_cr.cfr.config import parse_any, parse_sampled
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.memory import Limit, parse_limit
@@ -89,6 +89,8 @@ def _oos(given: dict[str, Any]) -> _Make:
 
 def _solved(given: dict[str, Any]) -> _Make:
     algorithm = given.pop("solver", "cfr+")
+    if algorithm != "lp":
+        parse_any(algorithm, "solver")
     check_arguments(algorithm, **given)
 
     def make(game: Game, player: int, seed: int) -> PolicyBot:

@@ -69,7 +69,7 @@ class ResolvingConfig:
     @property
     def sampled(self) -> MCCFRConfig | None:
         """The solver's settings if it samples."""
-        config = parse_any(self.solver)
+        config = parse_any(self.solver, "solver")
         return config if isinstance(config, MCCFRConfig) else None
 
     def _check_solver(self) -> None:
@@ -89,5 +89,5 @@ class ResolvingConfig:
             if sampled and given:
                 raise ValueError(
                     f"{name}={getattr(self, name)!r} needs a full-width solver, not "
-                    f"{self.solver!r}"
+                    f"{self.solver!r}; choose one such as cfr+"
                 )

@@ -81,7 +81,10 @@ class Keeper:
         """
         if not self._path.exists():
             return False
-        arrays, metadata = storage.load(self._path)
+        try:
+            arrays, metadata = storage.load(self._path)
+        except DamagedFileError as error:
+            raise DamagedFileError(f"checkpoint {error}") from error
         for name, mine in self._identity.items():
             if metadata.get(name) != mine:
                 raise ValueError(

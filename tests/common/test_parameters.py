@@ -157,5 +157,13 @@ def test_values_of_other_types_are_refused(given, must_be):
 
 
 def test_a_thing_without_parameters():
-    with pytest.raises(ValueError, match="unknown parameter 'a'; uniform takes none"):
+    with pytest.raises(
+        ValueError, match="unknown parameter 'a'; uniform takes none; leave it"
+    ):
         parse("uniform(a=1)", "bot").convert({})
+
+
+def test_a_value_that_cannot_be_printed_is_quoted():
+    """A message is one line."""
+    with pytest.raises(ValueError, match=r"number='a\\nb' must be a number"):
+        parse("f(number=a\nb)", "leaf").convert(TABLE)

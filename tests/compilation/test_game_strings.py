@@ -63,6 +63,7 @@ ROWS = [
     ("efg_game", r"write efg_game\(filename=PATH\)"),
     ("efg_game(filename=/)", "filename=/: there is no such file; give"),
     ("nfg_game(filename=nowhere)", "filename=nowhere: there is no such file"),
+    ("nfg_game(filename=no\nwhere)", r"filename='no\\nwhere': there is no such file"),
     ("liars_dice(dice_sides=-1)", "OpenSpiel refuses it; .*dice_sides=6"),
     ("go(board_size=99)", r"refuses it \(.*up to 19.*\); choose .*board_size=19"),
     ("hex(board_size=0)", "no legal action at its beginning; choose"),

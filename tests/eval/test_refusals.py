@@ -91,6 +91,8 @@ ROWS = [
     (f"{EVALUATE} uniform --out=", "--out"),
     ("solve --game kuhn\udcff", "'kuhn\\udcff' is not UTF-8"),
     (f"solve {KUHN} --flagfile=missing", "--flagfile"),
+    (f"info {KUHN} --json=yes", "argument --json: it takes no value; leave 'yes' out"),
+    (f"info {KUHN} surplus", "unrecognized arguments: surplus; leave them out"),
 ]
 
 # What is refused before a game is compiled, which may take minutes.

@@ -48,6 +48,9 @@ _GOOD = "spiel-cr: error: seed='x' is no number; write one"
         (2, "", _GOOD.replace("seed=", ""), "the argument is not named"),
         (2, "", _GOOD.replace("'x'", "it"), "the value is not shown"),
         (2, "", _GOOD.partition(";")[0], "no remedy"),
+        (2, "", f"{_GOOD}; see spiel-cr solve --help", ""),
+        (2, "", f"{_GOOD.partition(';')[0]}; see spiel-cr solve --help", "no remedy"),
+        (2, "", f"{_GOOD.partition(';')[0]}; it takes exactly one of 2", "no remedy"),
         (2, "", f"{_GOOD} CHECK_TRUE", "words of a library"),
         (2, "", f"Traceback (most recent call last)\n{_GOOD}", "a traceback"),
     ],
@@ -56,6 +59,30 @@ def test_the_checker_sees(code, out, err, complaint):
     line = command_lines.Line(0, ["solve"], (_BAD,))
     outcome = command_lines.Outcome(code, out, err, "", 0.0)
     found = command_lines.complaints(line, outcome)
+    assert bool(found) == bool(complaint)
+    assert any(text.startswith(complaint) for text in found) or not complaint
+
+
+@pytest.mark.parametrize(
+    ("said", "complaint"),
+    [
+        ("gamma=x must be a number", ""),
+        ("gamma must be no 'x'", ""),
+        ("gamma must be a number", "the value is not shown"),
+        ("it must be a number", "the argument is not named"),
+        ("digamma=x must be a number", "the argument is not named"),
+    ],
+)
+def test_the_checker_sees_parameters(said, complaint):
+    """Which the quoted string has anyway, and of which a letter is in every message."""
+    given = "cfr+(gamma=x)"
+    every = command_lines.bad_of("solve", "--algorithm")
+    bad = next(bad for bad in every if bad.value == given)
+    err = f"spiel-cr: error: algorithm={given!r}: {said}"
+    found = command_lines.complaints(
+        command_lines.Line(0, ["solve"], (bad,)),
+        command_lines.Outcome(2, "", err, "", 0.0),
+    )
     assert bool(found) == bool(complaint)
     assert any(text.startswith(complaint) for text in found) or not complaint
 

@@ -95,6 +95,9 @@ ROWS = {
         ("resolving(move_ms=-4)", "move_ms=-4.0 must be finite and above 0"),
         ("resolving(gadget=safe)", "gadget='safe' must be one of cfrd, maxmargin"),
         ("resolving(solver=cfr++)", r"there is no algorithm 'cfr\+\+'"),
+        ("resolving(solver=sarsa)", "^solver='sarsa': there is no algorithm"),
+        ("solved(solver=sarsa)", "^solver='sarsa': there is no algorithm"),
+        ("oos(solver=sarsa)", "^solver='sarsa': there is no algorithm"),
         ("oos(solver=cfr+)", r"solver='cfr\+' does not sample; choose one of os-mccfr"),
         (
             "oos(iterations=2,target=hand)",
@@ -141,6 +144,7 @@ ROWS = {
         ("cfr;;lp", "a name is missing"),
         ("dcfr(speed=3)", "unknown parameter 'speed'"),
         ("resolve(gadget=cfrd)", "resolve takes"),
+        ("resolve(solver=sarsa)", "^solver='sarsa': there is no algorithm"),
         ("resolve(solver=vr-mccfr)", "full-width"),
         ("oos(steps=3)", "unknown parameter 'steps'"),
         ("lp(x=1)", "lp takes none"),

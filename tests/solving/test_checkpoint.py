@@ -210,6 +210,14 @@ def test_damaged_metadata_refused(written, solver, name, value):
     assert keeper.curve == []
 
 
+def test_a_file_that_is_no_checkpoint_is_named(tmp_path, solver):
+    path = tmp_path / "text.npz"
+    path.write_text("some text\n")
+    keeper = checkpoint.Keeper(path, games.compiled("kuhn"), solver, 60)
+    with pytest.raises(DamagedFileError, match=f"^checkpoint {path} is not a file"):
+        keeper.resume()
+
+
 @pytest.mark.parametrize(
     ("field", "value", "what"),
     [
