@@ -46,9 +46,9 @@ COMMANDS = {
     "--bot=uniform",
     "solve": "solve GAME --checkpoint=DIR/c.npz --checkpoint-every=0.01 "
     "--save=DIR/s.npz --plot=DIR/p.png --eval-every=20000 --iterations=100000",
-    # Writes nothing but what it owes after a signal.
+    # Writes nothing but what it owes after a signal; most of its time it iterates.
     "patient": "solve GAME --checkpoint=DIR/c.npz --checkpoint-every=3600 "
-    "--save=DIR/s.npz --iterations=100000",
+    "--save=DIR/s.npz --iterations=2000000",
     "sampled": "solve GAME --checkpoint=DIR/c.npz --checkpoint-every=0.01 "
     "--save=DIR/s.npz --algorithm=vr-mccfr(batch=16) --iterations=3000",
     "resolve": "resolve GAME --save=DIR/s.npz --cache=DIR/k --iterations=200",
