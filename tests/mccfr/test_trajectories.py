@@ -305,7 +305,6 @@ QUICK = {
         ("outcome", "none", False),
         ("outcome", "average", True),
         ("outcome", "oracle", True),
-        ("external", "none", False),
         ("external", "history", True),
         ("average", "average", True),
         ("average", "history", False),

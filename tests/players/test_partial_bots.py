@@ -9,6 +9,7 @@ import pyspiel
 import pytest
 
 import game_defs  # noqa: F401  registers the games
+import spiel_cr
 from spiel_cr.common.errors import ImperfectRecallError
 from spiel_cr.compilation import compiler
 from spiel_cr.eval.players import match
@@ -360,10 +361,12 @@ def test_bots_from_strings():
         "resolving(iterations=5)",
         "oos(iterations=5)",
         "solved(iterations=5)",
-        "policy(path=none.npz)",
+        "policy(path={path})",
     ],
 )
-def test_partial_trees_are_refused_when_bots_are_made(text):
+def test_partial_trees_are_refused_when_bots_are_made(text, tmp_path):
+    path = tmp_path / "kuhn.npz"
+    spiel_cr.solve("kuhn_poker", iterations=1).save(path)
     partial = compile_partial("kuhn_poker", 40, "rollouts")
     with pytest.raises(ValueError, match="compiled in part"):
-        bot_strings.load_bot(text, partial, 0)
+        bot_strings.load_bot(text.format(path=path), partial, 0)
