@@ -97,11 +97,7 @@ def _quality(rows: Sequence[Row]) -> Iterator[str]:
         "÷ C++ outcome": f"{{ratio[{OUTCOME}]}}",
         "÷ C++ external": f"{{ratio[{EXTERNAL}]}}",
     }
-    for mine in group_by(rows, "name").values():
-        solved = group_by((row for row in mine if "nash_conv" in row), "algorithm")
-        lines = [_over_seeds(seeds) for seeds in solved.values()]
-        yield title.format_map(mine[0])
-        yield table(_with_ratios(lines, "nash_conv"), columns)
+    yield from _solved(rows, title, columns)
 
 
 def _equal(rows: Sequence[Row]) -> Iterator[str]:
@@ -114,6 +110,13 @@ def _equal(rows: Sequence[Row]) -> Iterator[str]:
         "÷ C++ outcome": f"{{ratio[{OUTCOME}]}}",
         "÷ C++ external": f"{{ratio[{EXTERNAL}]}}",
     }
+    yield from _solved(rows, title, columns)
+
+
+def _solved(
+    rows: Sequence[Row], title: str, columns: dict[str, Column]
+) -> Iterator[str]:
+    """A table for each game, with a line for each algorithm over its seeds."""
     for mine in group_by(rows, "name").values():
         solved = group_by((row for row in mine if "nash_conv" in row), "algorithm")
         lines = [_over_seeds(seeds) for seeds in solved.values()]
