@@ -32,7 +32,11 @@ from jax.errors import JaxRuntimeError
 
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
-from spiel_cr.common.errors import SolverFailedError, UnsavedWarning
+from spiel_cr.common.errors import (
+    SolverFailedError,
+    UnsavedWarning,
+    WorkerFailedError,
+)
 from spiel_cr.compilation import game_strings
 
 from . import (
@@ -162,6 +166,7 @@ def _is_expected(error: Exception) -> bool:
         | MemoryError
         | OSError
         | SolverFailedError
+        | WorkerFailedError
         | pyspiel.SpielError,
     )
 

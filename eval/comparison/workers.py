@@ -9,37 +9,28 @@ import contextlib
 import importlib
 import importlib.util
 import json
-import multiprocessing
 import multiprocessing.connection
-import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
-from typing import Any, NamedTuple
+from typing import Any
+
+from spiel_cr.common import processes
+from spiel_cr.common.processes import Worker
 
 from ..common.json_log import Record
 from .measure import Run, failed, measure_run
 
 # An idle worker that is no longer needed ends by itself within this time.
 _FAREWELL_SECONDS = 5.0
-# What ends a command.
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def run_here(runs: Sequence[Run]) -> Iterator[Record]:
     """One after the other, in this process."""
     for run in runs:
         yield measure_run(run)
-
-
-class _Worker(NamedTuple):
-    process: BaseProcess
-    pipe: Connection
 
 
 def run_in_processes(
@@ -53,12 +44,12 @@ def run_in_processes(
       patience: seconds of wall-clock time after which a run is given up; None: none.
     """
     left = list(reversed(runs))
-    busy: dict[Connection, tuple[_Worker, Run, float]] = {}
-    idle: list[_Worker] = []
+    busy: dict[Connection, tuple[Worker, Run, float]] = {}
+    idle: list[Worker] = []
     try:
         while left or busy:
             while left and len(busy) < workers:
-                worker, run = idle.pop() if idle else _start(), left.pop()
+                worker, run = idle.pop() if idle else processes.start(_work), left.pop()
                 # Whether it still lives, reading its answer will tell.
                 with contextlib.suppress(OSError):
                     worker.pipe.send_bytes(json.dumps(run).encode())
@@ -79,74 +70,30 @@ def run_in_processes(
             for pipe, (worker, run, begun) in list(busy.items()):
                 if patience is not None and time.monotonic() - begun > patience:
                     del busy[pipe]
-                    _end(worker)
+                    processes.end(worker)
                     yield failed(
                         run,
                         f"given up after {patience:g} wall-clock seconds (--patience)",
                     )
     finally:
         for worker, *_ in busy.values():
-            _end(worker)
+            processes.end(worker)
         for worker in idle:
             worker.pipe.close()
         for worker in idle:
             worker.process.join(_FAREWELL_SECONDS)
-            _end(worker)
-
-
-def _start() -> _Worker:
-    context = multiprocessing.get_context("spawn")
-    mine, theirs = context.Pipe()
-    process = context.Process(target=_work, args=(theirs,), daemon=True)
-    # Else its start would let through what is held back.
-    resource_tracker.ensure_running()
-    # The worker inherits that, and so nothing ends it before `_work` ignores signals.
-    with _held_back(_SIGNALS):
-        process.start()
-    # Otherwise the end of the worker would not be noticed.
-    theirs.close()
-    return _Worker(process, mine)
-
-
-@contextlib.contextmanager
-def _held_back(numbers: Sequence[signal.Signals]) -> Iterator[None]:
-    """Signals wait until the end of the block."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _end(worker: _Worker) -> None:
-    worker.process.kill()
-    worker.process.join()
-    worker.pipe.close()
+            processes.end(worker)
 
 
 def _work(pipe: Connection) -> None:
     """A worker: runs come in, records go out, until nobody asks any more."""
-    # What is sent to all processes of a terminal or job is for the parent to decide on.
-    # Otherwise it might take a worker's end for a crash, and write that down.
-    for number in _SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    # The last line of stdout is the command's own.
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    processes.become_worker()
     while True:
         try:
             run = Run(*json.loads(pipe.recv_bytes()))
         except (EOFError, OSError):
             return
         pipe.send_bytes(json.dumps(measure_run(run)).encode())
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    multiprocessing.connection.wait([parent.sentinel])
-    os._exit(1)
 
 
 def check_ray() -> None:
@@ -165,7 +112,7 @@ def run_on_ray(runs: Sequence[Run]) -> Iterator[Record]:
     mine = not ray.is_initialized()
     if mine:
         # Ray takes SIGTERM for itself, and would end the process with a bare exit.
-        before = {number: signal.getsignal(number) for number in _SIGNALS}
+        before = {number: signal.getsignal(number) for number in processes.SIGNALS}
         ray.init(log_to_driver=False, include_dashboard=False)
         if threading.current_thread() is threading.main_thread():
             for number, handler in before.items():

@@ -33,6 +33,10 @@ class SolverFailedError(RuntimeError):
     """A numerical solver ended without a solution; the message says why."""
 
 
+class WorkerFailedError(RuntimeError):
+    """A worker process ended, or met a mistake in the code; the message has it."""
+
+
 class UnsavedWarning(UserWarning):
     """Results are there, but a file could not be written; `error` names it."""
 
