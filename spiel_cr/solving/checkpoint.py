@@ -6,13 +6,14 @@ import pathlib
 import time
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import numpy as np
 from absl import logging
 
 from spiel_cr.cfr.abstraction import digest
+from spiel_cr.cfr.config import CFRConfig, MCCFRConfig
 from spiel_cr.cfr.solver import Solver
 from spiel_cr.common import storage
 from spiel_cr.common.checks import check_number, check_whole
@@ -20,6 +21,97 @@ from spiel_cr.common.errors import DamagedFileError, UnsavedWarning
 from spiel_cr.compilation.fingerprints import fingerprint
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.policies.result import CurvePoint
+
+
+class Kept(Protocol):
+    """A solver as a checkpoint sees it."""
+
+    @property
+    def iterations(self) -> int:
+        """Iterations done so far."""
+
+    @property
+    def seconds(self) -> float:
+        """Time spent iterating so far."""
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All that it needs to go on."""
+
+    def restore(self, arrays: dict[str, np.ndarray], *, seconds: float) -> None:
+        """Puts back what `arrays` gave; may take it out of the dict.
+
+        Args:
+          arrays: of a file.
+          seconds: time that was spent iterating before.
+
+        Raises:
+          ValueError: these are not of such a solver.
+        """
+
+
+class _Compiled:
+    """A solver of a compiled game as `Kept`."""
+
+    def __init__(self, solver: Solver) -> None:
+        self._solver = solver
+
+    @property
+    def iterations(self) -> int:
+        return self._solver.iterations
+
+    @property
+    def seconds(self) -> float:
+        return self._solver.seconds
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        leaves = jax.tree.leaves(self._solver.state)
+        return {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
+
+    def restore(self, arrays: dict[str, np.ndarray], *, seconds: float) -> None:
+        names = [f"leaf{i}" for i in range(len(arrays))]
+        if set(names) != set(arrays):
+            raise ValueError("its arrays have other names")
+        self._solver.restore([arrays[name] for name in names], seconds=seconds)
+
+
+def settings_of(config: CFRConfig | MCCFRConfig) -> str:
+    """An algorithm's settings in one line, whatever its name."""
+    settings = dataclasses.asdict(config)
+    settings.pop("name")
+    # JSON has no infinity.
+    return repr(settings)
+
+
+def keep_solver(
+    path: storage.Path,
+    tree: CompiledGame,
+    solver: Solver,
+    every: float,
+    *,
+    seed: int | None = None,
+) -> "Keeper":
+    """A keeper of a solver of a compiled game.
+
+    Args:
+      path: the checkpoint file.
+      tree: the game.
+      solver: whose state to keep.
+      every: seconds between writes.
+      seed: of the run, where it samples.
+
+    Raises:
+      ValueError: `every` is not positive.
+    """
+    identity = {
+        "kind": "checkpoint",
+        "game": str(tree.game),
+        "fingerprint": fingerprint(tree),
+        "config": settings_of(solver.config),
+        "dtype": solver.dtype.name,
+        "seed": seed,
+        "buckets": digest(solver.buckets),
+    }
+    return Keeper(path, identity, _Compiled(solver), every)
 
 
 class Keeper:
@@ -35,20 +127,17 @@ class Keeper:
     def __init__(
         self,
         path: storage.Path,
-        tree: CompiledGame,
-        solver: Solver,
+        identity: Mapping[str, Any],
+        solver: Kept,
         every: float,
-        *,
-        seed: int | None = None,
     ) -> None:
         """Prepares; nothing is read or written yet.
 
         Args:
           path: the checkpoint file.
-          tree: the game.
+          identity: what a run must have in common with the file; JSON values.
           solver: whose state to keep.
           every: seconds between writes.
-          seed: of the run, where it samples.
 
         Raises:
           ValueError: `every` is not positive.
@@ -58,18 +147,7 @@ class Keeper:
         self._solver = solver
         self._every = every
         self._written = time.monotonic()
-        config = dataclasses.asdict(solver.config)
-        config.pop("name")
-        self._identity = {
-            "kind": "checkpoint",
-            "game": str(tree.game),
-            "fingerprint": fingerprint(tree),
-            # JSON has no infinity.
-            "config": repr(config),
-            "dtype": solver.dtype.name,
-            "seed": seed,
-            "buckets": digest(solver.buckets),
-        }
+        self._identity = dict(identity)
         self.curve: list[CurvePoint] = []
 
     def resume(self) -> bool:
@@ -93,11 +171,8 @@ class Keeper:
                     f"checkpoint path or the same arguments"
                 )
         count, seconds, curve = self._progress(metadata)
-        names = [f"leaf{i}" for i in range(len(arrays))]
-        if set(names) != set(arrays):
-            raise self._damaged("its arrays have other names")
         try:
-            self._solver.restore([arrays[name] for name in names], seconds=seconds)
+            self._solver.restore(arrays, seconds=seconds)
         except ValueError as error:
             raise self._damaged(str(error)) from error
         if self._solver.iterations != count:
@@ -175,10 +250,9 @@ class Keeper:
         Raises:
           OSError: it cannot be written; the old file is as it was.
         """
-        leaves = jax.tree.leaves(self._solver.state)
         storage.save(
             self._path,
-            {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)},
+            self._solver.arrays(),
             {
                 **self._identity,
                 "iterations": self._solver.iterations,

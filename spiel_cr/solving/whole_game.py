@@ -24,7 +24,7 @@ from spiel_cr.mccfr import mccfr
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.result import CurvePoint, SolveResult
 from spiel_cr.solving import footprint, lp
-from spiel_cr.solving.checkpoint import Keeper
+from spiel_cr.solving.checkpoint import Keeper, keep_solver
 
 _NO_LIMIT = 2**31 - 1
 
@@ -222,7 +222,9 @@ def solve(
             batch, drawn = 0, None
         keeper = None
         if checkpoint_path is not None:
-            keeper = Keeper(checkpoint_path, tree, solver, checkpoint_every, seed=drawn)
+            keeper = keep_solver(
+                checkpoint_path, tree, solver, checkpoint_every, seed=drawn
+            )
             keeper.resume()
             if solver.iterations > goal.iterations:
                 raise ValueError(

@@ -36,7 +36,7 @@ def checkpoints(folder, sampled):
         solver.run(3)
 
         def keeper(path, solver=solver):
-            return checkpoint.Keeper(path, tree, solver, 60)
+            return checkpoint.keep_solver(path, tree, solver, 60)
 
         written = keeper(path)
         written.curve.append(checkpoint.CurvePoint(3, 0.5, 0.25))

@@ -204,7 +204,7 @@ def test_damaged_metadata_refused(written, solver, name, value):
     arrays, metadata = storage.load(written)
     metadata.pop(name)
     storage.save(written, arrays, metadata | ({name: value} if value != ... else {}))
-    keeper = checkpoint.Keeper(written, games.compiled("kuhn"), solver, 60)
+    keeper = checkpoint.keep_solver(written, games.compiled("kuhn"), solver, 60)
     with pytest.raises(DamagedFileError, match=f"{written} is a damaged.*{name}"):
         keeper.resume()
     assert keeper.curve == []
@@ -213,7 +213,7 @@ def test_damaged_metadata_refused(written, solver, name, value):
 def test_a_file_that_is_no_checkpoint_is_named(tmp_path, solver):
     path = tmp_path / "text.npz"
     path.write_text("some text\n")
-    keeper = checkpoint.Keeper(path, games.compiled("kuhn"), solver, 60)
+    keeper = checkpoint.keep_solver(path, games.compiled("kuhn"), solver, 60)
     with pytest.raises(DamagedFileError, match=f"^checkpoint {path} is not a file"):
         keeper.resume()
 
