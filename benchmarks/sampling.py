@@ -37,7 +37,7 @@ _RATED = (
     EXTERNAL,
     "openspiel-os-mccfr-python",
     *(f"os-mccfr(batch={batch})" for batch in (1, 64, 1024, 4096)),
-    *(f"vr-mccfr(batch={batch})" for batch in (1, 64, 1024, 4096)),
+    *(f"evr-mccfr(batch={batch})" for batch in (1, 64, 1024, 4096)),
     *(f"es-mccfr(batch={batch})" for batch in (1, 64)),
 )
 _JUDGED = (
@@ -47,10 +47,10 @@ _JUDGED = (
     # Only batches set this one apart from OpenSpiel's outcome sampling.
     "os-mccfr(averaging=sampled,draws=independent)",
     "es-mccfr",
-    "vr-mccfr",
-    "vr-mccfr(baseline=none)",
-    "vr-mccfr(baseline=average)",
-    "vr-mccfr(baseline=history)",
+    "evr-mccfr",
+    "evr-mccfr(baseline=none)",
+    "evr-mccfr(baseline=average)",
+    "evr-mccfr(baseline=history)",
     # Full width, for scale.
     "cfr+",
 )
@@ -62,8 +62,8 @@ _EQUAL = (
     "os-mccfr(batch=64)",
     "os-mccfr",
     "es-mccfr",
-    "vr-mccfr(batch=64)",
-    "vr-mccfr",
+    "evr-mccfr(batch=64)",
+    "evr-mccfr",
 )
 _BASELINES = ("none", "average", "history", "expected")
 _BATCHES = (1, 16, 64, 256, 1024, 4096, 16384)
@@ -73,7 +73,7 @@ _CURVES = (
     "os-mccfr(batch=1,baseline=expected)",
     "os-mccfr(batch=1024)",
     "os-mccfr(batch=1024,baseline=expected)",
-    "vr-mccfr",
+    "evr-mccfr",
 )
 _VARIANCE_SAMPLES = 4000
 # Points of a curve; each has twice the seconds of the one before.
@@ -199,7 +199,7 @@ def _equal(game: _Game, plan: Plan) -> Iterator[Row]:
 
 def _batch(game: _Game, plan: Plan) -> Iterator[Row]:
     """The same for batches of all sizes."""
-    for preset in ("os-mccfr", "vr-mccfr"):
+    for preset in ("os-mccfr", "evr-mccfr"):
         for batch in _BATCHES:
             name = f"{preset}(batch={batch})"
             for row in _solves(

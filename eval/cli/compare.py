@@ -20,7 +20,7 @@ it. Results of `spiel-cr tournament --out DIR/NAME` are shown in the report, too
 examples:
   spiel-cr compare --game leduc_poker
   spiel-cr compare --game kuhn_poker --game 'liars_dice(numdice=1,dice_sides=4)' \\
-    --algorithms 'cfr+;vr-mccfr;openspiel-cfr+;openspiel-os-mccfr' --seconds 2 \\
+    --algorithms 'cfr+;evr-mccfr;openspiel-cfr+;openspiel-os-mccfr' --seconds 2 \\
     --seeds 5 --workers 2 --out out/two
   spiel-cr compare --game kuhn_poker --algorithms 'default;pcfr+' --iterations 1000 \\
     --out out/kuhn

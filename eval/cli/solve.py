@@ -51,7 +51,7 @@ def add_solver_options(parser: argparse.ArgumentParser) -> None:
         f"one of {', '.join(spiel_cr.PRESETS)}, with parameters if you like: "
         f"'dcfr(alpha=1.5,beta=0,gamma=2)'; solve also takes "
         f"{', '.join(spiel_cr.SAMPLED_PRESETS)}, which sample, as in "
-        f"'vr-mccfr(epsilon=0.6,baseline=average,decay=0.5,batch=1024)', and lp, "
+        f"'evr-mccfr(epsilon=0.6,baseline=average,decay=0.5,batch=1024)', and lp, "
         f"linear programming, exact up to rounding",
         "cfr+",
     )

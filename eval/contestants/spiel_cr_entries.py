@@ -28,7 +28,7 @@ from .protocol import Computed, ComputingAdapter, Entry, IteratingAdapter, Solve
 # that resolve by sampling are left out: their programs compile for most of a minute.
 DEFAULT = tuple(
     (
-        "cfr;cfr+;dcfr;pdcfr+;os-mccfr;es-mccfr;vr-mccfr;lp;resolve(solver=cfr+);"
+        "cfr;cfr+;dcfr;pdcfr+;os-mccfr;es-mccfr;evr-mccfr;lp;resolve(solver=cfr+);"
         "resolve(solver=pdcfr+);resolving(solver=cfr+,iterations=10);"
         "resolving(solver=cfr+,iterations=100);oos(iterations=20);uniform"
     ).split(";")

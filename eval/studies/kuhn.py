@@ -11,7 +11,7 @@ from .study import Line, Study
 _VALUE = -1 / 18
 # What remains after a few thousand iterations is far below, what is wrong far above.
 _CLOSE = 2e-3
-_ALGORITHMS = ("lp", "cfr", "cfr+", "dcfr", "pdcfr+", "vr-mccfr")
+_ALGORITHMS = ("lp", "cfr", "cfr+", "dcfr", "pdcfr+", "evr-mccfr")
 
 
 def _run(share: float) -> Iterator[Line]:
@@ -19,7 +19,7 @@ def _run(share: float) -> Iterator[Line]:
     tree = spiel_cr.compile_game("kuhn_poker")
     for algorithm in _ALGORITHMS:
         iterations = {"lp": 1, "cfr": 1_000_000}.get(algorithm, 50_000)
-        if algorithm == "vr-mccfr":
+        if algorithm == "evr-mccfr":
             iterations = 2_000
         result = spiel_cr.solve(
             tree, algorithm, max(1, int(share * iterations)), seed=1
@@ -36,7 +36,7 @@ def _run(share: float) -> Iterator[Line]:
         off = {rule: abs(is_ - due) for rule, (is_, due) in rules.items()}
         worst = max(off, key=lambda rule: off[rule])
         # A sampled solver is close with the square root of its work.
-        close = 20 * _CLOSE if algorithm == "vr-mccfr" else _CLOSE
+        close = 20 * _CLOSE if algorithm == "evr-mccfr" else _CLOSE
         in_family = -close <= alpha <= 1 / 3 + close
         yield Line(
             f"{algorithm}: the family",

@@ -16,7 +16,7 @@ _SECONDS = 10.0
 # vectorised form: a sample updates all private hands of its public states. That is
 # another algorithm, so its factor of 250 is no figure for ours, only its claims are.
 _PLAIN = "os-mccfr(explore=uniform,epsilon=1,batch=1)"
-_WITH = "vr-mccfr(gamma=1,explore=uniform,epsilon=1,batch=1,baseline={})"
+_WITH = "evr-mccfr(gamma=1,explore=uniform,epsilon=1,batch=1,baseline={})"
 _BASELINES = {
     "average": "above 1, and growing (Schmid et al. 2019: 250 after 1M iterations, but "
     "vectorised, all private hands of a public state a sample; others report 2)",
@@ -28,7 +28,7 @@ _EARLY = 0.1
 _LOOKS = 100
 _CLAIMS_BY_SECONDS = {
     "os-mccfr": "what the others are measured by",
-    "vr-mccfr": "below os-mccfr's (ours, with baselines as Schmid et al. 2019)",
+    "evr-mccfr": "below os-mccfr's (ours, with baselines as Schmid et al. 2019)",
 }
 _EVALUATE_EVERY = 50
 

@@ -66,7 +66,7 @@ def _sampled(tree: spiel_cr.CompiledGame, iterations: int) -> list[Line]:
         for epsilon in _EXPLORATION
     }
     based = {
-        baseline: _median(tree, f"vr-mccfr(baseline={baseline})", iterations)
+        baseline: _median(tree, f"evr-mccfr(baseline={baseline})", iterations)
         for baseline in _BASELINES
     }
     after = f"{iterations} batches, median of {_SEEDS} seeds"
@@ -78,7 +78,7 @@ def _sampled(tree: spiel_cr.CompiledGame, iterations: int) -> list[Line]:
             None,
         ),
         Line(
-            f"vr-mccfr (our settings), baseline, {after}",
+            f"evr-mccfr (our settings), baseline, {after}",
             "average better than none (Schmid et al. 2019), "
             "history better than average (Davis et al. 2020)",
             _shown(based),

@@ -39,6 +39,7 @@ _CHOICES = {
     "averaging": ("exact", "sampled"),
     "explore": ("uniform", "balanced"),
     "draws": ("sobol", "independent"),
+    "updates": ("auto", "visited", "all"),
 }
 
 
@@ -74,6 +75,9 @@ class MCCFRConfig:
       delta: share of targeted trajectories, where a target is given.
       threshold, bonus: tau and beta of average-strategy sampling; by default the
         paper's, with which no action is left out before many iterations.
+      updates: "visited" touches only what a batch's trajectories visit; "all" passes
+        over all infosets in each iteration; "auto" lets the solver choose by the size
+        of game and batch (see `mccfr.updates_of`).
     """
 
     name: str = dataclasses.field(compare=False)
@@ -92,6 +96,7 @@ class MCCFRConfig:
     delta: float = 0.9
     threshold: float = 1000.0
     bonus: float = 1e6
+    updates: str = "auto"
 
     def __post_init__(self) -> None:
         for field, choices in _CHOICES.items():
@@ -121,21 +126,32 @@ PRESETS: dict[str, CFRConfig] = {
         CFRConfig("pdcfr+", Rule(2.3, -math.inf, predictive=True), gamma=5.0),
     )
 }
-# The schemes are published, the batches are ours. `vr-mccfr` is named after the idea of
-# Schmid et al. 2019, baselines, and is not their algorithm: its baselines are expected
-# values (after Davis et al. 2020), exploration is balanced (Farina et al. 2020),
-# averages weigh t^2 and a batch is large, all of it chosen by measuring on Leduc poker,
-# goofspiel and liar's dice. Nearest to theirs, which updates all private hands of a
-# public state at once, is
-# "vr-mccfr(gamma=1,baseline=average,explore=uniform,epsilon=1,batch=1)".
+# The schemes are published, the batches are ours. `vr-mccfr` and `vr-mccfr+` are the
+# two algorithms of Schmid et al. 2019 (average baselines of decay 0.5, uniform
+# sampling, the latter with regret matching+ and linear averages), but for what
+# `baselines.py` says; a sample of theirs updates all private hands of a public state,
+# one of these its trajectory.
+# `evr-mccfr`, after its expected-value baselines (Davis et al. 2020), is our own choice
+# of settings: exploration is balanced (Farina et al. 2020), averages weigh t^2 and a
+# batch is large, all of it chosen by measuring on Leduc poker, goofspiel and liar's
+# dice.
 SAMPLED_PRESETS: dict[str, MCCFRConfig] = {
     preset.name: preset
     for preset in (
         MCCFRConfig("os-mccfr"),
         MCCFRConfig("es-mccfr", scheme="external", batch=64),
         MCCFRConfig("as-mccfr", scheme="average", epsilon=0.05, batch=64),
+        MCCFRConfig("vr-mccfr", baseline="average", epsilon=1.0, batch=1),
         MCCFRConfig(
-            "vr-mccfr",
+            "vr-mccfr+",
+            Rule(beta=-math.inf),
+            gamma=1.0,
+            baseline="average",
+            epsilon=1.0,
+            batch=1,
+        ),
+        MCCFRConfig(
+            "evr-mccfr",
             Rule(beta=-math.inf),
             gamma=2.0,
             baseline="expected",
@@ -201,7 +217,7 @@ def parse_any(
 
     Args:
       algorithm: as for `parse_algorithm`, or a sampled preset's name, as in
-        "vr-mccfr(epsilon=0.6,baseline=average,decay=0.5,batch=1024)", with the
+        "evr-mccfr(epsilon=0.6,baseline=average,decay=0.5,batch=1024)", with the
         parameters of `MCCFRConfig` besides those of the regret rule; a configuration
         is returned as it is.
       name: of the argument, for errors.

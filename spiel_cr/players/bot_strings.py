@@ -199,7 +199,7 @@ def load_bot(text: str, game: Game, player: int, *, seed: int = 0) -> pyspiel.Bo
 
     Args:
       text: name and parameters in OpenSpiel's syntax. A solver with parameters of its
-        own is written with them: solver=vr-mccfr(batch=512).
+        own is written with them: solver=evr-mccfr(batch=512).
       game: OpenSpiel game string, game, or compiled game; compiled with
         `observations=True` it serves several bots.
       player: the seat, 0 or 1.

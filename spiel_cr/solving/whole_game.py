@@ -138,7 +138,7 @@ def solve(
     Args:
       game: OpenSpiel game string, game, or compiled game.
       algorithm: preset and parameters, such as "cfr+", "dcfr(alpha=1.5)" or
-        "vr-mccfr(batch=1024)", see `parse_any`; or "lp": an equilibrium by linear
+        "evr-mccfr(batch=1024)", see `parse_any`; or "lp": an equilibrium by linear
         programming, whose NashConv is at most 1e-8 of the range of payoffs, or what
         rounding leaves of the largest payoff; always in float64, whatever `iterations`
         and `dtype` say.

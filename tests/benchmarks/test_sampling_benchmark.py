@@ -78,7 +78,7 @@ def test_all_parts_on_a_small_game(few: sampling._Game, tmp_path: pathlib.Path) 
     assert [row["trajectories"] for row in by_part["equal"]] == [64] * len(FEW)
 
     assert [(row["preset"], row["batch"]) for row in by_part["batch"]] == [
-        (preset, 16) for preset in ("os-mccfr", "vr-mccfr")
+        (preset, 16) for preset in ("os-mccfr", "evr-mccfr")
     ]
     for row in by_part["curves"]:
         trajectories, seconds, _ = zip(*row["points"], strict=True)

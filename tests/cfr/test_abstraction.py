@@ -325,7 +325,7 @@ def test_samples_without_noise_are_an_iteration_of_the_full_width_family():
     [
         "os-mccfr(batch=32)",
         pytest.param("as-mccfr(batch=32,averaging=sampled)", marks=pytest.mark.slow),
-        pytest.param("vr-mccfr(batch=32)", marks=pytest.mark.slow),
+        pytest.param("evr-mccfr(batch=32)", marks=pytest.mark.slow),
     ],
 )
 def test_sampled_buckets_of_one_change_nothing(name):

@@ -209,8 +209,8 @@ def test_progress_is_shown_of_long_walks_only(monkeypatch, capsys):
     "algorithm,limit,remedy",
     [
         ("cfr+", "380MB", "float32"),
-        ("vr-mccfr", "600MB", "smaller batch"),
-        ("vr-mccfr(batch=1048576)", "2GB", "smaller batch"),
+        ("evr-mccfr", "600MB", "smaller batch"),
+        ("evr-mccfr(batch=1048576)", "2GB", "smaller batch"),
         ("lp", "252MB", "smaller game"),
     ],
 )

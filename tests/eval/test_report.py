@@ -20,7 +20,7 @@ from tests.support import browser
 GAMES = ["kuhn_poker", "leduc_poker"]
 ALGORITHMS = [
     "cfr+",
-    "vr-mccfr",
+    "evr-mccfr",
     "lp",
     "resolve(solver=cfr+)",
     "openspiel-cfr+",
@@ -88,7 +88,10 @@ def records():
     for game in GAMES:
         lines += [
             record(game, "cfr+", 0, 1e-5),
-            *(record(game, "vr-mccfr", s, x) for s, x in enumerate((0.02, 0.01, 0.07))),
+            *(
+                record(game, "evr-mccfr", s, x)
+                for s, x in enumerate((0.02, 0.01, 0.07))
+            ),
             record(game, "lp", 0, 0.0, iterations=16),
             record(game, "resolve(solver=cfr+)", 0, 2e-4, note="3 solves"),
             record(game, "openspiel-cfr+", 0, 1e-3),
@@ -206,7 +209,7 @@ def test_both_reports_say_the_same(folder):
         "2026-01-02",
         "+0.2500 ± 0.0312",
         "spiel-cr compare --game kuhn_poker --game leduc_poker",
-        registry.find("vr-mccfr").how,
+        registry.find("evr-mccfr").how,
     ):
         assert sentence in words, sentence
         assert sentence in markdown, sentence
@@ -234,7 +237,7 @@ def test_rows_are_sorted_medians():
         "cfr+",
         "resolve(solver=cfr+)",
         "openspiel-cfr+",
-        "vr-mccfr",
+        "evr-mccfr",
         "openspiel-es-mccfr",
     ]
     sampled = first.rows[4]
@@ -250,9 +253,9 @@ def test_rows_are_sorted_medians():
 
 
 def test_seeds_that_skipped_points_are_joined_from_the_end():
-    short = record("kuhn_poker", "vr-mccfr", 1, 0.04)
+    short = record("kuhn_poker", "evr-mccfr", 1, 0.04)
     short["curve"] = short["curve"][1:]
-    lines = [record("kuhn_poker", "vr-mccfr", 0, 0.02), short]
+    lines = [record("kuhn_poker", "evr-mccfr", 0, 0.02), short]
     settings = {**SETTINGS, "games": ["kuhn_poker"]}
     (row,) = summary.summarise(settings, lines)[0].rows
     assert [band.iterations for band in row.curve] == [100, 1000]

@@ -182,7 +182,7 @@ _ALGORITHMS = [
     *("cfr", "cfr+", "cfr()", "dcfr(alpha=1.5,beta=0,gamma=2)", "pcfr+", "pdcfr+"),
     *("lcfr(exploration=0.1)", "cfr+(alternating=false)", " cfr+ "),
 ]
-_SAMPLED = ["os-mccfr(batch=16)", "es-mccfr(batch=4)", "vr-mccfr(batch=16)"]
+_SAMPLED = ["os-mccfr(batch=16)", "es-mccfr(batch=4)", "evr-mccfr(batch=16)"]
 _BOTS = [
     *("uniform", "uniform()", "resolving(iterations=2)", "solved(iterations=2)"),
     *("policy(path=kuhn.npz)", "resolving(iterations=2,gadget=maxmargin)"),
@@ -264,7 +264,7 @@ def _not_sampled() -> list[Bad]:
     table = table_of(type(ALGORITHMS["os-mccfr"]), leave_out=("name", "rule", "scheme"))
     return [
         bad
-        for name in ("os-mccfr", "vr-mccfr")
+        for name in ("os-mccfr", "evr-mccfr")
         for bad in _bad_parameters(name, {}, table)
     ]
 

@@ -50,7 +50,7 @@ COMMANDS = {
     "patient": "solve GAME --checkpoint=DIR/c.npz --checkpoint-every=3600 "
     "--save=DIR/s.npz --iterations=2000000",
     "sampled": "solve GAME --checkpoint=DIR/c.npz --checkpoint-every=0.01 "
-    "--save=DIR/s.npz --algorithm=vr-mccfr(batch=16) --iterations=3000",
+    "--save=DIR/s.npz --algorithm=evr-mccfr(batch=16) --iterations=3000",
     "resolve": "resolve GAME --save=DIR/s.npz --cache=DIR/k --iterations=200",
     "compare": "compare GAME --out=DIR/x --iterations=100 --seeds=2 --workers=0 "
     "--algorithms=uniform;openspiel-cfr;openspiel-os-mccfr;openspiel-cfr+",

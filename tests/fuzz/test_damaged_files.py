@@ -29,7 +29,7 @@ def checkpoints(folder, sampled):
     tree = games.compiled("kuhn")
     solvers = {"cfr": cfr.make_solver(tree.form, config=parse_algorithm("cfr+"))}
     if sampled:
-        config = parse_sampled("vr-mccfr(batch=4)")
+        config = parse_sampled("evr-mccfr(batch=4)")
         solvers["mccfr"] = mccfr.make_solver(tree, config=config, seed=3)
     for name, solver in solvers.items():
         path = folder / name

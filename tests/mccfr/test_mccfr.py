@@ -35,7 +35,7 @@ ROWS = [("kuhn", variant) for variant in VARIANTS]
 ROWS += [("kuhn", f"{name}(batch={BATCH})") for name in PRESETS]
 # Other shapes: one level, no chance and perfect information, chance in the middle.
 ROWS += [
-    ("matrix_rps", "vr-mccfr(batch=32)"),
+    ("matrix_rps", "evr-mccfr(batch=32)"),
     ("hex", "os-mccfr(batch=32)"),
     ("leduc7", "os-mccfr(batch=32)"),
 ]
@@ -46,8 +46,8 @@ SLOW_ROWS = [
     ("hex", "es-mccfr(batch=32)"),
     ("leduc7", "es-mccfr(batch=32)"),
     ("dark_hex", "as-mccfr(batch=32)"),
-    ("princess4", "vr-mccfr(batch=32)"),
-    ("goofspiel4", "vr-mccfr(batch=32)"),
+    ("princess4", "evr-mccfr(batch=32)"),
+    ("goofspiel4", "evr-mccfr(batch=32)"),
 ]
 slow = pytest.mark.slow
 
@@ -115,12 +115,12 @@ BOUNDS = [
     ("kuhn", "es-mccfr(batch=32)", 600, 0.08),
     ("kuhn", "as-mccfr(batch=32)", 600, 0.08),
     ("kuhn", VARIANTS[6], 600, 0.12),
-    ("kuhn", "vr-mccfr(batch=32)", 600, 0.08),
+    ("kuhn", "evr-mccfr(batch=32)", 600, 0.08),
     ("kuhn", "os-mccfr(batch=32,averaging=sampled)", 600, 0.12),
     ("kuhn", "os-mccfr(batch=32,incremental=true)", 600, 0.12),
     ("kuhn", "os-mccfr(batch=1)", 4000, 0.3),
     ("leduc7", "os-mccfr(batch=32)", 2000, 0.8),
-    pytest.param("leduc", "vr-mccfr", 80, 1.0, marks=slow),
+    pytest.param("leduc", "evr-mccfr", 80, 1.0, marks=slow),
 ]
 
 
@@ -152,7 +152,7 @@ def test_iterates_do_not_depend_on_averaging():
 
 def test_checkpoint_and_resume(tmp_path):
     """The same bits as in one go, and the points from before are in the curve."""
-    variant, path = "vr-mccfr(batch=32)", tmp_path / "checkpoint"
+    variant, path = "evr-mccfr(batch=32)", tmp_path / "checkpoint"
     options = {"eval_every": 20, "seed": 4}
     compiled = games.compiled("kuhn")
     expected = spiel_cr.solve(compiled, variant, 60, **options)
@@ -201,7 +201,7 @@ def test_bad_seconds_are_refused(seconds):
 @pytest.mark.parametrize("flag", [False, True])
 def test_precision(flag):
     """float32 unless asked; the caller's flag stays and changes nothing."""
-    compiled, variant = games.compiled("kuhn"), "vr-mccfr(batch=32)"
+    compiled, variant = games.compiled("kuhn"), "evr-mccfr(batch=32)"
     with jax.enable_x64(flag):
         single = spiel_cr.solve(compiled, variant, 60)
         double = spiel_cr.solve(compiled, variant, 60, dtype="float64")
@@ -223,7 +223,7 @@ def test_full_width_algorithms_are_asked_for_where_needed():
 
 def test_strings():
     config = algorithm.parse_any(
-        "vr-mccfr(epsilon=0.5,baseline=average,decay=0.25,batch=7,draws=independent,"
+        "evr-mccfr(epsilon=0.5,baseline=average,decay=0.25,batch=7,draws=independent,"
         "averaging=sampled,explore=uniform,incremental=true,delta=0.5,alpha=1.5)"
     )
     assert isinstance(config, algorithm.MCCFRConfig)

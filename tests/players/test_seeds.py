@@ -24,7 +24,7 @@ def search(seed):
 
 
 def sample(seed):
-    config = parse_sampled("vr-mccfr(batch=4)")
+    config = parse_sampled("evr-mccfr(batch=4)")
     mccfr.make_solver(games.compiled("kuhn"), config=config, seed=seed)
 
 

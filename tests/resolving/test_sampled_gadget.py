@@ -297,9 +297,9 @@ def test_trajectories_are_aimed_at_the_infoset_and_its_surroundings():
     ("solver", "player"),
     [
         ("os-mccfr(batch=256)", 0),
-        pytest.param("vr-mccfr(batch=256)", 1, marks=pytest.mark.slow),
+        pytest.param("evr-mccfr(batch=256)", 1, marks=pytest.mark.slow),
         pytest.param("os-mccfr(batch=256)", 1, marks=pytest.mark.slow),
-        pytest.param("vr-mccfr(batch=256)", 0, marks=pytest.mark.slow),
+        pytest.param("evr-mccfr(batch=256)", 0, marks=pytest.mark.slow),
     ],
 )
 def test_a_sampling_player_nears_the_safe_strategy(solver, player):

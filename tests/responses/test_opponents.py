@@ -116,7 +116,7 @@ def test_the_exact_algorithm():
         ("cfr+(iterations=4)", "cfr+"),
         ("dcfr(alpha=1.5,beta=0,iterations=4)", "dcfr(alpha=1.5,beta=0)"),
         ("pcfr+(iterations=4,alternating=false)", "pcfr+(alternating=false)"),
-        ("vr-mccfr(batch=16,iterations=4)", "vr-mccfr(batch=16)"),
+        ("evr-mccfr(batch=16,iterations=4)", "evr-mccfr(batch=16)"),
     ],
 )
 def test_parameters_of_algorithms_are_passed_on(text, algorithm, monkeypatch):

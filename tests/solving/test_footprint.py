@@ -17,15 +17,15 @@ from tests.support import games
 # Games, algorithms and dtypes; from 0.5 to 3 GB.
 ROWS = [
     ("liars_dice", "cfr+", "float64"),
-    ("liars_dice", "vr-mccfr", "float32"),
-    ("liars_dice", "vr-mccfr(batch=131072)", "float32"),
+    ("liars_dice", "evr-mccfr", "float32"),
+    ("liars_dice", "evr-mccfr(batch=131072)", "float32"),
     ("liars_dice", "es-mccfr", "float32"),
     ("python_scotland_yard", "lp", "float64"),
     ("universal_poker", "cfr+", "float64"),
     ("python_ii_goofspiel(num_cards=6)", "cfr+", "float64"),
-    ("python_ii_goofspiel(num_cards=6)", "vr-mccfr", "float32"),
+    ("python_ii_goofspiel(num_cards=6)", "evr-mccfr", "float32"),
     ("python_latent_tic_tac_toe(conflict=keep)", "cfr+", "float32"),
-    ("python_latent_tic_tac_toe(conflict=keep)", "vr-mccfr", "float32"),
+    ("python_latent_tic_tac_toe(conflict=keep)", "evr-mccfr", "float32"),
     ("python_princess_and_monster(horizon=9)", "cfr+", "float64"),
 ]
 _COMMAND = "from spiel_cr.eval.cli.main import main; main()"

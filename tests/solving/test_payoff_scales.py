@@ -44,8 +44,8 @@ SAMPLED = (
     "os-mccfr(batch=64,baseline=history,incremental=true,averaging=sampled)",
     "es-mccfr(batch=8)",
     "as-mccfr(batch=8,threshold=1,bonus=1)",
-    "vr-mccfr(batch=64)",
-    "vr-mccfr(batch=64,baseline=average)",
+    "evr-mccfr(batch=64)",
+    "evr-mccfr(batch=64,baseline=average)",
 )
 RESOLVING = (
     {"gadget": "cfrd"},
