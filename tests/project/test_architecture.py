@@ -26,12 +26,13 @@ SPIEL_CR = {
     "policies": "common sequence_form compilation",
     "cfr": "common sequence_form compilation policies",
     "mccfr": "common sequence_form compilation policies cfr",
-    "solving": "common sequence_form compilation policies cfr mccfr",
+    "uncompiled": "common compilation policies cfr",
+    "solving": "common sequence_form compilation policies cfr mccfr uncompiled",
     "resolving": "common sequence_form compilation policies cfr mccfr",
     "partial": "common sequence_form compilation policies cfr resolving",
     "responses": "common sequence_form compilation policies",
-    "players": "common compilation policies cfr mccfr solving resolving partial "
-    "responses",
+    "players": "common compilation policies cfr mccfr uncompiled solving resolving "
+    "partial responses",
 }
 EVAL = {
     "common": "",

@@ -1,0 +1,115 @@
+"""Which row has a key: open addressing in one numpy array, many keys at a time."""
+
+import numpy as np
+
+# Slots per row: an open hash table is quick while a third of it is empty.
+_SLOTS_PER_ROW = 1.6
+_FIRST_SLOTS = 1 << 12
+# Rows that are put into slots together when there are more slots than before.
+_CHUNK = 1 << 16
+
+# The most rows of one index, and what it takes for each.
+MOST_ROWS = int(2**32 / _SLOTS_PER_ROW) - 2
+ROW_BYTES = 7
+
+
+class Index:
+    """Finds rows by their keys. Rows are numbered from 0 and never removed.
+
+    Attributes:
+      rows: how many rows are found.
+    """
+
+    def __init__(self, key: np.ndarray) -> None:
+        """An index without rows.
+
+        Args:
+          key: uint64 [R, 2], of all rows that there may ever be, R at most `MOST_ROWS`.
+            The array is kept, and may be written until rows are found.
+        """
+        self.rows = 0
+        self._key = key
+        # Row + 1; 0: empty. Only the first `_active` are in use: while there are few
+        # rows, they lie close together.
+        self._slots = np.zeros(int(len(key) * _SLOTS_PER_ROW) + 2, np.uint32)
+        self._active = min(_FIRST_SLOTS, len(self._slots))
+
+    def find(self, keys: np.ndarray) -> np.ndarray:
+        """The rows of some keys.
+
+        Args:
+          keys: uint64 [n, 2].
+
+        Returns:
+          int64 [n], -1 where there is none.
+        """
+        found = np.full(len(keys), -1)
+        if not self.rows:
+            return found
+        open_ = np.arange(len(keys))
+        at = self._home(keys)
+        while len(open_):
+            row = self._slots.take(at).astype(np.int64) - 1
+            stored = self._key.take(row, axis=0, mode="wrap")
+            used = row >= 0
+            same = (stored[:, 0] == keys[:, 0]) & (stored[:, 1] == keys[:, 1]) & used
+            found[open_[same]] = row[same]
+            # Where another key sits, it may be in the next slot.
+            on = np.flatnonzero(used & ~same)
+            open_, keys = open_[on], keys[on]
+            at = self._next(at[on])
+        return found
+
+    def extend(self, rows: int) -> None:
+        """From now on all of the first `rows` rows are found; keys are different."""
+        begin, wanted = self.rows, int(rows * _SLOTS_PER_ROW) + 1
+        if wanted > self._active:
+            self._slots[: self._active] = 0
+            while self._active < wanted:
+                self._active = min(2 * self._active, len(self._slots))
+            begin = 0
+        self.rows = rows
+        for start in range(begin, rows, _CHUNK):
+            some = np.arange(start, min(start + _CHUNK, rows))
+            self._put(some, self._home(self._key[some]))
+
+    def _put(self, rows: np.ndarray, at: np.ndarray) -> None:
+        """Puts rows into the next free slots from `at` on."""
+        mark = (rows + 1).astype(np.uint32)
+        while len(mark):
+            free = self._slots[at] == 0
+            # Of those that want the same slot, one gets it.
+            self._slots[at[free]] = mark[free]
+            on = np.flatnonzero(self._slots[at] != mark)
+            mark, at = mark[on], self._next(at[on])
+
+    def _home(self, keys: np.ndarray) -> np.ndarray:
+        """int64 [n], the slot at which to look first."""
+        high = keys[:, 0] >> np.uint64(32)
+        return (high * np.uint64(self._active) >> np.uint64(32)).astype(np.int64)
+
+    def _next(self, at: np.ndarray) -> np.ndarray:
+        at = at + 1
+        at[at == self._active] = 0
+        return at
+
+
+def distinct(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """One index of each different key, in the order of keys; and each key's number.
+
+    Args:
+      keys: uint64 [n, 2].
+
+    Returns:
+      int64 [g] and int64 [n].
+    """
+    order = np.argsort(keys[:, 0])
+    first, second = keys[order].T
+    new = np.append(True, first[1:] != first[:-1])[: len(keys)]
+    if (second[1:] != second[:-1])[~new[1:]].any():
+        order = np.lexsort((keys[:, 1], keys[:, 0]))
+        first, second = keys[order].T
+        new[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
+    group = np.empty(len(keys), np.int64)
+    group[order] = np.cumsum(new) - 1
+    return order[new], group

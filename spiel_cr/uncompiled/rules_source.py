@@ -1,0 +1,173 @@
+"""Histories by a game's own rules on arrays of states (`compilation.vectorised`)."""
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.common.errors import InvalidGameError
+from spiel_cr.compilation import vectorised
+from spiel_cr.compilation.game_checks import CHANCE_TOLERANCE
+from spiel_cr.compilation.tree import CHANCE, TERMINAL
+from spiel_cr.compilation.vectorised import VectorisedGame
+from spiel_cr.uncompiled import keys
+from spiel_cr.uncompiled.source import Positions
+
+# States after histories that were asked for, so that the next question of the same
+# match plays one move and not all of them. Beyond this many all are forgotten.
+_MOST_KEPT = 1 << 12
+# Draws stay below 1 by more than the rounding error of a sum of probabilities.
+_BELOW_ONE = 1 - 2.0**-40
+
+
+class States:
+    """States and their legal actions, to be indexed together.
+
+    Attributes:
+      rows: as the rules give them, [n, ...].
+      legal: bool [n, A]; nothing at the end of the game.
+    """
+
+    def __init__(self, rows: np.ndarray, legal: np.ndarray) -> None:
+        self.rows, self.legal = rows, legal
+
+    def __getitem__(self, index: np.ndarray) -> "States":
+        return States(self.rows[index], self.legal[index])
+
+
+class RulesSource:
+    """A `source.Source` that plays by a game's vectorised rules.
+
+    Attributes:
+      game: the game.
+      rules: its vectorised rules.
+      max_actions: the most actions of a decision.
+    """
+
+    def __init__(self, game: pyspiel.Game, rules: VectorisedGame | None = None) -> None:
+        """Asks for the game's rules.
+
+        Args:
+          game: a sequential game, from `load_game`.
+          rules: its vectorised rules; by default its own.
+
+        Raises:
+          ValueError: the game has no vectorised rules.
+        """
+        rules = vectorised.of_game(game) if rules is None else rules
+        if rules is None:
+            raise ValueError(
+                f"game={game} has no rules on arrays (docs/vectorised-games.md); step "
+                f"its states instead"
+            )
+        self.game, self.rules = game, rules
+        self.max_actions: int = game.num_distinct_actions()
+        self._kept: dict[tuple[int, ...], np.ndarray] = {}
+
+    def start(self, count: int, random: np.random.Generator) -> Positions:
+        """See `source.Source`."""
+        rows = np.repeat(self.rules.new_initial_states(), count, axis=0)
+        return self._positions(rows, random)
+
+    def step(
+        self,
+        positions: Positions,
+        parent: np.ndarray,
+        action: np.ndarray,
+        random: np.random.Generator,
+    ) -> Positions:
+        """See `source.Source`."""
+        rows, legal = positions.states.rows[parent], positions.states.legal[parent]
+        width = legal.shape[1]
+        # All legal actions in one row, those of each state one after another.
+        flat = np.flatnonzero(legal)
+        first = np.searchsorted(flat, np.arange(len(parent)) * width)
+        actions = flat[first + action] % width
+        return self._positions(self.rules.child(rows, actions), random)
+
+    def key_of(self, state: pyspiel.State) -> np.ndarray:
+        """See `source.Source`."""
+        player = state.current_player()
+        rows = self._after(tuple(state.history()))
+        return self._keys(rows, player)[0]
+
+    def close(self) -> None:
+        """Forgets the states that are kept."""
+        self._kept.clear()
+
+    def _after(self, history: tuple[int, ...]) -> np.ndarray:
+        """One state, after all actions of a history, those of chance included."""
+        known = len(history)
+        while known and history[:known] not in self._kept:
+            known -= 1
+        rows = self.rules.new_initial_states()
+        if known:
+            rows = self._kept[history[:known]]
+        for end in range(known, len(history)):
+            rows = self.rules.child(rows, np.array(history[end : end + 1], np.int64))
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            self._kept[history[: end + 1]] = rows
+        return rows
+
+    def _positions(self, rows: np.ndarray, random: np.random.Generator) -> Positions:
+        """Plays chance, and asks all that is to be known."""
+        rows, player = self._play_chance(rows, random)
+        count = len(rows)
+        over = player == TERMINAL
+        live = np.flatnonzero(~over)
+        utility, key = np.zeros(count), np.zeros((count, 2), np.uint64)
+        if len(live) < count:
+            utility[over] = self.rules.returns(rows[over])
+        some = rows if len(live) == count else rows[live]
+        mask = self.rules.legal_actions_mask(some)
+        legal = mask
+        if len(live) < count:
+            legal = np.zeros((count, mask.shape[1]), bool)
+            legal[live] = mask
+        num_actions = np.count_nonzero(legal, axis=1).astype(np.int32)
+        if not num_actions[live].all():
+            raise InvalidGameError(
+                f"{self.game}: in a state of its vectorised game player "
+                f"{player[live][np.argmin(num_actions[live])]} has no legal action; a "
+                f"game without moves must be terminal; correct legal_actions_mask"
+            )
+        for actor in range(2):
+            acts = np.flatnonzero(player == actor)
+            if len(acts):
+                key[acts] = self._keys(rows[acts], actor)
+        return Positions(States(rows, legal), player, key, num_actions, utility)
+
+    def _keys(self, rows: np.ndarray, player: int) -> np.ndarray:
+        known = self.rules.information_state(rows, player)
+        return keys.of_rows(known.reshape(len(rows), -1), player)
+
+    def _play_chance(
+        self, rows: np.ndarray, random: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The states after chance, and int8 [n], who acts there."""
+        player = self.rules.current_player(rows).astype(np.int8)
+        draws = np.flatnonzero(player == CHANCE)
+        if len(draws):
+            rows = rows.copy()
+        while len(draws):
+            drawing = rows[draws]
+            outcome = self._draw(drawing, random)
+            after = self.rules.child(drawing, outcome)
+            rows[draws] = after
+            acts = self.rules.current_player(after).astype(np.int8)
+            player[draws] = acts
+            draws = draws[acts == CHANCE]
+        return rows, player
+
+    def _draw(self, rows: np.ndarray, random: np.random.Generator) -> np.ndarray:
+        """int64 [n], an outcome of chance each, by its probability."""
+        legal = self.rules.legal_actions_mask(rows)
+        odds = np.where(legal, self.rules.chance_probabilities(rows), 0)
+        total = np.cumsum(odds, axis=1)
+        if not (abs(total[:, -1] - 1) <= CHANCE_TOLERANCE).all():
+            raise InvalidGameError(
+                f"{self.game}: the probabilities of chance must sum to 1, and in a "
+                f"state of its vectorised game those of the legal outcomes do not; "
+                f"correct chance_probabilities"
+            )
+        point = random.random(len(rows)) * _BELOW_ONE * total[:, -1]
+        return np.count_nonzero(total <= point[:, None], axis=1)

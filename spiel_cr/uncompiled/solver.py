@@ -1,0 +1,260 @@
+"""Monte Carlo CFR on games that are never compiled: drives batches, keeps the state."""
+
+import dataclasses
+import json
+import math
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from spiel_cr.cfr.config import MCCFRConfig
+from spiel_cr.common.checks import check_iterations, check_number, check_seed
+from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.uncompiled import sampling, strategy, table
+from spiel_cr.uncompiled.source import Source
+
+_NO_LIMIT = 2**31 - 1
+# The clock is looked at between chunks of about this many seconds.
+_CHUNK_SECONDS = 0.25
+# What a visit takes until the way up: numbers, and those for each action.
+_VISIT, _VISIT_ACTION = 200, 40
+# What share of the memory the visits of external sampling may take.
+_BRANCHES = 0.25
+
+
+def check_config(config: MCCFRConfig) -> MCCFRConfig:
+    """Refuses settings that need the game's tree.
+
+    Args:
+      config: a sampled algorithm.
+
+    Returns:
+      The same with `draws="independent"`: the draws of trajectories are independent of
+      each other here, whatever it says, since a tree that is not known has no number
+      of depths to spread them over.
+
+    Raises:
+      ValueError: a setting that only compiled games have.
+    """
+    rule = config.rule
+    refused = (
+        ("scheme", config.scheme, "average", "outcome or external sampling"),
+        ("explore", config.explore, "balanced", "explore=uniform"),
+        *(
+            ("baseline", config.baseline, kind, "baseline=average or none")
+            for kind in ("history", "expected", "oracle")
+        ),
+        ("predictive", rule.predictive, True, "predictive=false"),
+    )
+    for name, value, bad, remedy in refused:
+        if value == bad:
+            said = str(value).lower()
+            raise ValueError(
+                f"algorithm={config.name!r}: {name}={said} needs the compiled game; "
+                f"choose {remedy}, or compile the game"
+            )
+    for name, power, fine in (
+        ("alpha", rule.alpha, (math.inf,)),
+        ("beta", rule.beta, (math.inf, -math.inf)),
+    ):
+        if power not in fine:
+            choices = " or ".join(str(choice) for choice in fine)
+            raise ValueError(
+                f"algorithm={config.name!r}: {name}={power} discounts the regrets of "
+                f"all infosets in each iteration, which needs the compiled game; "
+                f"choose {name}={choices}, or compile the game"
+            )
+    return dataclasses.replace(config, draws="independent")
+
+
+def batch_bytes(config: MCCFRConfig, max_actions: int, max_length: int) -> int:
+    """What the trajectories of a batch take, besides the table.
+
+    Args:
+      config: the algorithm.
+      max_actions: the most legal actions of a decision.
+      max_length: the most decisions of a match.
+    """
+    visit = _VISIT + _VISIT_ACTION * max_actions
+    return config.batch * max_length * visit
+
+
+class UncompiledSolver:
+    """Samples a game that is not compiled.
+
+    Attributes:
+      source: where histories come from.
+      config: the algorithm, as it runs (see `check_config`).
+      seed: of all random numbers; the same seed gives the same bits.
+      table: both players' infosets.
+      iteration: batches done so far, for each player.
+      trajectories: sampled so far, `2 * batch` in an iteration.
+      seconds: spent on that.
+      met: decisions of updating players on trajectories so far.
+      known: those among them whose infoset was in the table before.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        config: MCCFRConfig,
+        *,
+        seed: int = 0,
+        max_bytes: float,
+    ) -> None:
+        """Lays out an empty table.
+
+        Args:
+          source: of histories; the caller closes it.
+          config: the algorithm.
+          seed: of all random numbers.
+          max_bytes: for table, batch, and the strategy in the end; not for the process
+            besides, nor for the source's own.
+
+        Raises:
+          ValueError: settings that need the compiled game, or a bad seed.
+          GameTooLargeError: the memory does not hold what one trajectory meets.
+        """
+        self.source, self.config = source, check_config(config)
+        self.seed = check_seed(seed)
+        check_number(max_bytes, "max_bytes", "(0, inf)")
+        length = source.game.max_game_length()
+        actions = source.max_actions
+        batch = batch_bytes(self.config, actions, length)
+        if config.scheme == "external":
+            batch = max(batch, int(_BRANCHES * max_bytes))
+        self._most_visits = batch // (_VISIT + _VISIT_ACTION * actions)
+        baselines = config.baseline == "average"
+        entry = table.entry_bytes(baselines=baselines)
+        least = 2 * length * (table.row_bytes() + actions * entry) + actions * entry
+        if max_bytes < batch + least:
+            raise GameTooLargeError(
+                f"memory_limit: table and batch have {int(max_bytes)} bytes, and a "
+                f"batch of {config.batch} trajectories of up to {length} moves takes "
+                f"{batch}, and what one trajectory meets up to {least}; allow more "
+                f"memory, or choose a smaller batch"
+            )
+        self.table = table.Table(int(max_bytes) - batch, actions, baselines=baselines)
+        self._random = np.random.Generator(np.random.PCG64(self.seed))
+        self._mass = 0.0
+        self.iteration = self.trajectories = self.met = self.known = 0
+        self.seconds = 0.0
+
+    def run(
+        self,
+        iterations: int | None = None,
+        *,
+        seconds: float | None = None,
+        after_chunk: Callable[[int], bool | None] | None = None,
+    ) -> bool:
+        """Iterates.
+
+        Args:
+          iterations: how many more, at most; None: no limit.
+          seconds: stop after this time, within a quarter of a second or an iteration;
+            None: no limit.
+          after_chunk: called after every chunk of about a quarter of a second with the
+            number of iterations in it; returns True to stop.
+
+        Returns:
+          Whether `after_chunk` stopped it.
+
+        Raises:
+          ValueError: neither limit is given, or a bad one; or external sampling
+            branches into more visits than the memory holds.
+        """
+        if iterations is None and seconds is None:
+            raise ValueError("iterations=None: say how many, or give seconds")
+        most = _NO_LIMIT if iterations is None else check_iterations(iterations)
+        if seconds is not None:
+            check_number(seconds, "seconds", "(0, inf)")
+        deadline = math.inf if seconds is None else time.perf_counter() + seconds
+        done = chunk = 0
+        started = time.perf_counter()
+        while done < most:
+            self._iterate()
+            done += 1
+            chunk += 1
+            now = time.perf_counter()
+            if now - started < _CHUNK_SECONDS and done < most and now < deadline:
+                continue
+            self.seconds += now - started
+            if after_chunk is not None and after_chunk(chunk):
+                return True
+            chunk, started = 0, time.perf_counter()
+            if now >= deadline:
+                break
+        return False
+
+    def average(self) -> strategy.TableStrategy:
+        """The average strategies of both players; the solver stays as it is."""
+        return strategy.of_table(
+            self.table,
+            exact=self.config.averaging == "exact",
+            exploration=self.config.rule.exploration,
+        )
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All that `restore` needs to go on to the same bits.
+
+        Returns:
+          Arrays by name; those of the table are views, which the next iteration
+          changes. The caller keeps the game, the configuration, the seed and the memory
+          limit.
+        """
+        random = json.dumps(self._random.bit_generator.state).encode()
+        return {
+            **self.table.state(),
+            "random": np.frombuffer(random, np.uint8),
+            "mass": np.array(self._mass),
+            "seconds": np.array(self.seconds),
+            "counts": np.array(
+                [self.iteration, self.trajectories, self.met, self.known], np.int64
+            ),
+        }
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Puts back what `state` gave.
+
+        Args:
+          state: of a solver of the same game, configuration and memory limit.
+
+        Raises:
+          ValueError: it does not fit.
+        """
+        self.table.restore(state)
+        self._random.bit_generator.state = json.loads(state["random"].tobytes())
+        self._mass, self.seconds = float(state["mass"]), float(state["seconds"])
+        counts = [int(count) for count in state["counts"]]
+        self.iteration, self.trajectories, self.met, self.known = counts
+
+    def _iterate(self) -> None:
+        """One batch for each player."""
+        config = self.config
+        self.iteration += 1
+        weight = float(self.iteration) ** config.gamma
+        self._mass += weight
+        first = self._descend(0, weight)
+        if config.alternating:
+            self._count(first.climb())
+            self._count(self._descend(1, weight).climb())
+        else:
+            second = self._descend(1, weight)
+            self._count(first.climb())
+            self._count(second.climb())
+        self.trajectories += 2 * config.batch
+
+    def _descend(self, player: int, weight: float) -> sampling.Trajectories:
+        """A batch for one player, down to its ends."""
+        # The empty sequence has been played with all weights so far.
+        self.table.average[player] = self._mass
+        return sampling.Trajectories(
+            *(self.source, self.table, self.config, player, self._random),
+            weight=weight,
+            most_visits=self._most_visits,
+        )
+
+    def _count(self, counts: sampling.Counts) -> None:
+        self.met += counts.met
+        self.known += counts.known
