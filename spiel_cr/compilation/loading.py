@@ -86,7 +86,8 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
     if not game.get_type().provides_information_state_string:
         raise ValueError(
             f"{game}: the game offers no information_state_string, which spiel_cr "
-            f"needs to know what a player remembers; implement it in the game"
+            f"needs to know what a player remembers; implement it in the game, "
+            f"or choose one that has it"
         )
     _check_promises(game)
     return game
