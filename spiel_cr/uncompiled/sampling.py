@@ -35,6 +35,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cr.cfr.config import MCCFRConfig
+from spiel_cr.common.errors import ImperfectRecallError, InvalidGameError
 from spiel_cr.uncompiled import strategy
 from spiel_cr.uncompiled.source import Positions, Source
 from spiel_cr.uncompiled.table import Table
@@ -49,12 +50,12 @@ class Counts(NamedTuple):
     Attributes:
       met: decisions of the updating player, with more than one action.
       known: those among them whose infoset was in the table before.
-      value: sum over trajectories of their estimates of player 0's utility.
+      narrowed: whether external sampling has followed one action only somewhere.
     """
 
     met: int
     known: int
-    value: float
+    narrowed: bool
 
 
 class _Front(NamedTuple):
@@ -79,42 +80,55 @@ class _Front(NamedTuple):
     in_tree: np.ndarray | None
 
 
-class _Visit(NamedTuple):
-    """The m decisions at one depth, and the k actions that are followed there.
+class _Decisions(NamedTuple):
+    """The m decisions at one depth, as a batch meets them.
 
     Attributes:
       live: int64 [m], their places in the front.
-      known: int64 [m'], those that have a row, as indices in `live`.
-      updated: int64 [m''], those whose regrets are updated, likewise.
-      entries: int64 [A, m], the entries of their rows; anything where there is no row.
+      mine: bool [m], those of the updating player.
+      row: int64 [m], the infoset's row; -1: none.
+      new: bool [m], those of the updating player whose infoset was missing.
+      tried: bool [m], where the updating player decides, and explores.
+      updated: int64 [u], those among them that have a row: what is to be updated, as
+        indices in `live`.
+      num_actions: int64 [m], legal ones.
       legal: bool [A, m].
+      entries: int64 [A, m], entries of the rows; anything where there is no row.
       sigma: float64 [A, m], the strategy.
       weight: float64 [m], w(h) / B.
-      parent: int64 [k] in `live`, of the followed actions; None: one each, in order.
-      action: int64 [k].
-      rho: float64 [k].
-      utility: float64 [n], of the front.
+      utility: float64 [n], of the front: player 0's where the match is over.
     """
 
     live: np.ndarray
-    known: np.ndarray
+    mine: np.ndarray
+    row: np.ndarray
+    new: np.ndarray
+    tried: np.ndarray
     updated: np.ndarray
-    entries: np.ndarray
+    num_actions: np.ndarray
     legal: np.ndarray
+    entries: np.ndarray
     sigma: np.ndarray
     weight: np.ndarray
-    parent: np.ndarray | None
-    action: np.ndarray
-    rho: np.ndarray
     utility: np.ndarray
 
 
-class Trajectories:
-    """A batch on its way.
+class _Followed(NamedTuple):
+    """The k actions that are followed at one depth, in the order of the next front.
 
     Attributes:
-      counts: what it has met on the way down.
+      parent: int64 [k], the decision that each comes from.
+      action: int64 [k].
+      rho: float64 [k], how likely it was followed.
     """
+
+    parent: np.ndarray
+    action: np.ndarray
+    rho: np.ndarray
+
+
+class Trajectories:
+    """A batch on its way."""
 
     def __init__(
         self,
@@ -140,16 +154,20 @@ class Trajectories:
           player: whose values are sampled.
           random: advanced.
           weight: of the iteration in sampled averages.
-          most_visits: how many visits, of all depths together, the memory holds.
+          most_visits: how many visits, of all depths together, the memory holds. Where
+            following all actions could lead to more, external sampling follows one, as
+            outcome sampling does.
 
         Raises:
-          ValueError: external sampling branches into more visits than that.
+          ImperfectRecallError: an infoset comes after different own actions.
+          InvalidGameError: an infoset has different numbers of actions.
         """
-        self._table, self._config, self._player = table, config, player
-        self._source, self._random = source, random
+        self._source, self._table, self._config = source, table, config
+        self._player, self._random = player, random
         self._weight, self._most_visits = weight, most_visits
         self._met = self._known = 0
-        self._visits: list[_Visit] = []
+        self._narrowed = False
+        self._way: list[tuple[_Decisions, _Followed]] = []
         size = config.batch
         share = np.full(size, 1 / size)
         front = _Front(
@@ -161,139 +179,123 @@ class Trajectories:
             in_tree=np.ones(size, bool) if config.incremental else None,
         )
         while (front.positions.player >= 0).any():
-            front = self._descend(front)
+            decisions = self._look_up(front)
+            self._take_in(front, decisions)
+            followed = self._follow(decisions)
+            self._way.append((decisions, followed))
+            front = self._advance(front, decisions, followed)
         self._ends = front.positions.utility
 
-    def _descend(self, front: _Front) -> _Front:
-        """Chooses actions at one depth, and moves on."""
-        table, config, positions = self._table, self._config, front.positions
+    def _look_up(self, front: _Front) -> _Decisions:
+        """Finds the rows of all decisions, inserts those missing, matches regrets."""
+        table, positions = self._table, front.positions
         live = np.flatnonzero(positions.player >= 0)
         mine = positions.player[live] == self._player
         count = positions.num_actions[live].astype(np.int64)
-        decides = count > 1
-        tried = mine & decides
+        decides = np.flatnonzero(count > 1)
+        tried = mine & (count > 1)
         if front.in_tree is not None:
-            in_tree = front.in_tree[live]
-            tried &= in_tree
-        row, new = self._rows(front, live, decides, tried)
-        known, updated = np.flatnonzero(row >= 0), np.flatnonzero(tried & (row >= 0))
-        actions = np.arange(count.max())[:, None]
-        legal = actions < count
-        first = table.first.take(row, mode="wrap").astype(np.int64)
-        entries = first + actions
-        regret = np.where(row >= 0, table.regret.take(entries), 0)
-        sigma = strategy.match(regret, legal, count, config.rule.exploration)
-        self._take_in(front, live, updated, row, entries, legal, sigma)
-        rho = sigma
-        if config.scheme == "outcome":
-            mixed = (1 - config.epsilon) * sigma + config.epsilon / count
-            rho = np.where(tried & legal, mixed, sigma)
-        chosen = _choose(rho, self._random)
-        weight = front.weight[live]
-        parent, action = None, chosen
-        index = np.arange(len(live))
-        if config.scheme == "external" and len(updated):
-            each = np.ones(len(live), np.int64)
-            each[updated] = count[updated]
-            rho = rho.copy()
-            rho[:, updated] = 1
-            parent = index = np.repeat(index, each)
-            place = np.arange(len(parent)) - np.repeat(np.cumsum(each) - each, each)
-            action = np.where(each[parent] > 1, place, chosen[parent])
-        followed = rho[action, index]
-        visit = _Visit(
-            *(live, known, updated, entries, legal, sigma, weight),
-            *(parent, action, followed, positions.utility),
-        )
-        self._keep(visit)
-        mine_below = mine[index]
-        sampled = np.where(mine_below, followed, 1.0)
-        own = front.own
-        if own is not None:
-            reach = np.where(mine_below, sigma[action, index], 1.0)
-            own = own[live[index]] * reach / followed
-        decided = (mine & (row >= 0))[index]
-        below = entries[action, index]
-        if front.in_tree is not None:
-            in_tree = (in_tree & ~new)[index]
-        return _Front(
-            self._source.step(positions, live[index], action, self._random),
-            weight=weight[index] / sampled,
-            own=own,
-            sequence=np.where(decided, below, front.sequence[live[index]]),
-            depth=front.depth[live[index]] + decided,
-            in_tree=None if front.in_tree is None else in_tree,
-        )
-
-    def _rows(
-        self,
-        front: _Front,
-        live: np.ndarray,
-        decides: np.ndarray,
-        tried: np.ndarray,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """int64 [m], each decision's row or -1; bool [m], where one was missing."""
-        table, positions = self._table, front.positions
+            tried &= front.in_tree[live]
         row = np.full(len(live), -1)
-        some = np.flatnonzero(decides)
-        row[some] = table.find(positions.key[live[some]])
+        row[decides] = table.find(positions.key[live[decides]])
         new = tried & (row < 0)
-        self._met += int(np.count_nonzero(tried))
         adds = np.flatnonzero(new)
-        self._known += int(np.count_nonzero(tried)) - len(adds)
         if len(adds):
             at = live[adds]
             row[adds] = table.insert(
-                positions.key[at],
-                positions.num_actions[at],
-                front.sequence[at],
-                front.depth[at],
+                *(positions.key[at], count[adds]),
+                *(front.sequence[at], front.depth[at]),
             )
-        return row, new
+        self._met += int(np.count_nonzero(tried))
+        self._known += int(np.count_nonzero(tried)) - len(adds)
+        actions = np.arange(count.max())[:, None]
+        legal = actions < count
+        has = row >= 0
+        entries = table.first.take(row, mode="wrap").astype(np.int64) + actions
+        regret = np.where(has, table.regret.take(entries), 0)
+        return _Decisions(
+            *(live, mine, row, new, tried, np.flatnonzero(tried & has)),
+            *(count, legal, entries),
+            strategy.match(regret, legal, count, self._config.rule.exploration),
+            *(front.weight[live], positions.utility),
+        )
 
-    def _take_in(
-        self,
-        front: _Front,
-        live: np.ndarray,
-        updated: np.ndarray,
-        row: np.ndarray,
-        entries: np.ndarray,
-        legal: np.ndarray,
-        sigma: np.ndarray,
-    ) -> None:
-        """Averages of the infosets that are met; regrets that may not be negative."""
-        if not len(updated):
-            return
-        table, rows = self._table, row[updated]
+    def _take_in(self, front: _Front, decisions: _Decisions) -> None:
+        """Averages of what is updated; and regrets that may not be negative."""
+        table, updated = self._table, decisions.updated
+        rows = decisions.row[updated]
+        places = decisions.live[updated]
+        sequence = front.sequence[places]
+        _check(
+            self._source,
+            same_actions=table.count[rows] == decisions.num_actions[updated],
+            same_sequence=table.parent[rows] == sequence,
+        )
         np.add.at(table.visits, rows, np.uint32(1))
-        action, place = np.nonzero(legal[:, updated])
-        place = updated[place]
-        entry = entries[action, place]
+        entry, place, sigma = _flat(decisions, decisions.sigma)
         if self._config.rule.beta == -np.inf:
             # Duplicates write the same.
             table.regret[entry] = table.regret[entry].clip(min=0)
-        played = sigma[action, place]
+        lacks = np.zeros(len(decisions.live))
         if front.own is not None:
-            mass = self._weight * front.own[live]
-            np.add.at(table.average, entry, (mass[place] * played).astype(np.float32))
+            lacks[updated] = self._weight * front.own[places]
+            np.add.at(table.average, entry, (lacks[place] * sigma).astype(np.float32))
             return
-        reach = table.average[front.sequence[live[updated]]]
-        lacks = np.zeros(len(live))
+        reach = table.average[sequence]
         lacks[updated] = reach - table.taken[rows]
         # Duplicates write the same, here, too: all is read before anything is written.
-        table.average[entry] = table.average[entry] + lacks[place] * played
+        table.average[entry] = table.average[entry] + lacks[place] * sigma
         table.taken[rows] = reach
 
-    def _keep(self, visit: _Visit) -> None:
-        self._visits.append(visit)
-        self._most_visits -= len(visit.live)
-        if self._most_visits < 0:
-            raise ValueError(
-                f"algorithm={self._config.name!r} follows all actions of a player, and "
-                f"the memory does not hold them for batch={self._config.batch}; allow "
-                f"more, or choose a smaller batch, incremental=true, or an algorithm "
-                f"that follows one action, such as os-mccfr"
-            )
+    def _follow(self, decisions: _Decisions) -> _Followed:
+        """Draws actions; external sampling follows all where regrets are updated."""
+        config, sigma, updated = self._config, decisions.sigma, decisions.updated
+        mixed = (1 - config.epsilon) * sigma + config.epsilon / decisions.num_actions
+        rho = np.where(decisions.tried & decisions.legal, mixed, sigma)
+        parent, action = np.arange(len(decisions.live)), _choose(rho, self._random)
+        self._most_visits -= len(parent)
+        if config.scheme == "external" and len(updated):
+            each = np.ones(len(parent), np.int64)
+            each[updated] = decisions.num_actions[updated]
+            if self._holds(int(each.sum())):
+                rho[:, updated] = 1
+                parent = np.repeat(parent, each)
+                place = np.arange(len(parent)) - (np.cumsum(each) - each)[parent]
+                action = np.where(each[parent] > 1, place, action[parent])
+        return _Followed(parent, action, rho[action, parent])
+
+    def _holds(self, visits: int) -> bool:
+        """Whether so many visits, and all below if none branches again, are held."""
+        left = max(1, self._source.game.max_game_length() - len(self._way))
+        fits = visits * left <= self._most_visits
+        self._narrowed |= not fits
+        return fits
+
+    def _advance(
+        self, front: _Front, decisions: _Decisions, followed: _Followed
+    ) -> _Front:
+        """Plays the followed actions."""
+        parent, action, rho = followed
+        places = decisions.live[parent]
+        mine = decisions.mine[parent]
+        own = front.own
+        if own is not None:
+            reach = np.where(mine, decisions.sigma[action, parent], 1)
+            own = own[places] * reach / rho
+        decided = mine & (decisions.row >= 0)[parent]
+        below = decisions.entries[action, parent]
+        in_tree = front.in_tree
+        if in_tree is not None:
+            in_tree = in_tree[places] & ~decisions.new[parent]
+        # The others draw from sigma, so for their actions sigma / rho is one.
+        return _Front(
+            self._source.step(front.positions, places, action, self._random),
+            weight=decisions.weight[parent] / np.where(mine, rho, 1),
+            own=own,
+            sequence=np.where(decided, below, front.sequence[places]),
+            depth=front.depth[places] + decided,
+            in_tree=in_tree,
+        )
 
     def climb(self) -> Counts:
         """Adds regrets, and teaches baselines, from the ends to the start.
@@ -301,46 +303,34 @@ class Trajectories:
         Returns:
           What the batch has met.
         """
-        table, sign = self._table, 1 - 2 * self._player
         estimate = self._ends
         learned: list[tuple[np.ndarray, np.ndarray]] = []
-        for visit in reversed(self._visits):
-            index = visit.parent
-            if index is None:
-                index = np.arange(len(visit.live))
-            width = visit.sigma.shape
-            excess = estimate
-            guess = np.zeros(width)
-            if len(table.baseline):
-                has = np.zeros(width[1], bool)
-                has[visit.known] = True
-                guess = np.where(
-                    visit.legal & has, table.baseline.take(visit.entries), 0
-                ).astype(float)
-                taught = has[index]
-                entry = visit.entries[visit.action[taught], index[taught]]
+        for decisions, (parent, action, rho) in reversed(self._way):
+            values = self._baselines(decisions)
+            if len(self._table.baseline):
+                taught = decisions.row[parent] >= 0
+                entry = decisions.entries[action[taught], parent[taught]]
                 learned.append((entry, estimate[taught]))
-                excess = estimate - guess[visit.action, index]
-            values = guess
-            values[visit.action, index] += excess / visit.rho
-            expected = (visit.sigma * values).sum(axis=0)
-            if len(visit.updated):
-                gain = (values - expected) * (sign * visit.weight)
-                action, place = np.nonzero(visit.legal[:, visit.updated])
-                place = visit.updated[place]
-                np.add.at(
-                    table.regret,
-                    visit.entries[action, place],
-                    gain[action, place].astype(np.float32),
-                )
-            estimate = visit.utility.copy()
-            estimate[visit.live] = expected
+            values[action, parent] += (estimate - values[action, parent]) / rho
+            expected = (decisions.sigma * values).sum(axis=0)
+            sign = 1 - 2 * self._player
+            regret = (values - expected) * (sign * decisions.weight)
+            entry, _, gain = _flat(decisions, regret)
+            np.add.at(self._table.regret, entry, gain.astype(np.float32))
+            estimate = decisions.utility.copy()
+            estimate[decisions.live] = expected
         if learned:
-            self._learn(
-                np.concatenate([entry for entry, _ in learned]),
-                np.concatenate([value for _, value in learned]),
-            )
-        return Counts(self._met, self._known, float(estimate.sum()))
+            entries, samples = zip(*learned, strict=True)
+            self._learn(np.concatenate(entries), np.concatenate(samples))
+        return Counts(self._met, self._known, self._narrowed)
+
+    def _baselines(self, decisions: _Decisions) -> np.ndarray:
+        """float64 [A, m], guesses of player 0's utility after each action."""
+        table = self._table.baseline
+        if not len(table):
+            return np.zeros(decisions.sigma.shape)
+        has = decisions.legal & (decisions.row >= 0)
+        return np.where(has, table.take(decisions.entries), 0).astype(np.float64)
 
     def _learn(self, entries: np.ndarray, values: np.ndarray) -> None:
         """Baselines move towards the means of the batch's samples."""
@@ -351,6 +341,41 @@ class Trajectories:
         share = 1 - (1 - self._config.decay) ** count
         old = self._table.baseline[entry]
         self._table.baseline[entry] = old + share * (mean - old)
+
+
+def _flat(
+    decisions: _Decisions, values: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What is to be updated, in one row.
+
+    Args:
+      decisions: at one depth.
+      values: float64 [A, m].
+
+    Returns:
+      The entries, the decisions that they belong to, and their values.
+    """
+    updated = decisions.updated
+    action, place = np.nonzero(decisions.legal[:, updated])
+    place = updated[place]
+    return decisions.entries[action, place], place, values[action, place]
+
+
+def _check(
+    source: Source, *, same_actions: np.ndarray, same_sequence: np.ndarray
+) -> None:
+    """Refuses games whose information states are none of perfect recall."""
+    if not same_actions.all():
+        raise InvalidGameError(
+            f"{source.game}: an information state of a player has different numbers of "
+            f"legal actions; correct the game's information states"
+        )
+    if not same_sequence.all():
+        raise ImperfectRecallError(
+            f"{source.game}: imperfect recall: an information state of a player is "
+            f"reached after different own actions; spiel_cr needs information states "
+            f"that remember them"
+        )
 
 
 def _choose(probabilities: np.ndarray, random: np.random.Generator) -> np.ndarray:

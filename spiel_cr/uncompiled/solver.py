@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+from absl import logging
 
 from spiel_cr.cfr.config import MCCFRConfig
 from spiel_cr.common.checks import check_iterations, check_number, check_seed
@@ -19,6 +20,8 @@ _NO_LIMIT = 2**31 - 1
 _CHUNK_SECONDS = 0.25
 # What a visit takes until the way up: numbers, and those for each action.
 _VISIT, _VISIT_ACTION = 200, 40
+# Where a batch is mostly overhead, which is said.
+_SMALL_BATCH = 64
 # What share of the memory the visits of external sampling may take.
 _BRANCHES = 0.25
 
@@ -30,9 +33,8 @@ def check_config(config: MCCFRConfig) -> MCCFRConfig:
       config: a sampled algorithm.
 
     Returns:
-      The same with `draws="independent"`: the draws of trajectories are independent of
-      each other here, whatever it says, since a tree that is not known has no number
-      of depths to spread them over.
+      The same with `updates="visited"`, and with `draws="independent"` whatever it
+      says: a tree that is not known has no number of depths to spread draws over.
 
     Raises:
       ValueError: a setting that only compiled games have.
@@ -46,6 +48,7 @@ def check_config(config: MCCFRConfig) -> MCCFRConfig:
             for kind in ("history", "expected", "oracle")
         ),
         ("predictive", rule.predictive, True, "predictive=false"),
+        ("updates", config.updates, "all", "updates=visited"),
     )
     for name, value, bad, remedy in refused:
         if value == bad:
@@ -65,7 +68,7 @@ def check_config(config: MCCFRConfig) -> MCCFRConfig:
                 f"all infosets in each iteration, which needs the compiled game; "
                 f"choose {name}={choices}, or compile the game"
             )
-    return dataclasses.replace(config, draws="independent")
+    return dataclasses.replace(config, draws="independent", updates="visited")
 
 
 def batch_bytes(config: MCCFRConfig, max_actions: int, max_length: int) -> int:
@@ -128,6 +131,13 @@ class UncompiledSolver:
         baselines = config.baseline == "average"
         entry = table.entry_bytes(baselines=baselines)
         least = 2 * length * (table.row_bytes() + actions * entry) + actions * entry
+        if config.batch < _SMALL_BATCH:
+            logging.warning(
+                "%s: in games that are not compiled a batch costs milliseconds, "
+                "however small it is; batch=%d leaves most of them unused, batch=4096 "
+                "does not",
+                *(config.name, config.batch),
+            )
         if max_bytes < batch + least:
             raise GameTooLargeError(
                 f"memory_limit: table and batch have {int(max_bytes)} bytes, and a "
@@ -138,6 +148,7 @@ class UncompiledSolver:
         self.table = table.Table(int(max_bytes) - batch, actions, baselines=baselines)
         self._random = np.random.Generator(np.random.PCG64(self.seed))
         self._mass = 0.0
+        self._narrowed = False
         self.iteration = self.trajectories = self.met = self.known = 0
         self.seconds = 0.0
 
@@ -161,8 +172,9 @@ class UncompiledSolver:
           Whether `after_chunk` stopped it.
 
         Raises:
-          ValueError: neither limit is given, or a bad one; or external sampling
-            branches into more visits than the memory holds.
+          ValueError: neither limit is given, or a bad one.
+          ImperfectRecallError, InvalidGameError: the game's information states are not
+            what they promise.
         """
         if iterations is None and seconds is None:
             raise ValueError("iterations=None: say how many, or give seconds")
@@ -258,3 +270,11 @@ class UncompiledSolver:
     def _count(self, counts: sampling.Counts) -> None:
         self.met += counts.met
         self.known += counts.known
+        if counts.narrowed and not self._narrowed:
+            self._narrowed = True
+            logging.warning(
+                "%s follows all actions of a player as far as the memory holds them, "
+                "and below that one action; more memory or a smaller batch than %d "
+                "holds more",
+                *(self.config.name, self.config.batch),
+            )
