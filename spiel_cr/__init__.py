@@ -25,11 +25,14 @@ if TYPE_CHECKING:
     from spiel_cr.mccfr.variance import Variance, estimate_variance
     from spiel_cr.players.bot_strings import load_bot
     from spiel_cr.players.bots import OOSBot, PolicyBot, ResolvingBot, uniform_bot
-    from spiel_cr.policies.result import SolveResult, load_policy
+    from spiel_cr.policies.result import SolveResult
     from spiel_cr.resolving.config import ResolvingConfig
     from spiel_cr.resolving.continual import resolve
     from spiel_cr.solving.openspiel_solver import CFRSolver
+    from spiel_cr.solving.policy_files import load_policy
+    from spiel_cr.solving.sampled_game import SampledResult, sample_uncompiled
     from spiel_cr.solving.whole_game import solve
+    from spiel_cr.uncompiled.policy import TablePolicy
 
     __version__: str
 
@@ -44,7 +47,9 @@ __all__ = [
     "PolicyBot",
     "ResolvingBot",
     "ResolvingConfig",
+    "SampledResult",
     "SolveResult",
+    "TablePolicy",
     "Variance",
     "compile_game",
     "estimate_variance",
@@ -54,6 +59,7 @@ __all__ = [
     "parse_algorithm",
     "parse_any",
     "resolve",
+    "sample_uncompiled",
     "solve",
     "uniform_bot",
 ]
@@ -69,11 +75,14 @@ _HOMES = {
     "mccfr.variance": "Variance estimate_variance",
     "players.bot_strings": "load_bot",
     "players.bots": "OOSBot PolicyBot ResolvingBot uniform_bot",
-    "policies.result": "SolveResult load_policy",
+    "policies.result": "SolveResult",
     "resolving.config": "ResolvingConfig",
     "resolving.continual": "resolve",
     "solving.openspiel_solver": "CFRSolver",
+    "solving.policy_files": "load_policy",
+    "solving.sampled_game": "SampledResult sample_uncompiled",
     "solving.whole_game": "solve",
+    "uncompiled.policy": "TablePolicy",
 }
 _MODULE_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 

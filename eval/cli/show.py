@@ -26,7 +26,7 @@ from spiel_cr.compilation.compiler import as_compiled
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.players import bot_strings
 from spiel_cr.policies import conversions
-from spiel_cr.policies.result import check_policy_file
+from spiel_cr.solving.policy_files import check_policy_file
 
 from ..common.plurals import counted
 from ..inspection import infoset_view, tree_page, tree_subgames

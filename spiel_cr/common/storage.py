@@ -12,6 +12,7 @@ is.
 import contextlib
 import errno
 import hashlib
+import itertools
 import json
 import math
 import os
@@ -242,6 +243,31 @@ def load(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
       OSError: there is no such file, or it cannot be read.
       DamagedFileError: the file is not one of ours, or was changed since.
     """
+    arrays: dict[str, np.ndarray] = {}
+    with _reading(path) as members:
+        arrays.update(members)
+        metadata = _table_among(arrays)
+    return arrays, metadata
+
+
+def load_metadata(path: Path) -> dict[str, Any]:
+    """Reads the metadata of what `save` wrote; the arrays are not looked at.
+
+    Raises:
+      OSError, DamagedFileError: as `load`.
+    """
+    with _reading(path) as members:
+        # `save` writes them first.
+        return _table_among(dict(itertools.islice(members, 1)))
+
+
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[Iterator[tuple[str, np.ndarray]]]:
+    """The arrays in a file, read one after the other.
+
+    Raises:
+      OSError, DamagedFileError: as `load`.
+    """
     with _naming(path):
         # A FIFO would be waited for, a device might never end.
         if not stat.S_ISREG(os.stat(path).st_mode) and not os.path.isdir(path):
@@ -249,16 +275,12 @@ def load(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
             try:
-                arrays = dict(_members(file, size))
-                if _METADATA not in arrays:
-                    raise _BadContent("it has no metadata")
-                metadata = _table(arrays.pop(_METADATA))
+                yield _members(file, size)
             except _BadContent as error:
                 raise DamagedFileError(
                     f"{os.fspath(path)} is not a file written by spiel_cr, or it is "
                     f"damaged ({error}); give another path, or delete it to start anew"
                 ) from error
-    return arrays, metadata
 
 
 class _BadContent(Exception):
@@ -395,12 +417,15 @@ def _blank(name: str, header: bytes, size: int) -> np.ndarray:
         raise _BadContent(f"{name!r} has an impossible shape: {error}") from error
 
 
-def _table(text: np.ndarray) -> dict[str, Any]:
-    """The metadata in an array of bytes.
+def _table_among(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """The metadata among arrays, from which they are taken out.
 
     Raises:
-      _BadContent: it holds no JSON, or something else than a table.
+      _BadContent: there are none, or they hold no JSON, or something else than a table.
     """
+    if _METADATA not in arrays:
+        raise _BadContent("it has no metadata")
+    text = arrays.pop(_METADATA)
     try:
         metadata = json.loads(text.tobytes().decode())
     except (ValueError, RecursionError) as error:

@@ -18,7 +18,11 @@ from spiel_cr.partial.config import PartialConfig
 from spiel_cr.players import bots
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.partial_bots import PartialOOSBot, PartialResolvingBot
-from spiel_cr.policies.result import check_policy_file, load_policy
+from spiel_cr.solving.policy_files import (
+    check_policy_file,
+    load_policy,
+    needs_compiled,
+)
 from spiel_cr.resolving.config import ResolvingConfig
 from spiel_cr.solving.whole_game import check_arguments, solve
 
@@ -105,9 +109,10 @@ def _saved(given: dict[str, Any]) -> _Make:
         raise ValueError("bot='policy' needs a file; write policy(path=FILE.npz)")
     path = given["path"]
     check_policy_file(path)
+    whole = needs_compiled(path)
 
     def make(game: Game, player: int, seed: int) -> PolicyBot:
-        policy = load_policy(path, bots.compile_whole(game))
+        policy = load_policy(path, bots.compile_whole(game) if whole else game)
         return PolicyBot(player, policy, seed=seed)
 
     return make
@@ -191,7 +196,10 @@ def needs_whole(bot: str) -> bool:
     """Whether a bot plays on the compiled game; a misspelt one does not play."""
     if bot_name(bot) not in BOTS or bot_name(bot) == "uniform":
         return False
-    return "max_histories" not in parse(bot, "bot").given
+    given = parse(bot, "bot").given
+    if bot_name(bot) == "policy":
+        return "path" in given and needs_compiled(given["path"])
+    return "max_histories" not in given
 
 
 def load_bot(text: str, game: Game, player: int, *, seed: int = 0) -> pyspiel.Bot:

@@ -17,7 +17,11 @@ from spiel_cr.players.bot_strings import (
     needs_whole,
 )
 from spiel_cr.players.bots import PolicyBot, ResolvingBot, plain_game
-from spiel_cr.policies.result import check_policy_file, load_policy
+from spiel_cr.solving.policy_files import (
+    check_policy_file,
+    load_policy,
+    needs_compiled,
+)
 from spiel_cr.responses.opponents import CHUMPS, BotPolicy, chump
 from spiel_cr.solving.whole_game import check_arguments, solve
 
@@ -32,7 +36,7 @@ def load_opponent(
     Args:
       text: "uniform"; one of `CHUMPS`; an algorithm with its iterations, such as
         "cfr+(iterations=10)", whose average strategy is taken ("lp" needs none); the
-        path of an .npz file that `SolveResult.save` or --save wrote; or a bot of
+        path of an .npz file that --save wrote, or `save` of a result; or a bot of
         `load_bot`, such as "resolving(iterations=100)", asked at each information
         state.
       game: OpenSpiel game string, game, or compiled game (with `observations=True` it
@@ -58,7 +62,7 @@ def load_opponent(
         return as_compiled(game, observations=True, memory_limit=memory_limit)
 
     if text.endswith(".npz"):
-        return load_policy(text, compiled())
+        return load_policy(text, compiled() if needs_compiled(text) else game)
     if bot_name(text) in BOTS:
         return _from_bot(text, compiled() if needs_whole(text) else plain, seed)
     algorithm, iterations = _read_algorithm(text)

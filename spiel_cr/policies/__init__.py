@@ -13,7 +13,7 @@ from spiel_cr.policies.conversions import (
     tabular_policy,
     uniform_behaviour,
 )
-from spiel_cr.policies.result import CurvePoint, SolveResult, load_policy
+from spiel_cr.policies.result import CurvePoint, SolveResult, load_tabular_policy
 
 __all__ = [
     "CurvePoint",
@@ -23,7 +23,7 @@ __all__ = [
     "best_response",
     "best_response_value",
     "expected_value",
-    "load_policy",
+    "load_tabular_policy",
     "nash_conv",
     "reach_from_behaviour",
     "tabular_policy",

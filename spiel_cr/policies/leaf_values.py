@@ -27,7 +27,7 @@ from spiel_cr.policies.conversions import (
     check_behaviour,
     history_values,
 )
-from spiel_cr.policies.result import load_policy
+from spiel_cr.policies.result import load_tabular_policy
 
 Strategies: TypeAlias = tuple[np.ndarray, np.ndarray] | openspiel_policy.Policy | str
 AnyGame: TypeAlias = CompiledGame | VectorisedGame | pyspiel.Game
@@ -99,7 +99,7 @@ class PolicyValue:
         if self._known is None or self._known[0] is not game:
             strategies = self._strategies
             if isinstance(strategies, str):
-                strategies = load_policy(strategies, game)
+                strategies = load_tabular_policy(strategies, game)
             if isinstance(strategies, openspiel_policy.Policy):
                 strategies = behaviour_from_policy(game, strategies)
             if strategies is not None:

@@ -2,7 +2,8 @@
 
 import dataclasses
 import os
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyspiel
@@ -16,6 +17,9 @@ from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.policies.best_responses import best_response_value, reach_of
 from spiel_cr.policies.conversions import check_behaviour, tabular_policy
+
+# What files say that they hold.
+KIND = "policy"
 
 
 class CurvePoint(NamedTuple):
@@ -127,14 +131,14 @@ class SolveResult:
         """Writes the average strategy to an `.npz` file, atomically.
 
         The file's metadata (JSON) hold game string, versions, algorithm, iterations and
-        NashConv; `load_policy` reads it.
+        NashConv; `spiel_cr.load_policy` reads it.
 
         Raises:
           ValueError: the tree is partial.
         """
         self._check_whole()
         metadata = {
-            "kind": "policy",
+            "kind": KIND,
             "game": str(self.tree.game),
             "fingerprint": fingerprint(self.tree),
             "algorithm": self.algorithm,
@@ -146,41 +150,87 @@ class SolveResult:
         storage.save(path, arrays, metadata)
 
 
-def check_policy_file(path: storage.Path) -> None:
-    """Refuses what `load_policy` refuses whatever the game; nothing is compiled.
+def check_tabular_file(path: storage.Path) -> None:
+    """Refuses what `load_tabular_policy` refuses whatever the game.
 
     Args:
       path: the file.
 
     Raises:
-      OSError, DamagedFileError, ValueError: as `load_policy`.
+      OSError, DamagedFileError, ValueError: as `load_tabular_policy`.
     """
     _read(path)
 
 
-def _read(path: storage.Path) -> tuple[dict[str, np.ndarray], str, str]:
-    """The arrays of a policy file, the game's name and its fingerprint."""
+def read_metadata(path: storage.Path) -> dict[str, Any]:
+    """What a policy file says of itself; its arrays are not read.
+
+    Raises:
+      OSError: there is no such file, or it cannot be read.
+      DamagedFileError: the file is no file of ours, or was changed since.
+    """
     if not os.path.isfile(path):
         raise FileNotFoundError(
             f"path={os.fspath(path)!r}: there is no such file; give one written by "
             f"SolveResult.save or --save"
         )
-    arrays, metadata = storage.load(path)
-    if metadata.get("kind") != "policy":
+    return storage.load_metadata(path)
+
+
+def text_of(metadata: Mapping[str, Any], name: str, path: storage.Path) -> str:
+    """A text that the metadata of a policy file must have.
+
+    Args:
+      metadata: of the file.
+      name: of the text.
+      path: of the file, for the error.
+
+    Raises:
+      DamagedFileError: it is missing.
+    """
+    text = metadata.get(name)
+    if not isinstance(text, str):
+        raise DamagedFileError(f"{path} is a damaged policy file: it has no {name}")
+    return text
+
+
+def named_game(name: str, path: storage.Path) -> pyspiel.Game:
+    """The game that a policy file names.
+
+    Args:
+      name: of the game, in the file.
+      path: of the file, for the error.
+
+    Raises:
+      ValueError: OpenSpiel cannot load it by name.
+    """
+    try:
+        return load_game(name)
+    except pyspiel.SpielError as error:
+        raise ValueError(
+            f"{path} is for {name}, which OpenSpiel does not load by that name "
+            f"({error}); give the game, too"
+        ) from error
+
+
+def _read(path: storage.Path) -> tuple[dict[str, np.ndarray], str, str]:
+    """The arrays of a policy file, the game's name and its fingerprint."""
+    metadata = read_metadata(path)
+    if metadata.get("kind") != KIND:
         raise ValueError(
             f"{path} holds a {metadata.get('kind', 'file of another kind')}, not a "
-            f"policy; give a file written by SolveResult.save or --save"
+            f"policy of a compiled game; give a file written by SolveResult.save or "
+            f"--save"
         )
-    named, print_of_file = metadata.get("game"), metadata.get("fingerprint")
-    if not isinstance(named, str) or not isinstance(print_of_file, str):
-        raise DamagedFileError(f"{path} is a damaged policy file: it names no game")
-    return arrays, named, print_of_file
+    arrays, metadata = storage.load(path)
+    named = text_of(metadata, "game", path)
+    return arrays, named, text_of(metadata, "fingerprint", path)
 
 
-def load_policy(
+def load_tabular_policy(
     path: storage.Path, game: Game | None = None
 ) -> openspiel_policy.TabularPolicy:
-    """Reads a policy that `SolveResult.save` wrote.
+    """Reads a policy of a compiled game, which `SolveResult.save` wrote.
 
     Args:
       path: the file.
@@ -195,15 +245,7 @@ def load_policy(
         load its game by name.
     """
     arrays, named, print_of_file = _read(path)
-    if game is None:
-        try:
-            game = load_game(named)
-        except pyspiel.SpielError as error:
-            raise ValueError(
-                f"{path} is for {named}, which OpenSpiel does not load by that name "
-                f"({error}); give the game, too"
-            ) from error
-    game = as_compiled(game)
+    game = as_compiled(named_game(named, path) if game is None else game)
     if fingerprint(game) != print_of_file:
         raise ValueError(
             f"{path} holds a policy for {named}, not for {game.game}, or "
