@@ -2,19 +2,26 @@
 
 import argparse
 import dataclasses
+import sys
 import time
 from typing import Any
 
 import spiel_cr
 from spiel_cr.cfr.config import parse_any
 from spiel_cr.common import memory, storage
+from spiel_cr.common.checks import check_whole
+from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.solving import footprint, whole_game
+from spiel_cr.uncompiled.workers import MOST_WORKERS
 
 from ..common.plurals import counted
 from ..judging import python_judge
 from ..reporting import plots
+from . import solve_uncompiled
 from .command import Commands, add_command, given, option, path_value, writing
+
+COMPILE = ("auto", "always", "never")
 
 
 def add(commands: Commands) -> None:
@@ -30,6 +37,23 @@ def add(commands: Commands) -> None:
     text = "compute NashConv every N iterations; the points are in the JSON"
     option(parser, "--eval-every", text, type=int, metavar="N")
     option(parser, "--plot", "draw these points (png, svg or pdf)")
+    option(
+        parser,
+        "--compile",
+        "never: sample without laying out the game's tree, on a table that grows (for "
+        "algorithms that sample); auto: so where the tree does not fit into "
+        "--memory-limit; always: refuse such games",
+        "auto",
+        choices=COMPILE,
+    )
+    text = "processes that step OpenSpiel's states, where the game is not compiled"
+    option(parser, "--workers", text, 1, metavar="N")
+    option(
+        parser,
+        "--no-vectorised",
+        "step OpenSpiel's states though the game has rules on arrays",
+        action="store_true",
+    )
     text = "continue from this file if it exists, and write the state to it"
     option(parser, "--checkpoint", text, metavar="PATH", type=path_value)
     text = "time between two writes"
@@ -91,6 +115,26 @@ def add_solver_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _solve(arguments: argparse.Namespace) -> dict[str, object]:
+    check_whole(arguments.workers, "workers", 1, MOST_WORKERS)
+    if arguments.compile == "always" and arguments.workers > 1:
+        raise ValueError(
+            f"--workers {arguments.workers} are for games that are not compiled; leave "
+            f"them out, or give --compile never"
+        )
+    if arguments.compile == "never":
+        return solve_uncompiled.solve(arguments)
+    try:
+        return {**_solve_whole(arguments), "compiled": True}
+    except GameTooLargeError as error:
+        if arguments.compile == "always" or not solve_uncompiled.can(arguments):
+            raise
+        why = str(error).partition(";")[0]
+        print(f"sampled without compiling: {why}", file=sys.stderr)
+    return solve_uncompiled.solve(arguments)
+
+
+def _solve_whole(arguments: argparse.Namespace) -> dict[str, object]:
+    """Compiles the game, solves it, and judges the result."""
     if arguments.plot:
         if not (arguments.eval_every or arguments.until):
             raise ValueError("--plot needs points to draw; add --eval-every N")
@@ -104,8 +148,9 @@ def _solve(arguments: argparse.Namespace) -> dict[str, object]:
     whole_game.check_arguments(**how)
     with storage.reserved(arguments.checkpoint, "checkpoint_path"):
         pass
+    how["vectorised"] = not arguments.no_vectorised
     started = time.perf_counter()
-    game = game_to_judge(arguments.game, arguments)
+    game = game_to_judge(arguments.game, arguments, vectorised=how["vectorised"])
     walking = time.perf_counter() - started
     result = spiel_cr.solve(
         game, progress=True, **how, **given(arguments, "cache", "memory_limit")
@@ -124,14 +169,18 @@ def _solve(arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def game_to_judge(
-    game: str, arguments: argparse.Namespace, *, observations: bool = False
+    game: str,
+    arguments: argparse.Namespace,
+    *,
+    observations: bool = False,
+    vectorised: bool = True,
 ) -> Game:
     """The game; compiled where OpenSpiel is to judge it and may take too much memory.
 
     Args:
       game: as the user wrote it.
       arguments: those of `add_solver_options`.
-      observations: as for `spiel_cr.compile_game`.
+      observations: as for `spiel_cr.compile_game`, and so is the other.
 
     Raises:
       GameTooLargeError: OpenSpiel's judge takes more than the limit.
@@ -141,6 +190,7 @@ def game_to_judge(
     tree = as_compiled(
         game,
         observations=observations,
+        vectorised=vectorised,
         progress=True,
         **given(arguments, "memory_limit", "cache"),
     )

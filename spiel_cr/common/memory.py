@@ -285,9 +285,10 @@ def too_large(game: object, why: str, limit: Limit, size: float) -> GameTooLarge
     """
     return GameTooLargeError(
         f"{game} {why}, and {describe_limit(limit, size)}; raise the limit, choose "
-        f"smaller game parameters, or do not compile the game: bots with "
-        f"max_histories=N play on partial trees (spiel-cr play, tournament), and "
-        f"spiel-cr best-response searches on states"
+        f"smaller game parameters, or do not compile the game: spiel-cr solve with an "
+        f"algorithm that samples (os-mccfr, es-mccfr, vr-mccfr), bots with "
+        f"max_histories=N on partial trees (spiel-cr play, tournament), or spiel-cr "
+        f"best-response, which searches on states"
     )
 
 

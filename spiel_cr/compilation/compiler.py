@@ -129,6 +129,7 @@ def as_compiled(
     game: Game,
     *,
     observations: bool = False,
+    vectorised: bool = True,
     memory_limit: Limit = None,
     cache: Path | None = None,
     progress: bool = False,
@@ -149,6 +150,7 @@ def as_compiled(
     return compile_game(
         game,
         observations=observations,
+        vectorised=vectorised,
         memory_limit=memory_limit,
         cache=cache,
         progress=progress,

@@ -1,6 +1,5 @@
 """Policies in files: of compiled games, and of games that never were."""
 
-
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 

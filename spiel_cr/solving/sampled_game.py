@@ -51,8 +51,8 @@ class SampledResult:
       table_bytes: what the table took in the end.
       table_limit: what it might have taken.
       full: whether infosets were left out because there was no more memory.
-      known_share: of the decisions of updating players on all trajectories, how many
-        were at infosets that the table had before; nan if there were none.
+      met: decisions of updating players on all trajectories.
+      known: those among them whose infoset was in the table before.
       keys: what infosets are told apart by: "rules" on arrays, or "strings".
     """
 
@@ -65,7 +65,8 @@ class SampledResult:
     table_bytes: int
     table_limit: int
     full: bool
-    known_share: float
+    met: int
+    known: int
     keys: str
 
     @property
@@ -252,7 +253,8 @@ def sample_uncompiled(
         table_bytes=solver.table.nbytes,
         table_limit=room,
         full=solver.table.full,
-        known_share=solver.known / solver.met if solver.met else math.nan,
+        met=solver.met,
+        known=solver.known,
         keys=kind,
     )
 

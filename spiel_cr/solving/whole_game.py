@@ -124,6 +124,7 @@ def solve(
     dtype: np.typing.DTypeLike | None = None,
     buckets: Buckets | None = None,
     imperfect_recall: bool = False,
+    vectorised: bool = True,
     memory_limit: Limit = None,
     cache: storage.Path | None = None,
     checkpoint_path: storage.Path | None = None,
@@ -160,6 +161,7 @@ def solve(
         where its NashConv is taken, too.
       imperfect_recall: let players forget what the game's `bucket_key` leaves out;
         instead of `buckets`.
+      vectorised: as for `compile_game`.
       memory_limit: refuse what would take more: bytes, or a size like "3GB"; "none" or
         `math.inf`: no limit; None: 70 % of what the process may have, at least 1 GB
         (see `memory.default_limit`).
@@ -204,7 +206,11 @@ def solve(
     with storage.reserved(checkpoint_path, "checkpoint_path"):
         started = time.perf_counter()
         tree = as_compiled(
-            game, memory_limit=memory_limit, cache=cache, progress=progress
+            game,
+            vectorised=vectorised,
+            memory_limit=memory_limit,
+            cache=cache,
+            progress=progress,
         )
         build_seconds = time.perf_counter() - started
         footprint.check(tree, "lp" if exact else config, dtype, memory_limit)
