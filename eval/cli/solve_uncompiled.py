@@ -76,9 +76,8 @@ def solve(arguments: argparse.Namespace) -> dict[str, object]:
     config = _check(arguments)
     if config.batch < _SMALL_BATCH:
         print(
-            f"{config.name} steps {counted(config.batch, 'trajectory', 'trajectories')} "
-            f"at a time, which is slow where games are not compiled; with a parameter "
-            f"batch=1024 it samples many times as many",
+            f"{config.name} has batch={config.batch}, slow where games are not "
+            f"compiled; with batch=1024 it samples many times as many trajectories",
             file=sys.stderr,
         )
     result = spiel_cr.sample_uncompiled(

@@ -18,12 +18,12 @@ from spiel_cr.partial.config import PartialConfig
 from spiel_cr.players import bots
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.partial_bots import PartialOOSBot, PartialResolvingBot
+from spiel_cr.resolving.config import ResolvingConfig
 from spiel_cr.solving.policy_files import (
     check_policy_file,
     load_policy,
     needs_compiled,
 )
-from spiel_cr.resolving.config import ResolvingConfig
 from spiel_cr.solving.whole_game import check_arguments, solve
 
 # What a game that bots share may take by default, as text for people.

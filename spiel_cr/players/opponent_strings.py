@@ -17,12 +17,12 @@ from spiel_cr.players.bot_strings import (
     needs_whole,
 )
 from spiel_cr.players.bots import PolicyBot, ResolvingBot, plain_game
+from spiel_cr.responses.opponents import CHUMPS, BotPolicy, chump
 from spiel_cr.solving.policy_files import (
     check_policy_file,
     load_policy,
     needs_compiled,
 )
-from spiel_cr.responses.opponents import CHUMPS, BotPolicy, chump
 from spiel_cr.solving.whole_game import check_arguments, solve
 
 _ALGORITHMS = (*ALGORITHMS, "lp")

@@ -24,8 +24,8 @@ from spiel_cr.solving.checkpoint import Keeper, settings_of
 from spiel_cr.solving.policy_files import TABLE
 from spiel_cr.uncompiled import key_making
 from spiel_cr.uncompiled.policy import TablePolicy, arrays_of
-from spiel_cr.uncompiled.solver import UncompiledSolver, check_config
 from spiel_cr.uncompiled.rules_source import RulesSource
+from spiel_cr.uncompiled.solver import UncompiledSolver, check_config
 from spiel_cr.uncompiled.source import Source
 from spiel_cr.uncompiled.workers import MOST_WORKERS, Workers
 

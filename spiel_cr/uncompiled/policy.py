@@ -1,7 +1,6 @@
 """A strategy of a game that was never compiled, as an OpenSpiel policy."""
 
 from collections.abc import Mapping
-from typing import Protocol
 
 import numpy as np
 import pyspiel
@@ -9,6 +8,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.policies.conversions import SUM_TOLERANCE
+from spiel_cr.uncompiled.source import Source
 from spiel_cr.uncompiled.strategy import TableStrategy
 
 # Information states whose rows are remembered: making a key from rules on arrays plays
@@ -21,13 +21,6 @@ _TYPES = {
     "probability": np.float32,
     "visits": np.uint32,
 }
-
-
-class MakesKeys(Protocol):
-    """What a table is looked up by."""
-
-    def key_of(self, state: pyspiel.State) -> np.ndarray:
-        """uint64 [2], a hash of what the player who acts knows."""
 
 
 class TablePolicy(openspiel_policy.Policy):
@@ -45,7 +38,7 @@ class TablePolicy(openspiel_policy.Policy):
     """
 
     def __init__(
-        self, game: pyspiel.Game, source: MakesKeys, strategy: TableStrategy
+        self, game: pyspiel.Game, source: Source, strategy: TableStrategy
     ) -> None:
         """Takes a strategy as it is.
 

@@ -218,8 +218,9 @@ class Workers:
 
 def _modules(kind: type) -> set[str]:
     """Modules of all games that are written in Python, so that workers know them."""
-    found = {own.__module__ for own in kind.__subclasses__()}
-    found = found.union(*(_modules(own) for own in kind.__subclasses__()))
+    below: list[type] = kind.__subclasses__()
+    found = {own.__module__ for own in below}
+    found = found.union(*(_modules(own) for own in below))
     return {name for name in found if name.partition(".")[0] not in _KNOWN}
 
 
@@ -277,7 +278,7 @@ def _levelled(
     else:
         own = held.get(level, [])
         before = [own[index] for index in place.tolist()]
-        found, facts = state_source.after(before, action, drawn)  # type: ignore[arg-type]
+        found, facts = state_source.after(before, action, drawn)
     held[new] = found
     for number in numbers[4 : 4 + dropping].tolist():
         held.pop(number, None)

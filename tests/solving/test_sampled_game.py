@@ -12,8 +12,7 @@ from open_spiel.python.algorithms import exploitability
 import spiel_cr
 from spiel_cr.common import storage
 from spiel_cr.common.errors import DamagedFileError, GameTooLargeError
-from spiel_cr.policies.best_responses import nash_conv
-from spiel_cr.policies.best_responses import reach_of
+from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.conversions import behaviour_from_policy
 from spiel_cr.solving import policy_files, sampled_game
 from spiel_cr.uncompiled.policy import arrays_of
@@ -140,7 +139,9 @@ def test_files_of_other_kinds_are_refused(tmp_path, content):
     sample().save(policy)
     with pytest.raises(ValueError, match="checkpoint with kind 'table policy'"):
         sample(checkpoint_path=policy)
-    with pytest.raises(ValueError, match="holds a policy for kuhn_poker.*not for leduc"):
+    with pytest.raises(
+        ValueError, match="holds a policy for kuhn_poker.*not for leduc"
+    ):
         spiel_cr.load_policy(policy, "leduc_poker")
 
 
