@@ -64,8 +64,9 @@ class _Front(NamedTuple):
     Attributes:
       positions: of the visits.
       weight: float64 [n], w(h) / B.
-      own: float64 [n], own reach over the probability to come here, / B; None with
-        exact averages.
+      own: float64 [n], own reach over the probability that both players' draws lead
+        here, / B; None with exact averages. (Chance's share is the same in all
+        iterations, and divided out in the end.)
       sequence: int64 [n], the entry of the updating player's last action.
       depth: int64 [n], rows of the updating player on the way.
       in_tree: bool [n], False below an infoset that the trajectory has added; None
@@ -221,7 +222,7 @@ class Trajectories:
         )
 
     def _take_in(self, front: _Front, decisions: _Decisions) -> None:
-        """Averages of what is updated; and regrets that may not be negative."""
+        """Averages of the infosets that are updated."""
         table, updated = self._table, decisions.updated
         rows = decisions.row[updated]
         places = decisions.live[updated]
@@ -233,17 +234,15 @@ class Trajectories:
         )
         np.add.at(table.visits, rows, np.uint32(1))
         entry, place, sigma = _flat(decisions, decisions.sigma)
-        if self._config.rule.beta == -np.inf:
-            # Duplicates write the same.
-            table.regret[entry] = table.regret[entry].clip(min=0)
         lacks = np.zeros(len(decisions.live))
         if front.own is not None:
             lacks[updated] = self._weight * front.own[places]
-            np.add.at(table.average, entry, (lacks[place] * sigma).astype(np.float32))
+            met, group, _ = _groups(entry)
+            table.average[met] += np.bincount(group, lacks[place] * sigma)
             return
         reach = table.average[sequence]
         lacks[updated] = reach - table.taken[rows]
-        # Duplicates write the same, here, too: all is read before anything is written.
+        # Duplicates write the same: all is read before anything is written.
         table.average[entry] = table.average[entry] + lacks[place] * sigma
         table.taken[rows] = reach
 
@@ -303,8 +302,9 @@ class Trajectories:
         Returns:
           What the batch has met.
         """
-        estimate = self._ends
+        estimate, sign = self._ends, 1 - 2 * self._player
         learned: list[tuple[np.ndarray, np.ndarray]] = []
+        gains: list[np.ndarray] = []
         for decisions, (parent, action, rho) in reversed(self._way):
             values = self._baselines(decisions)
             if len(self._table.baseline):
@@ -313,12 +313,11 @@ class Trajectories:
                 learned.append((entry, estimate[taught]))
             values[action, parent] += (estimate - values[action, parent]) / rho
             expected = (decisions.sigma * values).sum(axis=0)
-            sign = 1 - 2 * self._player
-            regret = (values - expected) * (sign * decisions.weight)
-            entry, _, gain = _flat(decisions, regret)
-            np.add.at(self._table.regret, entry, gain.astype(np.float32))
+            gain = (values - expected) * (sign * decisions.weight)
+            gains.append(gain[:, decisions.updated])
             estimate = decisions.utility.copy()
             estimate[decisions.live] = expected
+        self._add_regrets(gains[::-1])
         if learned:
             entries, samples = zip(*learned, strict=True)
             self._learn(np.concatenate(entries), np.concatenate(samples))
@@ -332,15 +331,44 @@ class Trajectories:
         has = decisions.legal & (decisions.row >= 0)
         return np.where(has, table.take(decisions.entries), 0).astype(np.float64)
 
+    def _add_regrets(self, gains: list[np.ndarray]) -> None:
+        """Adds to regrets what all visits of an infoset have gained together.
+
+        A batch has many visits of the same infoset, each of which gains little: they
+        are added up in float64 first.
+
+        Args:
+          gains: float64 [A, u] for each depth, of what is to be updated there.
+        """
+        table, way = self._table, self._way
+        rows = [decisions.row[decisions.updated] for decisions, _ in way]
+        met, group, _ = _groups(np.concatenate(rows))
+        width = max(len(gain) for gain in gains)
+        sums = np.zeros((width, len(met)))
+        ends = np.cumsum([len(row) for row in rows])
+        for gain, end in zip(gains, ends, strict=True):
+            at = group[end - gain.shape[1] : end]
+            for action, gained in enumerate(gain):
+                sums[action] += np.bincount(at, gained, len(met))
+        action, at = np.nonzero(np.arange(width)[:, None] < table.count[met])
+        entry = table.first[met][at].astype(np.int64) + action
+        regret = table.regret[entry] + sums[action, at]
+        if self._config.rule.beta == -np.inf:
+            regret = regret.clip(min=0)
+        table.regret[entry] = regret
+
     def _learn(self, entries: np.ndarray, values: np.ndarray) -> None:
         """Baselines move towards the means of the batch's samples."""
-        entry, group, count = np.unique(
-            entries, return_inverse=True, return_counts=True
-        )
+        entry, group, count = _groups(entries)
         mean = np.bincount(group, values) / count
         share = 1 - (1 - self._config.decay) ** count
         old = self._table.baseline[entry]
         self._table.baseline[entry] = old + share * (mean - old)
+
+
+def _groups(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The different numbers of int64 [n], which one each is, and how often each is."""
+    return np.unique(numbers, return_inverse=True, return_counts=True)
 
 
 def _flat(

@@ -32,12 +32,13 @@ _ROWS = {
 }
 _ENTRIES = {"regret": np.dtype(np.float32), "average": np.dtype(np.float32)}
 _BASELINE = {"baseline": np.dtype(np.float32)}
-# A finished strategy (`strategy.of_table`) takes probabilities and an index besides.
-_FINISHED_ENTRY, _FINISHED_ROW = 4, index.ROW_BYTES
+# A finished strategy (`strategy.of_table`) takes probabilities besides, an index, where
+# rows begin, and a copy of visits.
+_FINISHED_ENTRY, _FINISHED_ROW = 4, index.ROW_BYTES + 8
 
 
 def row_bytes() -> int:
-    """Of one row without its entries: columns, index, the finished strategy's index."""
+    """Of one row without its entries, what the finished strategy takes included."""
     columns = sum(dtype.itemsize for dtype in _ROWS.values())
     return columns + index.ROW_BYTES + _FINISHED_ROW
 
