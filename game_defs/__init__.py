@@ -5,6 +5,7 @@ from game_defs import (
     latent_tic_tac_toe,
     leduc_poker,
     princess_and_monster,
+    rhode_island_holdem,
     rock_paper_scissors,
     scotland_yard,
 )
@@ -14,6 +15,7 @@ __all__ = [
     "latent_tic_tac_toe",
     "leduc_poker",
     "princess_and_monster",
+    "rhode_island_holdem",
     "rock_paper_scissors",
     "scotland_yard",
 ]

@@ -10,7 +10,7 @@ examples:
 
 Games are OpenSpiel strings. Besides OpenSpiel's own there are python_ii_goofspiel,
 python_princess_and_monster, python_latent_tic_tac_toe, python_leduc_poker,
-python_rock_paper_scissors and python_scotland_yard.
+python_rhode_island_holdem, python_rock_paper_scissors and python_scotland_yard.
 """
 
 import argparse

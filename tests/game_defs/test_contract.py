@@ -7,15 +7,19 @@ from tests.game_defs import (
     test_latent_tic_tac_toe,
     test_leduc_poker,
     test_princess_and_monster,
+    test_rhode_island_holdem,
     test_rock_paper_scissors,
     test_scotland_yard,
 )
 from tests.support import game_contract
 
+slow = pytest.mark.slow
 FULL = (
     *test_ii_goofspiel.SETTINGS,
     *(test_leduc_poker.game_string(*given) for given in test_leduc_poker.SETTINGS),
     *test_princess_and_monster.SETTINGS,
+    # Its states are those of Leduc poker, which is smaller.
+    *(pytest.param(s, marks=slow) for s in test_rhode_island_holdem.SETTINGS),
     *test_rock_paper_scissors.SETTINGS,
     *test_scotland_yard.SETTINGS,
 )
@@ -24,6 +28,7 @@ SAMPLED = (
     *test_latent_tic_tac_toe.GAMES,
     *(test_leduc_poker.game_string(*given) for given in test_leduc_poker.LARGE),
     *test_princess_and_monster.LARGE_SETTINGS,
+    *test_rhode_island_holdem.LARGE_SETTINGS,
     *test_scotland_yard.LARGE_SETTINGS,
 )
 SIMULATED = ("python_rock_paper_scissors(num_actions=99)", *FULL, *SAMPLED)

@@ -6,7 +6,7 @@ import numpy as np
 import pyspiel
 import pytest
 
-from game_defs import leduc_betting, leduc_poker
+from game_defs import leduc_poker, poker_deck
 from tests.support import game_contract, lp_reference
 
 FOLD, CALL, RAISE = 0, 1, 2
@@ -287,14 +287,16 @@ def test_strings():
     assert state.action_to_string(FOLD) == "Fold"
 
 
-def test_states_share_one_betting_tree():
+def test_states_share_one_betting_tree_and_deck():
     game = pyspiel.load_game(game_string(100, 100, 10))
     state = game.new_initial_state()
     for action in (0, 0, RAISE):
         state.apply_action(action)
-    assert state.clone().tree is game.tree
+    clone = state.clone()
+    assert clone.tree is game.tree and clone.deck is game.deck
     serialized = state.serialize()
-    assert game.deserialize_state(serialized).tree is game.tree
+    read = game.deserialize_state(serialized)
+    assert read.tree is game.tree and read.deck is game.deck
     assert len(serialized) < 1000
 
 
@@ -309,8 +311,8 @@ def test_rules_of_arrays_are_those_of_integers():
     while states:
         assert rows.tolist() == [state.row for state in states]
         assert cards.tolist() == [state.cards for state in states]
-        wins = leduc_betting.showdown(cards)
-        assert wins.tolist() == [leduc_betting.showdown(s.cards) for s in states]
+        wins = game.deck.showdown(cards)
+        assert wins.tolist() == [game.deck.showdown(state.cards) for state in states]
         steps = [
             (index, action)
             for index, state in enumerate(states)
@@ -321,6 +323,6 @@ def test_rules_of_arrays_are_those_of_integers():
         parents, actions = np.asarray(steps, int).reshape(-1, 2).T
         rows, cards = rows[parents], cards[parents]
         deals = mover[rows] < 0
-        dealt = leduc_betting.add_card(cards, num_deals[rows], actions)
+        dealt = poker_deck.add_card(cards, num_deals[rows], actions)
         cards = np.where(deals, dealt, cards)
         rows = children[rows, np.where(deals, 0, actions)]

@@ -10,6 +10,7 @@ from game_defs import (
     ii_goofspiel,
     parameters,
     princess_and_monster,
+    rhode_island_holdem,
     rock_paper_scissors,
     scotland_yard,
 )
@@ -17,6 +18,7 @@ from game_defs import (
 GAME_CLASSES = {
     "python_ii_goofspiel": ii_goofspiel.IIGoofspielGame,
     "python_princess_and_monster": princess_and_monster.PrincessAndMonsterGame,
+    "python_rhode_island_holdem": rhode_island_holdem.RhodeIslandHoldemGame,
     "python_rock_paper_scissors": rock_paper_scissors.RockPaperScissorsGame,
     "python_scotland_yard": scotland_yard.ScotlandYardGame,
 }
@@ -38,6 +40,14 @@ OUT_OF_RANGE = (
     ("python_princess_and_monster", "rows", 11, "from 2 to 10"),
     ("python_princess_and_monster", "columns", 0, "from 2 to 10"),
     ("python_princess_and_monster", "columns", 11, "from 2 to 10"),
+    ("python_rhode_island_holdem", "num_ranks", 1, "from 2 to 13"),
+    ("python_rhode_island_holdem", "num_ranks", 14, "from 2 to 13"),
+    ("python_rhode_island_holdem", "num_suits", 0, "from 1 to 4"),
+    ("python_rhode_island_holdem", "num_suits", 5, "from 1 to 4"),
+    ("python_rhode_island_holdem", "ante", 0, "from 1 to 1000"),
+    ("python_rhode_island_holdem", "max_bets", 0, "from 1 to 10"),
+    ("python_rhode_island_holdem", "max_bets", 11, "from 1 to 10"),
+    ("python_rhode_island_holdem", "bets", "10 20", "bets=10 20 20"),
     ("python_rock_paper_scissors", "num_actions", 1, "from 3 to 99"),
     ("python_rock_paper_scissors", "num_actions", -3, "from 3 to 99"),
     ("python_rock_paper_scissors", "num_actions", 101, "from 3 to 99"),
@@ -54,6 +64,8 @@ WRONG_TYPE = (
     ("python_princess_and_monster", "horizon", 5.0, "an int"),
     ("python_princess_and_monster", "rows", "3x3", "an int"),
     ("python_princess_and_monster", "columns", False, "an int"),
+    ("python_rhode_island_holdem", "num_ranks", 13.0, "an int"),
+    ("python_rhode_island_holdem", "bets", 10, "a string"),
     ("python_rock_paper_scissors", "num_actions", 3.0, "an int"),
 )
 

@@ -105,9 +105,9 @@ BUGS = (
         "intervals are one-sided",
     ),
     Bug(
-        "game_defs/leduc_betting.py",
-        "raised <= stacks[bets.mover]",
-        "raised < stacks[bets.mover]",
+        "game_defs/betting.py",
+        "raised <= rules.stacks[player]",
+        "raised < rules.stacks[player]",
         "tests/game_defs",
         "nobody can raise with the last chip",
     ),

@@ -1,0 +1,336 @@
+"""Poker games of one private card each: a game is a betting tree and a deck.
+
+`betting` has the bets, `poker_deck` the cards. What is here puts both together: states,
+observers and the rules on arrays, which `leduc_poker` and `rhode_island_holdem` share.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyspiel
+
+from game_defs import base, betting, poker_deck
+from game_defs.betting import BettingTree
+from game_defs.poker_deck import Deck
+
+
+class PokerGame(base.Game):
+    """A poker game; subclasses read parameters, and make the tree and the deck.
+
+    Attributes:
+      tree: all sequences of deals and bets.
+      deck: the cards.
+    """
+
+    def __init__(
+        self,
+        kind: pyspiel.GameType,
+        params: Mapping[str, Any],
+        tree: BettingTree,
+        deck: Deck,
+    ) -> None:
+        """Describes the game to OpenSpiel.
+
+        Args:
+          kind: from `base.game_type`.
+          params: all parameters, from `parameters.merge`.
+          tree: all sequences of deals and bets.
+          deck: the cards; as many public ones as the tree deals.
+        """
+        super().__init__(
+            kind,
+            params,
+            num_distinct_actions=tree.num_actions,
+            max_chance_outcomes=len(deck.names),
+            max_utility=tree.max_utility,
+            max_game_length=tree.max_bets,
+        )
+        self.tree = tree
+        self.deck = deck
+
+    def max_chance_nodes_in_history(self) -> int:
+        """Returns the number of deals: private cards and public ones."""
+        return self.tree.num_deals
+
+    def new_initial_state(self) -> "PokerState":
+        """Returns the state before the first deal."""
+        return PokerState(self)
+
+    def vectorised(self) -> "VectorisedPoker":
+        """Returns the rules on arrays of states."""
+        return VectorisedPoker(self.tree, self.deck)
+
+    def _observer(self, shows: pyspiel.IIGObservationType) -> base.Observer:
+        return PokerObserver(shows, self.tree, self.deck)
+
+
+class PokerState(base.State):
+    """A state of a poker game.
+
+    Attributes:
+      tree: all sequences of deals and bets.
+      deck: the cards of the game.
+      row: the row of the tree where the game is.
+      cards: the cards dealt, packed as `poker_deck` does.
+    """
+
+    def __init__(self, game: PokerGame) -> None:
+        """Use `game.new_initial_state()` instead."""
+        super().__init__(game)
+        self.tree = game.tree
+        self.deck = game.deck
+        self.row = 0
+        self.cards = 0
+
+    def bets(self) -> betting.Bets:
+        """Returns the deals made and the bets so far."""
+        return self.tree.bets[self.row]
+
+    def current_player(self) -> int:
+        """Returns the player to act, CHANCE before a deal, or TERMINAL."""
+        return self.tree.mover[self.row]
+
+    def _legal_actions(self, player: int) -> list[int]:
+        return list(self.tree.legal[self.row])
+
+    def chance_outcomes(self) -> list[tuple[int, float]]:
+        """Returns the cards that can be dealt, with their probabilities."""
+        return self.deck.odds(self.cards)
+
+    def _apply_action(self, action: int) -> None:
+        children = self.tree.children[self.row]
+        if self.tree.legal[self.row]:
+            self.row = children[action]
+        else:
+            number = self.tree.bets[self.row].num_deals
+            self.cards = poker_deck.add_card(self.cards, number, action)
+            self.row = children[0]
+
+    def _action_to_string(self, player: int, action: int) -> str:
+        if player < 0:
+            return f"Deal {self.deck.names[action]}"
+        return betting.Action(action).name.capitalize()
+
+    def is_terminal(self) -> bool:
+        """Returns True after a fold and at a showdown."""
+        return self.tree.mover[self.row] == base.TERMINAL
+
+    def _utility(self) -> int:
+        bets = self.bets()
+        sign = betting.fold_sign(bets) or int(self.deck.showdown(self.cards))
+        return betting.stake(bets) * sign
+
+    def bucket_key(self, player: int) -> tuple[int, ...]:
+        """Returns what a player knows but for the order of bets: imperfect recall.
+
+        That is its card, the public ones, both players' chips in the pot, and how often
+        there was a raise in this round, since only so many are allowed.
+        """
+        seen = (poker_deck.card_of(self.cards, i) for i in _seen_by(player, self.deck))
+        return *seen, *betting.money(self.bets())
+
+    def __str__(self) -> str:
+        bets = self.bets()
+        own = " ".join(self.deck.text(self.cards, i) for i in range(base.NUM_PLAYERS))
+        public = _public_text(self.deck, self.cards)
+        chips0, chips1 = bets.chips
+        return f"cards {own} {public} bets {bets.text} chips {chips0} {chips1}"
+
+
+class PokerObserver(base.Observer):
+    """Observer: private is the own card, public are deals, bets and public cards.
+
+    The pieces of the tensor, with C cards that can be dealt: `card` [C], private;
+    `deals` [most deals + 1], the number of cards dealt; for each public card a piece
+    [C], as `public_card` or `flop_card`; for perfect recall `bets` [most bets in a
+    game, 3], all actions in order; otherwise `turn` [2], the player to act, `chips`
+    [2], what each player has in the pot, and `raises` [max_raises + 1], those in this
+    round.
+
+    In strings of perfect recall the bets are "d" for a deal, "f", "c" and "r" for fold,
+    call and raise; "p0 card 2 public 0 bets ddrcd" is what player 0 of Leduc poker
+    knows when it opens the second round.
+    """
+
+    def __init__(
+        self, shows: pyspiel.IIGObservationType, tree: BettingTree, deck: Deck
+    ) -> None:
+        cards = (len(deck.names),)
+        public: dict[str, base.Shape] = {"deals": (tree.num_deals + 1,)}
+        public |= {_piece(name): cards for name in deck.public}
+        if shows.perfect_recall:
+            public["bets"] = (tree.max_bets, len(betting.Action))
+        else:
+            public["turn"] = public["chips"] = (base.NUM_PLAYERS,)
+            public["raises"] = (tree.rules.max_raises + 1,)
+        super().__init__(shows, {"card": cards}, public)
+
+    def _set_private(self, pieces: base.Pieces, state: PokerState, owner: int) -> None:
+        _set_card(pieces["card"], state.cards, owner)
+
+    def _set_public(self, pieces: base.Pieces, state: PokerState) -> None:
+        bets = state.bets()
+        pieces["deals"][bets.num_deals] = 1
+        for number, name in enumerate(state.deck.public, base.NUM_PLAYERS):
+            _set_card(pieces[_piece(name)], state.cards, number)
+        if self._recall:
+            base.mark(pieces["bets"], bets.actions())
+            return
+        if bets.mover >= 0:
+            pieces["turn"][bets.mover] = 1
+        pieces["chips"][:] = bets.chips
+        pieces["raises"][bets.raises] = 1
+
+    def _private_text(self, state: PokerState, owner: int) -> str:
+        return _own_text(state.deck, state.cards, owner)
+
+    def _public_text(self, state: PokerState) -> str:
+        bets = state.bets()
+        text = _public_text(state.deck, state.cards)
+        if self._recall:
+            return f"{text} {_bets_text(bets)}"
+        turn = bets.mover if bets.mover >= 0 else poker_deck.UNSEEN
+        chips0, chips1 = bets.chips
+        return (
+            f"{text} deals {bets.num_deals} turn {turn} "
+            f"chips {chips0} {chips1} raises {bets.raises}"
+        )
+
+
+class VectorisedPoker:
+    """Many states of a poker game; the methods are those of `pyspiel.State`.
+
+    States are int64 [n, 2], the row and the cards of `PokerState`.
+    """
+
+    def __init__(self, tree: BettingTree, deck: Deck) -> None:
+        """Use `game.vectorised()` instead."""
+        self._tree = tree
+        self._deck = deck
+        width = max(len(betting.Action), len(deck.names))
+        self._mover = np.array(tree.mover)
+        self._num_deals = np.array([bets.num_deals for bets in tree.bets])
+        self._stake = np.array([betting.stake(bets) for bets in tree.bets])
+        self._fold = np.array([betting.fold_sign(bets) for bets in tree.bets])
+        self._money = np.array([betting.money(bets) for bets in tree.bets])
+        self._legal = np.zeros((len(tree.bets), width), bool)
+        for row, actions in enumerate(tree.legal):
+            self._legal[row, list(actions)] = True
+        # Row by row and action, where all deals lead to the same one; and the number
+        # that lifts a card to its place among the packed ones, 0 for a bet.
+        deals = self._mover == base.CHANCE
+        self._after = np.full((len(tree.bets), width), -1, np.int32)
+        self._after[:, : len(betting.Action)] = tree.children
+        self._after[deals] = self._after[deals, :1]
+        place = 1 << (poker_deck.CARD_BITS * self._num_deals)
+        self._place = np.where(deals, place, 0)
+        # What a player sees of the packed cards, and where the row goes above them.
+        seen = [
+            sum(poker_deck.add_card(0, i, poker_deck.MAX_CARDS - 1) for i in numbers)
+            for numbers in (_seen_by(p, deck) for p in range(base.NUM_PLAYERS))
+        ]
+        self._seen = np.array(seen)
+        self._row_place = 1 << (poker_deck.CARD_BITS * tree.num_deals)
+
+    def new_initial_states(self) -> np.ndarray:
+        """Returns the state before the first deal."""
+        return np.zeros((1, 2), np.int64)
+
+    def current_player(self, states: np.ndarray) -> np.ndarray:
+        """Returns the players to act, CHANCE or TERMINAL; int64 [n]."""
+        return self._mover[states[:, 0]]
+
+    def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
+        """Returns bool [n, A], legal actions, or cards that can be dealt."""
+        row = states[:, 0]
+        mask = self._legal[row]
+        deals = np.flatnonzero(self._place[row])
+        if len(deals):
+            mask[deals, : len(self._deck.names)] = self._left(states[deals]) > 0
+        return mask
+
+    def chance_probabilities(self, states: np.ndarray) -> np.ndarray:
+        """Returns float64 [n, A], the probability of each card."""
+        row = states[:, 0]
+        cards = len(self._deck.names)
+        odds = np.zeros((len(states), self._legal.shape[1]))
+        total = self._deck.copies * cards - self._num_deals[row]
+        odds[:, :cards] = self._left(states) / total[:, None]
+        return odds
+
+    def _left(self, states: np.ndarray) -> np.ndarray:
+        """int64 [n, cards], how many of each card are still in the deck."""
+        dealt = states[:, 1]
+        left = np.full((len(states), len(self._deck.names)), self._deck.copies)
+        for number in range(self._tree.num_deals):
+            card = poker_deck.card_of(dealt, number)
+            known = np.flatnonzero(card)
+            left[known, card[known] - 1] -= 1
+        return left
+
+    def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """Returns the states after an action or a deal each."""
+        row = states[:, 0]
+        after = np.empty_like(states)
+        after[:, 0] = self._after[row, actions]
+        after[:, 1] = states[:, 1] + self._place[row] * (actions + 1)
+        return after
+
+    def returns(self, states: np.ndarray) -> np.ndarray:
+        """Returns player 0's utilities at the end, int64 [n]."""
+        row, cards = states.T
+        fold = self._fold[row]
+        sign = np.where(fold != 0, fold, self._deck.showdown(cards))
+        return self._stake[row] * sign
+
+    def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
+        """Returns int64 [n]: the own card and the public ones, packed, and the row."""
+        return states[:, 0] * self._row_place + (states[:, 1] & self._seen[player])
+
+    def bucket_key(self, states: np.ndarray, player: int) -> np.ndarray:
+        """Returns int64 [n, 4 + public cards], the keys of `PokerState.bucket_key`."""
+        row, cards = states.T
+        seen = [poker_deck.card_of(cards, i) for i in _seen_by(player, self._deck)]
+        return np.column_stack([*seen, self._money[row]])
+
+    def information_state_strings(
+        self, states: np.ndarray, player: int
+    ) -> Sequence[str]:
+        """Returns the strings of `PokerObserver` for perfect recall."""
+        return [
+            f"{_own_text(self._deck, cards, player)} {_public_text(self._deck, cards)} "
+            f"{_bets_text(self._tree.bets[row])}"
+            for row, cards in states.tolist()
+        ]
+
+
+def _seen_by(player: int, deck: Deck) -> list[int]:
+    """The numbers of the deals that a player sees: its own and the public ones."""
+    return [player, *(base.NUM_PLAYERS + i for i in range(len(deck.public)))]
+
+
+def _piece(name: str) -> str:
+    return f"{name}_card"
+
+
+def _own_text(deck: Deck, cards: int, player: int) -> str:
+    return f"p{player} card {deck.text(cards, player)}"
+
+
+def _public_text(deck: Deck, cards: int) -> str:
+    return " ".join(
+        f"{name} {deck.text(cards, number)}"
+        for number, name in enumerate(deck.public, base.NUM_PLAYERS)
+    )
+
+
+def _bets_text(bets: betting.Bets) -> str:
+    return f"bets {bets.text}"
+
+
+def _set_card(row: np.ndarray, cards: int, number: int) -> None:
+    """Marks a card, if it has been dealt, in a row of zeros."""
+    card = poker_deck.card_of(cards, number)
+    if card:
+        row[card - 1] = 1

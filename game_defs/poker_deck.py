@@ -1,0 +1,92 @@
+"""The cards of poker games: what can be dealt, and who wins the showdown.
+
+Each player gets one card, then public cards follow. The cards dealt share one integer,
+so that a state on arrays is small: six bits for each deal, in order, which hold the
+card plus 1, or 0 as long as it is not dealt. The functions of packed cards take numpy
+arrays just as well as integers, elementwise, but for `Deck.odds` and `Deck.text`.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from game_defs.base import NUM_PLAYERS, Shared
+
+CARD_BITS = 6
+_CARD_MASK = (1 << CARD_BITS) - 1
+MAX_CARDS = _CARD_MASK
+UNSEEN = "-"  # stands for what is not there
+
+_Cards = TypeVar("_Cards", int, np.ndarray)
+
+
+def add_card(cards: _Cards, number: _Cards, card: _Cards) -> _Cards:
+    """Returns the packed cards after the deal with this number, counted from 0."""
+    return cards | ((card + 1) << (CARD_BITS * number))
+
+
+def card_of(cards: _Cards, number: int) -> _Cards:
+    """Returns, plus 1, the card of player 0, of player 1 or, from 2 on, a public one.
+
+    0 stands for a card that is not dealt.
+    """
+    return (cards >> (CARD_BITS * number)) & _CARD_MASK
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Deck(Shared):
+    """The cards of a game and how they rank; there is one object for each deck.
+
+    Attributes:
+      names: of each card that can be dealt; at most `MAX_CARDS`.
+      copies: how often each of them is in the deck.
+      public: what the public cards are called, in the order of their deals.
+      strength: int, an axis for a player's card and one for each public card: who has
+        the higher one wins.
+      source: a function and its arguments that return this deck; it is pickled as
+        these, so that serialised states are small.
+    """
+
+    names: tuple[str, ...]
+    copies: int
+    public: tuple[str, ...]
+    strength: np.ndarray
+    source: tuple[Callable[..., "Deck"], tuple[int, ...]]
+
+    def __reduce__(self) -> tuple[Callable[..., "Deck"], tuple[int, ...]]:
+        """Pickled as what made it."""
+        return self.source
+
+    def odds(self, cards: int) -> list[tuple[int, float]]:
+        """Returns the cards that can be dealt next and their probabilities."""
+        left = [self.copies] * len(self.names)
+        total = self.copies * len(self.names)
+        while cards:
+            left[(cards & _CARD_MASK) - 1] -= 1
+            total -= 1
+            cards >>= CARD_BITS
+        return [(card, count / total) for card, count in enumerate(left) if count]
+
+    def showdown(self, cards: Any) -> Any:
+        """Returns 1 if player 0 has the better cards, -1 if player 1 has, 0 if equal.
+
+        Args:
+          cards: packed, all dealt; an integer, or int64 [n].
+
+        Returns:
+          An integer, or int64 [n]. What it says of cards that are not all dealt means
+          nothing.
+        """
+        # A card that is not dealt becomes -1, the last one.
+        deals = NUM_PLAYERS + len(self.public)
+        card0, card1, *public = (card_of(cards, i) - 1 for i in range(deals))
+        strength0 = self.strength[card0, *public]
+        strength1 = self.strength[card1, *public]
+        return 1 * (strength0 > strength1) - 1 * (strength0 < strength1)
+
+    def text(self, cards: int, number: int) -> str:
+        """Returns the name of a packed card, or a dash as long as it is not dealt."""
+        card = card_of(cards, number)
+        return self.names[card - 1] if card else UNSEEN

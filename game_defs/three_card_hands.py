@@ -1,0 +1,78 @@
+"""The strengths of all hands of three cards, as one table.
+
+From high to low: straight flush, three of a kind, straight, flush, pair, high card.
+With three cards a straight is rarer than a flush, and three of a kind than both. In
+straights the ace is high or low, and low it makes the lowest one. Hands of a kind
+compare by the ranks that make the kind, then by the others from the highest down;
+suits do not matter.
+"""
+
+import numpy as np
+
+# From low to high; a category's number is its place.
+CATEGORIES = ("high card", "pair", "flush", "straight", "trips", "straight flush")
+HAND_SIZE = 3
+_HIGH_CARD, _PAIR, _FLUSH, _STRAIGHT, _TRIPS, _STRAIGHT_FLUSH = range(len(CATEGORIES))
+
+
+def strengths(num_ranks: int, num_suits: int) -> np.ndarray:
+    """Returns the strengths of all hands.
+
+    Args:
+      num_ranks: ranks in the deck; the highest is the ace.
+      num_suits: suits in the deck.
+
+    Returns:
+      int16 [C, C, C] for C = num_ranks * num_suits cards, a card being its rank *
+      num_suits + its suit: 0 for the weakest hands, one more for each stronger kind; -1
+      where a card is there twice.
+    """
+    num_cards = num_ranks * num_suits
+    cards = np.indices((num_cards,) * HAND_SIZE).reshape(HAND_SIZE, -1)
+    kind, ranks = categories(cards // num_suits, cards % num_suits, num_ranks)
+    order = kind
+    for rank in ranks:
+        order = order * num_ranks + rank
+    first, second, third = cards
+    distinct = (first != second) & (second != third) & (first != third)
+    strength = np.full(len(order), -1, np.int16)
+    _, strength[distinct] = np.unique(order[distinct], return_inverse=True)
+    return strength.reshape((num_cards,) * HAND_SIZE)
+
+
+def categories(
+    ranks: np.ndarray, suits: np.ndarray, num_ranks: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the category of each hand and the ranks that decide within it.
+
+    Args:
+      ranks: int [3, n], from 0; num_ranks - 1 is the ace.
+      suits: int [3, n].
+      num_ranks: ranks in the deck.
+
+    Returns:
+      int [n], places in `CATEGORIES`; int [3, n], ranks to compare in turn.
+    """
+    low, middle, high = np.sort(ranks, axis=0)
+    flush = (suits[0] == suits[1]) & (suits[1] == suits[2])
+    trips = low == high
+    pair = ((low == middle) | (middle == high)) & ~trips
+    # The ace goes below the two lowest ranks, and their second is the highest then.
+    ace_low = (low == 0) & (middle == 1) & (high == num_ranks - 1) & (high > middle)
+    straight = ace_low | ((middle == low + 1) & (high == middle + 1))
+    kind = np.select(
+        [straight & flush, trips, straight, flush, pair],
+        [_STRAIGHT_FLUSH, _TRIPS, _STRAIGHT, _FLUSH, _PAIR],
+        _HIGH_CARD,
+    )
+    nothing = np.zeros_like(low)
+    # The middle one of three ranks is always one of a pair.
+    deciding = np.select(
+        [straight, pair],
+        [
+            np.stack([np.where(ace_low, middle, high), nothing, nothing]),
+            np.stack([middle, low + high - middle, nothing]),
+        ],
+        np.stack([high, middle, low]),
+    )
+    return kind, deciding

@@ -1,0 +1,404 @@
+"""Tests of Rhode Island Hold'em, by references that share no code."""
+
+import collections
+import functools
+import itertools
+import math
+
+import numpy as np
+import pyspiel
+import pytest
+from open_spiel.python.algorithms import exploitability
+
+import spiel_cr
+from game_defs import rhode_island_holdem
+from spiel_cr.compilation import vectorised_check
+from spiel_cr.policies import conversions
+from spiel_cr.solving import lp
+from tests.game_defs.test_three_card_hands import worth
+from tests.support import game_contract, lp_reference
+
+slow = pytest.mark.slow
+CHANCE, TERMINAL = int(pyspiel.PlayerId.CHANCE), int(pyspiel.PlayerId.TERMINAL)
+FOLD, CALL, RAISE = 0, 1, 2
+NAME = "python_rhode_island_holdem"
+DEFAULTS = {
+    "num_ranks": 13,
+    "num_suits": 4,
+    "ante": 5,
+    "bets": "10 20 20",
+    "max_bets": 3,
+}
+
+
+def game_string(num_ranks=13, num_suits=4, ante=5, bets="10 20 20", max_bets=3):
+    return (
+        f"{NAME}(ante={ante},bets={bets},max_bets={max_bets},num_ranks={num_ranks},"
+        f"num_suits={num_suits})"
+    )
+
+
+# Small enough for full trees: 2 705 histories each.
+SMALL = game_string(2, 2, ante=1, bets="1 2 4", max_bets=1)
+ONE_SUIT = game_string(4, 1, ante=1, bets="1 2 4", max_bets=1)
+SETTINGS = [SMALL, ONE_SUIT]
+LARGE_SETTINGS = [NAME, game_string(3, 2, ante=2, bets="7 5 1000", max_bets=2)]
+MORE = [
+    game_string(2, 2, max_bets=2),
+    game_string(5, 1, bets="1 1 1", max_bets=1),
+    game_string(3, 2, max_bets=1),
+]
+
+
+def play(game, history):
+    state = pyspiel.load_game(game).new_initial_state()
+    for action in history:
+        assert not state.is_terminal()
+        assert action in state.legal_actions()
+        state.apply_action(action)
+    return state
+
+
+def reference(settings, history):
+    """Returns mover, legal actions of a player, and returns, by the rules retold."""
+    num_ranks, num_suits, ante, sizes, max_bets = settings
+    deck = [(rank, suit) for rank in range(num_ranks) for suit in range(num_suits)]
+    actions = list(history)
+    pot = [ante, ante]
+    if len(actions) < 2:
+        return CHANCE, None, [0, 0]
+    private, board = [deck[actions.pop(0)] for _ in "01"], []
+    for number, size in enumerate(sizes):
+        if number:
+            if not actions:
+                return CHANCE, None, [0, 0]
+            board.append(deck[actions.pop(0)])
+        bets, checks, player = 0, 0, 0
+        while checks < 2:
+            other = 1 - player
+            if not actions:
+                legal = [CALL] if pot[0] == pot[1] else [FOLD, CALL]
+                return player, legal + [RAISE] * (bets < max_bets), [0, 0]
+            action = actions.pop(0)
+            if action == FOLD:
+                lost = pot[player]
+                return TERMINAL, None, [lost, -lost] if player else [-lost, lost]
+            called = pot[player] < pot[other]
+            pot[player] = pot[other] + size * (action == RAISE)
+            bets += action == RAISE
+            # A call of a bet ends the round, as the second check does.
+            checks = 0 if action == RAISE else 2 if called else checks + 1
+            player = other
+    assert pot[0] == pot[1]
+    best = [worth([card, *board], num_ranks) for card in private]
+    sign = (best[0] > best[1]) - (best[0] < best[1])
+    return TERMINAL, None, [sign * pot[0], -sign * pot[0]]
+
+
+def settings_of(game):
+    given = game.get_parameters()
+    sizes = [int(size) for size in given["bets"].split()]
+    numbers = (given[name] for name in ("num_ranks", "num_suits", "ante"))
+    return *numbers, sizes, given["max_bets"]
+
+
+def check_rules(tree):
+    settings = settings_of(tree.game)
+    for node in tree.nodes:
+        state = node.state
+        mover, legal, returns = reference(settings, state.history())
+        assert state.returns() == returns, state
+        assert state.current_player() == mover, state
+        if legal is not None:
+            assert state.legal_actions() == legal, state
+
+
+def known_to(history, player):
+    """The own card, the public ones, all bets, and how many cards were dealt."""
+    private, rest = list(history[:2]), list(history[2:])
+    own = private[player] if len(private) > player else None
+    return own, len(private), tuple(rest)
+
+
+def betting_strings(max_bets):
+    """Yields the bets and deals before each decision, and who decides."""
+    begun = [
+        opening + "r" * bets for opening in ("", "c") for bets in range(max_bets + 1)
+    ]
+    ended = ["cc", *(text + "c" for text in begun if "r" in text)]
+    for past in range(3):
+        for rounds in itertools.product(ended, repeat=past):
+            for now in begun:
+                yield "dd" + "".join(done + "d" for done in rounds) + now, len(now) % 2
+
+
+def information_states(num_ranks, num_suits, max_bets):
+    """The strings of all infosets, of each player."""
+    ranks = "23456789TJQK"[: num_ranks - 1] + "A"
+    deck = [rank + suit for rank in ranks for suit in "cdhs"[:num_suits]]
+    strings = ([], [])
+    for bets, player in betting_strings(max_bets):
+        for own, *board in itertools.permutations(deck, bets.count("d") - 1):
+            flop, turn = [*board, "-", "-"][:2]
+            strings[player].append(
+                f"p{player} card {own} flop {flop} turn {turn} bets {bets}"
+            )
+    return strings
+
+
+def test_openspiel_checks():
+    game_contract.check_api(SMALL)
+
+
+@slow
+def test_openspiel_checks_of_all_states():
+    game_contract.check_api(SMALL, game_contract.measure(SMALL))
+
+
+@pytest.mark.parametrize("game", [NAME, f"{NAME}(max_bets=1,num_ranks=2,num_suits=2)"])
+def test_playthrough(game):
+    game_contract.check_playthrough(game)
+
+
+@pytest.mark.parametrize("game", SETTINGS)
+def test_rules_and_returns(game):
+    check_rules(game_contract.full_tree(game))
+
+
+@pytest.mark.parametrize("game", LARGE_SETTINGS)
+def test_rules_and_returns_in_random_games(game):
+    check_rules(game_contract.sampled_tree(game, num_games=60))
+
+
+@slow
+@pytest.mark.parametrize("game", MORE)
+def test_rules_and_returns_of_more_games(game):
+    check_rules(game_contract.full_tree(game))
+
+
+def test_knowledge():
+    tree = game_contract.full_tree(SMALL)
+    game_contract.check_knowledge(tree, known_to)
+    game_contract.check_knowledge(
+        tree,
+        lambda history, _: (len(history[:2]), tuple(history[2:])),
+        private_info=pyspiel.PrivateInfoType.NONE,
+    )
+
+
+@pytest.mark.parametrize(
+    ("cards", "bets", "value"),
+    [
+        # A fold costs what is in the pot.
+        ("As Kd", "rf", 5),
+        ("As Kd", "crf", -5),
+        ("As Kd 2c", "rrc rrf", -45),
+        ("As Kd 2c 3c", "cc cc crrrf", -45),
+        # Two bets more than the first in each round, as many as there may be.
+        ("2s Kd 2c 3c", "rrrc crrrc rrrc", 155),
+        # The kinds of hands, each above the next one; and equal hands.
+        ("5c 4h 4c 3c", "cc cc cc", 5),
+        ("4h Ah 4c 4d", "cc cc rc", 25),
+        ("5h 8c 4c 3c", "cc cc rc", 25),
+        ("5c Kh Jc Kc", "cc cc rc", 25),
+        ("Kh As Kc 9d", "cc cc rc", 25),
+        ("Ah Kh 9c 2d", "cc cc rc", 25),
+        ("Ah Ad 9c 2d", "rrrc rrrc rrrc", 0),
+        # The ace is high or low in straights, and nowhere between.
+        ("Ah 4s 3c 2d", "rc cc cc", -15),
+        ("Ah Js Kc Qd", "rc cc cc", 15),
+        ("2h Js Ac Kd", "rc cc cc", -15),
+    ],
+)
+def test_worked_hands(cards, bets, value):
+    names = [rank + suit for rank in "23456789TJQKA" for suit in "cdhs"]
+    dealt = [names.index(card) for card in cards.split()]
+    history, dealt = dealt[:2], dealt[2:]
+    for number, text in enumerate(bets.split()):
+        history += dealt[number - 1 : number] if number else []
+        history += ["fcr".index(letter) for letter in text]
+    state = play(NAME, history)
+    assert state.is_terminal()
+    assert state.returns() == [value, -value]
+
+
+def test_sizes():
+    sizes = game_contract.measure(SMALL)
+    assert sizes == game_contract.Sizes(257, 1200, 1248, 512, 512)
+    assert sizes.histories == 2705
+
+
+@pytest.mark.parametrize(
+    ("deck", "max_bets"), [((2, 2), 1), pytest.param((3, 2), 3, marks=slow)]
+)
+def test_infosets_are_those_that_can_be_listed(deck, max_bets):
+    tree = spiel_cr.compile_game(game_string(*deck, max_bets=max_bets))
+    for player, strings in enumerate(information_states(*deck, max_bets)):
+        keys = list(tree.infosets[player].keys)
+        assert len(keys) == len(strings)
+        assert set(keys) == set(strings)
+
+
+def test_sizes_of_the_whole_game():
+    """Published ones: nodes, terminals, and the rows of the linear program."""
+    tree = pyspiel.load_game(NAME).tree
+    deals = [math.perm(52, bets.num_deals) for bets in tree.bets]
+    assert sum(deals) == 6_705_372_545
+    ended = [n for n, mover in zip(deals, tree.mover, strict=True) if mover == TERMINAL]
+    assert sum(ended) == 4_144_428_912
+    infosets, sequences = collections.Counter(), collections.Counter()
+    for bets, legal in zip(tree.bets, tree.legal, strict=True):
+        # A player sees all cards but the other's.
+        seen = math.perm(52, max(bets.num_deals - 1, 0))
+        infosets[bets.mover] += seen
+        sequences[bets.mover] += seen * len(legal)
+    assert infosets[0] == infosets[1] == 26_064_064
+    assert infosets[0] + 1 + sequences[1] + 1 == 91_224_226
+
+
+@functools.cache
+def equities():
+    """Float [own, flop, turn]: of showdowns against all other cards; whether dealt."""
+    deck = pyspiel.load_game(NAME).deck
+    strength = deck.strength.astype(int)
+    dealt = strength >= 0
+    wins = sum(
+        dealt[other] * np.sign(strength - strength[other]) for other in range(52)
+    )
+    return np.where(dealt, wins / 49, 0.0), dealt
+
+
+def value_against_uniform(responder):
+    """What player `responder` wins with a best response, or uniformly with None.
+
+    Uniform play tells nothing of the opponent's card, so a value is a number for each
+    card of the own and public ones.
+    """
+    tree = pyspiel.load_game(NAME).tree
+    equity, dealt = equities()
+    levels, place = np.unique(equity, return_inverse=True)
+    place = place.reshape(equity.shape)
+    side = responder or 0
+
+    def value(row):
+        bets = tree.bets[row]
+        below = [value(child) for child in tree.children[row] if child >= 0]
+        if bets.mover == CHANCE:
+            if bets.num_deals == 3:
+                return (below[0][place] * dealt).sum(axis=2) / 50
+            if bets.num_deals == 2:
+                return (below[0] * dealt.any(axis=2)).sum(axis=1) / 51
+            return below[0].mean()
+        if bets.mover == TERMINAL:
+            if bets.folded >= 0:
+                return min(bets.chips) * (1 if bets.folded != side else -1)
+            return min(bets.chips) * levels
+        if bets.mover == responder:
+            return functools.reduce(np.maximum, below)
+        return sum(below) / len(below)
+
+    return float(value(0))
+
+
+@pytest.mark.parametrize(
+    ("responder", "wanted"), [(None, 1.781322), (0, 27.462078), (1, 29.533377)]
+)
+def test_values_against_uniform_play(responder, wanted):
+    # Two other programs agree on these six decimals.
+    assert value_against_uniform(responder) == pytest.approx(wanted, abs=5e-7)
+
+
+@pytest.mark.parametrize("game", [ONE_SUIT, pytest.param(MORE[-1], marks=slow)])
+def test_two_solvers_agree(game):
+    tree = spiel_cr.compile_game(game)
+    plans = [lp.realisation_plan(tree.form, player) for player in range(2)]
+    (reach0, value, _), (reach1, minus, _) = plans
+    # The accuracy of the solvers is relative to the utilities.
+    accuracy = 1e-7 * tree.game.max_utility()
+    assert value == pytest.approx(-minus, abs=accuracy)
+    assert value == pytest.approx(lp_reference.game_value(tree.game), abs=accuracy)
+    behaviour = [
+        conversions.behaviour_from_reach(infosets.decisions, reach)
+        for infosets, reach in zip(tree.infosets, (reach0, reach1), strict=True)
+    ]
+    policy = conversions.tabular_policy(tree, behaviour)
+    nash_conv = exploitability.nash_conv(tree.game, policy)
+    assert nash_conv == pytest.approx(0, abs=accuracy)
+
+
+def test_value_of_a_game_with_one_suit():
+    value = lp_reference.game_value(pyspiel.load_game(ONE_SUIT))
+    assert value == pytest.approx(-1 / 24, abs=1e-8)
+
+
+@pytest.mark.parametrize("game", [SMALL, LARGE_SETTINGS[0], LARGE_SETTINGS[1]])
+def test_vectorised_rules_are_those_of_states(game):
+    vectorised_check.check(
+        game, np.random.default_rng(0), rollouts=30, max_histories=3_000
+    )
+
+
+@slow
+@pytest.mark.parametrize("game", [NAME, *MORE, game_string(max_bets=10)])
+def test_vectorised_rules_are_those_of_states_often(game):
+    vectorised_check.check(
+        game, np.random.default_rng(1), rollouts=1_000, max_histories=60_000
+    )
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_missing_parameters_have_defaults(name):
+    given = {key: value for key, value in DEFAULTS.items() if key != name}
+    game = rhode_island_holdem.RhodeIslandHoldemGame(given)
+    assert game.get_parameters() == DEFAULTS
+
+
+@pytest.mark.parametrize(
+    "bets", ["", "10", "10 20", "10 20 20 20", "10,20,20", "1.5 2 2", "-1 2 2", "a b c"]
+)
+def test_odd_bets_are_refused(bets):
+    with pytest.raises(ValueError, match=f"{NAME}: bets='{bets}'.*bets=10 20 20"):
+        rhode_island_holdem.RhodeIslandHoldemGame({"bets": bets})
+
+
+@pytest.mark.parametrize("bets", ["0 20 20", "10 20 1001"])
+def test_bets_out_of_range_are_refused(bets):
+    with pytest.raises(ValueError, match=f"{NAME}: bets=.*from 1 to 1000"):
+        pyspiel.load_game(NAME, {"bets": bets})
+
+
+@pytest.mark.parametrize("deck", [(2, 1), (3, 1)])
+def test_decks_that_are_too_small_are_refused(deck):
+    with pytest.raises(ValueError, match="num_ranks=.*num_suits=1.*4 are dealt"):
+        pyspiel.load_game(game_string(*deck))
+
+
+def test_strings():
+    state = play(NAME, [51, 0, CALL, RAISE, CALL, 33, RAISE])
+    assert str(state) == ("cards As 2c flop Td turn - bets ddcrcdr chips 35 15")
+    assert state.information_state_string(0) == (
+        "p0 card As flop Td turn - bets ddcrcdr"
+    )
+    assert state.observation_string(1) == (
+        "p1 card 2c flop Td turn - deals 3 turn 1 chips 35 15 raises 1"
+    )
+    names = [state.action_to_string(action) for action in state.legal_actions()]
+    assert names == ["Fold", "Call", "Raise"]
+    assert play(NAME, [0]).action_to_string(51) == "Deal As"
+
+
+def test_few_ranks_keep_the_ace():
+    state = play(game_string(3, 2), [5, 0])
+    assert state.information_state_string(0) == "p0 card Ad flop - turn - bets dd"
+
+
+def test_states_share_tables_and_are_small():
+    game = pyspiel.load_game(NAME)
+    state = game.new_initial_state()
+    for action in (51, 0, RAISE):
+        state.apply_action(action)
+    read = game.deserialize_state(state.serialize())
+    for copy in (state.clone(), read):
+        assert copy.tree is game.tree
+        assert copy.deck is game.deck
+    assert len(state.serialize()) < 1000
