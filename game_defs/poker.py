@@ -217,6 +217,8 @@ class VectorisedPoker:
         self._legal = np.zeros((len(tree.bets), width), bool)
         for row, actions in enumerate(tree.legal):
             self._legal[row, list(actions)] = True
+        self._full = np.zeros(width)
+        self._full[: len(deck.names)] = deck.copies
         # Row by row and action, where all deals lead to the same one; and the number
         # that lifts a card to its place among the packed ones, 0 for a bet.
         deals = self._mover == base.CHANCE
@@ -247,24 +249,20 @@ class VectorisedPoker:
         mask = self._legal[row]
         deals = np.flatnonzero(self._place[row])
         if len(deals):
-            mask[deals, : len(self._deck.names)] = self._left(states[deals]) > 0
+            mask[deals] = self._left(states[deals]) > 0
         return mask
 
     def chance_probabilities(self, states: np.ndarray) -> np.ndarray:
         """Returns float64 [n, A], the probability of each card."""
-        row = states[:, 0]
-        cards = len(self._deck.names)
-        odds = np.zeros((len(states), self._legal.shape[1]))
-        total = self._deck.copies * cards - self._num_deals[row]
-        odds[:, :cards] = self._left(states) / total[:, None]
+        odds = self._left(states)
+        odds /= self._full.sum() - self._num_deals[states[:, :1]]
         return odds
 
     def _left(self, states: np.ndarray) -> np.ndarray:
-        """int64 [n, cards], how many of each card are still in the deck."""
-        dealt = states[:, 1]
-        left = np.full((len(states), len(self._deck.names)), self._deck.copies)
-        for number in range(self._tree.num_deals):
-            card = poker_deck.card_of(dealt, number)
+        """float64 [n, A], how many of each card are in the deck before a deal."""
+        left = np.repeat(self._full[None], len(states), axis=0)
+        for number in range(self._tree.num_deals - 1):
+            card = poker_deck.card_of(states[:, 1], number)
             known = np.flatnonzero(card)
             left[known, card[known] - 1] -= 1
         return left
