@@ -348,8 +348,8 @@ class Trajectories:
         ends = np.cumsum([len(row) for row in rows])
         for gain, end in zip(gains, ends, strict=True):
             at = group[end - gain.shape[1] : end]
-            for action, gained in enumerate(gain):
-                sums[action] += np.bincount(at, gained, len(met))
+            for summed, gained in zip(sums, gain, strict=False):
+                summed += np.bincount(at, gained, len(met))
         action, at = np.nonzero(np.arange(width)[:, None] < table.count[met])
         entry = table.first[met][at].astype(np.int64) + action
         regret = table.regret[entry] + sums[action, at]
