@@ -1,7 +1,6 @@
 """The command `solve`, where the game is not compiled but sampled as it is met."""
 
 import argparse
-import sys
 
 import spiel_cr
 from spiel_cr.cfr.config import MCCFRConfig, parse_any
@@ -21,8 +20,6 @@ _WHOLE = {
     "imperfect_recall": False,
     "judge": "auto",
 }
-# Below, what a batch costs is what a step costs, whatever it steps.
-_SMALL_BATCH = 64
 
 
 def can(arguments: argparse.Namespace) -> bool:
@@ -34,8 +31,8 @@ def can(arguments: argparse.Namespace) -> bool:
     return True
 
 
-def _check(arguments: argparse.Namespace) -> MCCFRConfig:
-    """Refuses what needs the compiled game; the algorithm's settings.
+def _check(arguments: argparse.Namespace) -> None:
+    """Refuses what needs the compiled game.
 
     Raises:
       ValueError: an option, or an algorithm.
@@ -56,7 +53,7 @@ def _check(arguments: argparse.Namespace) -> MCCFRConfig:
             f"the game must be compiled; leave --compile never out, or choose an "
             f"algorithm that samples: os-mccfr, es-mccfr or vr-mccfr"
         )
-    return check_sampling(
+    check_sampling(
         algorithm,
         **given(arguments, "iterations", "seconds", "seed", "workers"),
         **given(arguments, "memory_limit", "checkpoint_every"),
@@ -73,13 +70,7 @@ def solve(arguments: argparse.Namespace) -> dict[str, object]:
       ValueError: an option or algorithm that needs the compiled game; or as
         `spiel_cr.sample_uncompiled`.
     """
-    config = _check(arguments)
-    if config.batch < _SMALL_BATCH:
-        print(
-            f"{config.name} has batch={config.batch}, slow where games are not "
-            f"compiled; with batch=1024 it samples many times as many trajectories",
-            file=sys.stderr,
-        )
+    _check(arguments)
     result = spiel_cr.sample_uncompiled(
         arguments.game,
         vectorised=not arguments.no_vectorised,

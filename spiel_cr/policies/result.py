@@ -206,7 +206,7 @@ def named_game(name: str, path: storage.Path) -> pyspiel.Game:
     """
     try:
         return load_game(name)
-    except pyspiel.SpielError as error:
+    except (pyspiel.SpielError, ValueError) as error:
         raise ValueError(
             f"{path} is for {name}, which OpenSpiel does not load by that name "
             f"({error}); give the game, too"

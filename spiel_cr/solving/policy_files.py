@@ -4,6 +4,7 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import storage
+from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.compilation.compiler import Game
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.tree import CompiledGame
@@ -68,6 +69,10 @@ def load_policy(
         return result.load_tabular_policy(path, game)
     named = result.text_of(metadata, "game", path)
     kind = result.text_of(metadata, "keys", path)
+    if kind not in key_making.KINDS:
+        raise DamagedFileError(
+            f"{path} is a damaged policy file: its keys are of the kind {kind!r}"
+        )
     print_of_file = result.text_of(metadata, "fingerprint", path)
     loaded = result.named_game(named, path) if game is None else _plain(game)
     if kind == key_making.RULES and key_making.kind_for(loaded) != kind:

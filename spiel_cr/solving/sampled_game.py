@@ -27,6 +27,7 @@ from spiel_cr.uncompiled.policy import TablePolicy, arrays_of
 from spiel_cr.uncompiled.rules_source import RulesSource
 from spiel_cr.uncompiled.solver import UncompiledSolver, check_config
 from spiel_cr.uncompiled.source import Source
+from spiel_cr.uncompiled.state_checks import check_state
 from spiel_cr.uncompiled.workers import MOST_WORKERS, Workers
 
 _ITERATIONS = 1000
@@ -278,10 +279,12 @@ class _Sampler:
 
     def restore(self, arrays: dict[str, np.ndarray], *, seconds: float) -> None:
         del seconds  # it is among the arrays
+        fresh, actions = self._solver.state(), self._solver.source.max_actions
+        check_state(arrays, fresh, max_actions=actions)
         try:
             self._solver.restore(arrays)
-        except (KeyError, TypeError, IndexError) as error:
-            raise ValueError(f"its arrays are of no such run: {error!r}") from error
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"its random numbers are none: {error!r}") from error
 
 
 def _table_room(

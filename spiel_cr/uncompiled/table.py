@@ -201,9 +201,10 @@ class Table:
                 "the state is of other settings: only one of both has baselines"
             )
         for name in _ROWS | _ENTRIES | _BASELINE:
-            column = getattr(self, name)
-            column[: len(state[name])] = state[name]
-            column[len(state[name]) :] = 0
+            column, used = getattr(self, name), len(state[name])
+            column[:used] = state[name]
+            # No more than was written: else all would be taken up.
+            column[used : max(used, self.entries)] = 0
         self.entries, self.full = entries, bool(state["full"])
         self._index = index.Index(self.key)
         self._index.extend(rows)

@@ -13,6 +13,8 @@ STEP = f"subgame {KUHN} --actions"
 RESPONSE = f"best-response {KUHN} --policy"
 TOURNAMENT = f"tournament {KUHN} --out OUT"
 BOTS = "--bots=uniform;uniform"
+SAMPLE = f"solve {KUHN} --compile never"
+SAMPLED = f"{SAMPLE} --algorithm os-mccfr"
 
 # A command line, and what the last line on stderr names.
 ROWS = [
@@ -41,6 +43,21 @@ ROWS = [
     (f"solve {KUHN} --until \uff11", "\uff11"),
     (f"solve {KUHN} --plot x.png", "--eval-every"),
     ("solve --game leduc_poker --memory-limit 10MB", "memory"),
+    ("solve --game leduc_poker --algorithm os-mccfr --memory-limit 10MB", "memory"),
+    (f"solve {KUHN} --compile maybe", "--compile"),
+    (f"solve {KUHN} --workers 0", "workers=0"),
+    (f"solve {KUHN} --compile always --workers 2", "--workers 2"),
+    (f"{SAMPLE} --algorithm cfr+", "algorithm='cfr+' looks at the whole game"),
+    (f"{SAMPLE} --algorithm lp", "algorithm='lp' looks at the whole game"),
+    (f"{SAMPLE} --algorithm as-mccfr", "algorithm='as-mccfr': scheme=average needs"),
+    (f"{SAMPLED} --until 0.1", "--until 0.1 needs the compiled game; leave it out"),
+    (f"{SAMPLED} --imperfect-recall", "--imperfect-recall needs the compiled game"),
+    (f"{SAMPLED} --judge openspiel", "--judge openspiel needs the compiled game"),
+    (f"{SAMPLED} --memory-limit none", "memory_limit='none'"),
+    (f"{SAMPLED} --memory-limit 300MB", "raise the limit"),
+    (f"{SAMPLED} --seconds=-1", "seconds=-1"),
+    (f"{SAMPLED} --game phantom_ttt --workers 2", "workers=2 step OpenSpiel's states"),
+    (f"{SAMPLED} --game backgammon", "information_state_string"),
     (f"resolve {KUHN} --algorithm sarsa", "sarsa"),
     (f"resolve {KUHN} --algorithm lp", "lp"),
     (f"resolve {KUHN} --iterations 0", "iterations"),
@@ -104,6 +121,8 @@ EARLY = [
     (f"{JUDGED} --algorithm sarsa", "sarsa"),
     (f"{JUDGED} --algorithm lp --seconds 1", "leave out seconds"),
     (f"{JUDGED} --checkpoint HELD", "is in use by another run"),
+    (f"{SAMPLED} --checkpoint HELD", "is in use by another run"),
+    (f"{SAMPLED} --checkpoint-every=0", "checkpoint_every=0"),
     (f"resolve {KUHN} --judge openspiel --algorithm lp", "lp"),
     (f"resolve {KUHN} --judge openspiel --iterations 0", "iterations=0"),
     (f"{EVALUATE} nobody", "there is no bot 'nobody'"),

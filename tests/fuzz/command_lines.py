@@ -370,6 +370,7 @@ _VALUES: dict[str, Values] = {
     ),
     "--seeds": Values(("1", "2"), ["0", "-1", *_NOT_WHOLE]),
     "--workers": Values(("0", "1"), ["-1", *_NOT_WHOLE]),
+    "--compile": Values(("auto", "always", "never"), ["", "maybe", *_NO_WORD]),
     "--patience": Values(("600",), ["0", "-1", "inf", *_NOT_NUMBER]),
     "--find": Values(("0", "", "\u00e4"), _NOT_TEXT),
     "--sort": Values(("game", "reach", "gain"), ["", "size", *_NO_WORD]),
@@ -386,6 +387,7 @@ _OWN_VALUES: dict[tuple[str, str], Values] = {
     ("solve", "--algorithm"): Values(
         (*_ALGORITHMS, *_SAMPLED, "lp"), lambda: [*_not_algorithms(), *_not_sampled()]
     ),
+    ("solve", "--workers"): Values(("1",), ["0", "-1", "1025", *_NOT_WHOLE]),
     **{
         (command, "--memory-limit"): Values(("1GB", "2GiB"), [*_NOT_SIZE, *_TOO_LITTLE])
         for command in ("info", "solve", "resolve")
@@ -395,7 +397,7 @@ _OWN_VALUES: dict[tuple[str, str], Values] = {
     ("best-response", "--matches"): Values(("2", "4"), ["0", "1", "-1", *_NOT_WHOLE]),
 }
 SWITCHES = {"--json", "--states", "--ray", "--retry", "--imperfect-recall"}
-SWITCHES |= {"--baselines", "--no-baselines"}
+SWITCHES |= {"--baselines", "--no-baselines", "--no-vectorised"}
 # What one line of a command always has, beside what its parser requires: small work.
 _ALWAYS: dict[str, dict[str, str]] = {
     "solve": {"--iterations": "2"},
@@ -408,6 +410,8 @@ _ALWAYS: dict[str, dict[str, str]] = {
     "compare": {"--iterations": "2", "--workers": "0", "--algorithms": "uniform;cfr+"},
     "study": {"--size": "0.001"},
 }
+# Options of `solve` that need the compiled game.
+_COMPILED_ONLY = ("--until", "--eval-every", "--plot", "--dtype", "--cache", "--judge")
 # Where strings, files and actions are of one game.
 _OF_KUHN = {"--policy", "--actions", "--bot", "--bots", "--gadgets"}
 _POSITIONAL = {"name"}
@@ -515,6 +519,10 @@ def _agree(
         chosen["--game"] = "kuhn_poker"
     if command == "solve":
         switches.discard("--imperfect-recall")
+        if chosen.get("--compile") == "never":
+            chosen["--algorithm"] = draw.choice(_SAMPLED[:2])
+            for flag in _COMPILED_ONLY:
+                chosen.pop(flag, None)
         if chosen.get("--algorithm") == "lp":
             for flag in ("--seconds", "--until", "--eval-every", "--plot", "--dtype"):
                 chosen.pop(flag, None)
@@ -565,6 +573,8 @@ def _spoil(draw: random.Random, command: str, flag: str, chosen: dict[str, str])
         chosen["--method"] = "ismcts"
     if flag == "--rounds":
         chosen["--method"] = "learned"
+    if flag in _COMPILED_ONLY:
+        chosen.pop("--compile", None)
     if flag == "--checkpoint-every":
         chosen["--checkpoint"] = "state.npz"
     if flag == "--plot" and command == "solve":

@@ -25,6 +25,25 @@ def policy(folder):
     )
 
 
+def sampled_policy(folder):
+    """A policy, and the checkpoint, of a game that was not compiled."""
+    how = {"iterations": 2, "memory_limit": "3GB"}
+    path, state = folder / "sampled policy", folder / "sampled checkpoint"
+    algorithm = "os-mccfr(batch=64)"
+    result = spiel_cr.sample_uncompiled(
+        "kuhn_poker", algorithm, **how, checkpoint_path=state
+    )
+    result.save(path)
+    yield Kind(path.name, path.read_bytes(), spiel_cr.load_policy)
+    yield Kind(
+        state.name,
+        state.read_bytes(),
+        lambda path: spiel_cr.sample_uncompiled(
+            "kuhn_poker", algorithm, **how, checkpoint_path=path
+        ),
+    )
+
+
 def checkpoints(folder, sampled):
     tree = games.compiled("kuhn")
     solvers = {"cfr": cfr.make_solver(tree.form, config=parse_algorithm("cfr+"))}
@@ -102,8 +121,15 @@ def learned(folder):
         yield Kind(name, path.read_bytes(), learn)
 
 
+def kinds_of(folder, sampled):
+    yield from policy(folder)
+    yield from sampled_policy(folder)
+    yield from checkpoints(folder, sampled)
+    yield from caches(folder)
+
+
 def test_a_few(tmp_path):
-    kinds = [*policy(tmp_path), *checkpoints(tmp_path, False), *caches(tmp_path)]
+    kinds = list(kinds_of(tmp_path, False))
     found = damaged_files.counts(kinds, tmp_path / "damaged", 200)
     assert sum(found.values()) == 200
     assert sum(found[name] for name in found if name.startswith("accident")) > 120
@@ -112,7 +138,7 @@ def test_a_few(tmp_path):
 
 @pytest.mark.slow
 def test_many(tmp_path):
-    kinds = [*policy(tmp_path), *checkpoints(tmp_path, True), *caches(tmp_path)]
+    kinds = list(kinds_of(tmp_path, True))
     found = damaged_files.counts(kinds, tmp_path / "damaged", 20_000)
     kinds = list(learned(tmp_path))
     more = damaged_files.counts(kinds, tmp_path / "damaged", 800)

@@ -20,7 +20,7 @@ from tests.support import games
 
 ROOT = pathlib.Path(__file__).parents[2]
 SMALL = "os-mccfr(batch=32)"
-LIMIT = "1GB"
+LIMIT = "3GB"
 
 
 def sample(game="kuhn_poker", algorithm=SMALL, iterations=20, **options):
@@ -111,7 +111,7 @@ def content(tmp_path_factory):
         ({"game": "leduc_poker"}, "game"),
         ({"algorithm": "os-mccfr(batch=33)"}, "config"),
         ({"seed": 1}, "seed"),
-        ({"memory_limit": "2GB"}, "memory_limit"),
+        ({"memory_limit": "2.9GB"}, "memory_limit"),
         ({"iterations": 4}, "5 iterations already"),
     ],
 )
@@ -209,7 +209,7 @@ def test_refused_before_the_work(monkeypatch, options, named):
 
 def test_a_table_that_holds_no_trajectory_is_refused():
     with pytest.raises(GameTooLargeError, match="memory"):
-        sample("phantom_ttt", "os-mccfr(batch=1048576)", memory_limit="600MB")
+        sample("phantom_ttt", "os-mccfr(batch=1048576)", memory_limit="500MB")
 
 
 @pytest.mark.slow
@@ -223,7 +223,7 @@ def test_results_are_the_same_for_any_number_of_workers():
 _SAMPLE = """
 import sys, spiel_cr
 spiel_cr.sample_uncompiled("phantom_ttt", "vr-mccfr(batch=256)", 100_000, seed=5,
-    memory_limit="1GB", checkpoint_path=sys.argv[1], checkpoint_every=0.2)
+    memory_limit="3GB", checkpoint_path=sys.argv[1], checkpoint_every=0.2)
 """
 
 

@@ -1,0 +1,142 @@
+"""`spiel-cr solve` without compiling, and what takes the policies that it saves."""
+
+import json
+
+import numpy as np
+import pyspiel
+import pytest
+
+import spiel_cr
+from spiel_cr.compilation import compiler
+from spiel_cr.eval.cli import main
+from spiel_cr.players import bot_strings, opponent_strings
+from spiel_cr.players.bots import PolicyBot
+from spiel_cr.policies.best_responses import nash_conv, reach_of
+from spiel_cr.policies.conversions import behaviour_from_policy
+from tests.support import games
+
+SAMPLE = ("--algorithm", "os-mccfr(batch=64)", "--iterations", "3")
+LIMIT = ("--memory-limit", "3GB")
+
+
+def run(*words):
+    main._run(main._parse(["spiel-cr", *map(str, words)]))
+
+
+def report(capsys, *words):
+    """The JSON of a command, and what it said on stderr."""
+    run(*words, "--json")
+    out, err = capsys.readouterr()
+    return json.loads(out.splitlines()[-1]), err
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A policy of Kuhn poker that was sampled without compiling."""
+    path = tmp_path_factory.mktemp("policy") / "kuhn.npz"
+    result = spiel_cr.sample_uncompiled(
+        "kuhn_poker", "os-mccfr(batch=64)", 3, memory_limit="3GB"
+    )
+    result.save(path)
+    return path
+
+
+@pytest.fixture
+def nothing_is_compiled(monkeypatch):
+    def compile_game(*_, **__):
+        raise AssertionError("compiled")
+
+    monkeypatch.setattr(compiler, "compile_game", compile_game)
+
+
+def test_solve_without_compiling(tmp_path, capsys, nothing_is_compiled):
+    path = tmp_path / "policy.npz"
+    words = ("solve", "--game", "phantom_ttt", *SAMPLE, *LIMIT, "--compile", "never")
+    found, _ = report(capsys, *words, "--save", path, "--seed", "4")
+    assert found["compiled"] is False and found["keys"] == "rules"
+    assert found["trajectories"] == 2 * 3 * 64 and not found["full"]
+    assert 0 < found["known_share"] < 1
+    assert found["table_bytes"] < found["table_limit"] < 2.7e9
+    policy = spiel_cr.load_policy(path)
+    assert len(policy.strategy) == found["infosets"] > 300
+    plain, _ = report(capsys, *words, "--no-vectorised")
+    assert plain["keys"] == "strings"
+
+
+def test_games_that_do_not_fit_are_sampled_where_the_algorithm_samples(capsys):
+    words = ("solve", "--game", "phantom_ttt", *LIMIT)
+    found, err = report(capsys, *words, *SAMPLE)
+    assert found["compiled"] is False
+    (said,) = (line for line in err.splitlines() if "without compiling" in line)
+    assert "phantom_ttt() has about" in said
+    for more in (("--algorithm", "cfr+"), (*SAMPLE, "--until", "1")):
+        with pytest.raises(SystemExit):
+            run(*words, *more)
+        assert "an algorithm that samples (os-mccfr" in capsys.readouterr().err
+
+
+def test_games_that_fit_are_compiled(capsys):
+    words = ("solve", "--game", "kuhn_poker", "--iterations", "3", *LIMIT)
+    found, _ = report(capsys, *words)
+    assert found["compiled"] is True and found["nash_conv"] > 0
+
+
+def test_bots_play_the_policy(saved, nothing_is_compiled):
+    text = f"policy(path={saved})"
+    assert not bot_strings.needs_whole(text)
+    game = bot_strings.prepare("kuhn_poker", [text, "uniform"])
+    assert isinstance(game, pyspiel.Game)
+    bot = spiel_cr.load_bot(text, game, 0)
+    assert isinstance(bot, PolicyBot)
+    state = game.new_initial_state()
+    for card in (0, 1):
+        state.apply_action(card)
+    policy = spiel_cr.load_policy(saved)
+    assert dict(bot.get_policy(state)) == policy.action_probabilities(state)
+
+
+def test_opponents_are_read_from_the_policy(saved, nothing_is_compiled):
+    opponent = opponent_strings.load_opponent(str(saved), "kuhn_poker")
+    assert isinstance(opponent, spiel_cr.TablePolicy)
+    with pytest.raises(ValueError, match="holds a policy for kuhn_poker"):
+        opponent_strings.load_opponent(str(saved), "leduc_poker")
+
+
+def test_a_best_response_to_the_policy_is_exact(saved, capsys):
+    words = ("best-response", "--game", "kuhn_poker", "--policy", saved)
+    found, _ = report(capsys, *words, "--method", "exact")
+    tree = games.compiled("kuhn")
+    behaviour = behaviour_from_policy(tree, spiel_cr.load_policy(saved, tree))
+    expected = nash_conv(tree.form, reach_of(tree.form, behaviour))
+    assert found["value"] == pytest.approx(expected, abs=1e-9) and expected > 0.1
+
+
+def test_show_lists_the_policy(saved, capsys):
+    found, _ = report(capsys, "show", "--game", "kuhn_poker", "--policy", saved)
+    assert len(found["infosets"]) == 12
+    played = [a["probability"] for a in found["infosets"][0]["actions"]]
+    assert sum(played) == pytest.approx(1) and np.ptp(played) > 0.02
+
+
+@pytest.mark.slow
+def test_a_tournament_with_the_policy(tmp_path, capsys):
+    path = tmp_path / "policy.npz"
+    words = ("solve", "--game", "phantom_ttt", *SAMPLE[:3], "150", *LIMIT)
+    run(*words, "--save", path, "--compile", "never")
+    bots = f"policy(path={path});uniform"
+    words = ("tournament", "--game", "phantom_ttt", "--bots", bots, "--matches", "100")
+    found, _ = report(capsys, *words, "--out", tmp_path / "out")
+    # Measured +0.35, with a half width of 0.15.
+    assert found["mean"][0][1] > 0
+
+
+@pytest.mark.slow
+def test_the_playing_evaluator_plays_the_policy(saved, capsys):
+    words = ("evaluate", "--game", "kuhn_poker", "--evaluator", "playing")
+    words += ("--matches", "200", "--bot", f"policy(path={saved})")
+    found, _ = report(capsys, *words)
+    assert found["infosets_defined"] == 12
+    tree = games.compiled("kuhn")
+    behaviour = behaviour_from_policy(tree, spiel_cr.load_policy(saved, tree))
+    expected = nash_conv(tree.form, reach_of(tree.form, behaviour))
+    assert found["nash_conv"] == pytest.approx(expected, abs=1e-6)
