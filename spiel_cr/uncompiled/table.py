@@ -196,15 +196,24 @@ class Table:
                 f"the table has room for {self._most_rows} infosets and the state has "
                 f"{rows}; allow as much memory as before"
             )
-        if bool(len(self.baseline)) != bool(len(state["baseline"])):
-            raise ValueError(
-                "the state is of other settings: only one of both has baselines"
-            )
-        for name in _ROWS | _ENTRIES | _BASELINE:
-            column, used = getattr(self, name), len(state[name])
-            column[:used] = state[name]
-            # No more than was written: else all would be taken up.
-            column[used : max(used, self.entries)] = 0
+        sizes = dict.fromkeys(_ROWS, rows) | dict.fromkeys(
+            _ENTRIES | _BASELINE, entries
+        )
+        if not len(self.baseline):
+            sizes["baseline"] = 0
+        for name, size in sizes.items():
+            column, given = getattr(self, name), state[name]
+            if len(given) != size or given.dtype != column.dtype:
+                raise ValueError(
+                    f"the state is of other settings, or of no table: its {name} is "
+                    f"{given.dtype} [{len(given)}] and must be {column.dtype} [{size}]"
+                )
+        for name in sizes:
+            column, given = getattr(self, name), state[name]
+            # What has never been written must stay so, or it takes memory.
+            used = self.rows if name in _ROWS else self.entries
+            column[len(given) : used] = 0
+            column[: len(given)] = given
         self.entries, self.full = entries, bool(state["full"])
         self._index = index.Index(self.key)
         self._index.extend(rows)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spiel_cr.common import memory
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.uncompiled import index, table
 from spiel_cr.uncompiled.strategy import TableStrategy
@@ -133,8 +134,22 @@ def test_restore_needs_room_and_the_same_columns():
     inserted(made, [(number << 50, 0) for number in range(200)])
     with pytest.raises(ValueError, match="has room for .* allow as much memory"):
         Table(5000, MAX_ACTIONS, baselines=True).restore(made.state())
-    with pytest.raises(ValueError, match="baselines"):
+    with pytest.raises(ValueError, match="its baseline is float32"):
         Table(10**5, MAX_ACTIONS, baselines=False).restore(made.state())
+
+
+def test_memory_is_taken_when_rows_are_written():
+    """Not when the table is laid out, nor when a state is put back into it."""
+    before = memory.held_bytes()
+    made = Table(3 * 10**9, MAX_ACTIONS, baselines=True)
+    inserted(made, [(number << 50, 0) for number in range(200)])
+    small = Table(10**6, MAX_ACTIONS, baselines=True)
+    inserted(small, [(5 << 50, 0)])
+    state = small.state()
+    made.restore(state)
+    assert made.rows == 1 and not made.first[1:300].any()
+    assert not made.regret[made.entries : 1000].any()
+    assert memory.held_bytes() - before < 10**8
 
 
 def test_finished_strategies_are_found():
