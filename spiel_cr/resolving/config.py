@@ -81,7 +81,6 @@ class ResolvingConfig:
                 f"leave it out"
             )
         full_width_only = {
-            "values": self.values == "iterates",
             "gadget": self.gadget != "cfrd",
             "depth": self.depth is not None,
         }

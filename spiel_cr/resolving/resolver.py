@@ -8,27 +8,28 @@ information and these; it never sees the hidden part of a state.
 
 import copy
 import dataclasses
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from spiel_cr.cfr import cfr
-from spiel_cr.cfr.config import MCCFRConfig, parse_any
+from spiel_cr.cfr.config import CFRConfig, parse_any
 from spiel_cr.cfr.solver import Solver
 from spiel_cr.common.arrays import ranges
 from spiel_cr.common.checks import check_seed
 from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.mccfr import mccfr
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import reach_from_behaviour, uniform_behaviour
 from spiel_cr.policies.leaf_values import parse_leaf
+from spiel_cr.resolving import subgame_sampling
 from spiel_cr.resolving.clock import Clock, Statistics
 from spiel_cr.resolving.config import ResolvingConfig
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.gadget import Lookahead
 from spiel_cr.resolving.lookahead import look_ahead
-from spiel_cr.resolving.sampled_gadget import SampledLayer
-from spiel_cr.resolving.subgame_games import GadgetGame, Layer
+from spiel_cr.resolving.sampled_subgames import SampledLayer, SampledSolve, lay_out
+from spiel_cr.resolving.subgame_games import GadgetGame, Layer, Subgame
 
 # The program must not depend on how many iterations a move gets: under a clock those of
 # few iterations is taken.
@@ -50,11 +51,21 @@ class _Place(NamedTuple):
 
 
 class _Solve(NamedTuple):
-    """A solve that may go on: its place, solver and game."""
+    """A solve that may go on.
+
+    Attributes:
+      place: what is solved.
+      solver: that does it.
+      subgame: the same.
+      game: its gadget game; None where a sampled solver does not need it.
+      sampled: reads a sampled solver; None for full-width ones.
+    """
 
     place: _Place
     solver: Solver
-    game: GadgetGame
+    subgame: Subgame
+    game: GadgetGame | None
+    sampled: SampledSolve | None
 
 
 @dataclasses.dataclass
@@ -120,8 +131,9 @@ class Resolver:
             Layer(d, number, config.gadget, self._look_ahead(number))
             for number in numbers
         ]
-        sampled = numbers if config.sampled is not None else ()
-        self._sampled = [SampledLayer.of(d, number) for number in sampled]
+        self._sampled: Sequence[SampledLayer] = ()
+        if config.sampled is not None:
+            self._sampled = lay_out(d, config.sampled)
         self._start = self._blank()
         # Twice: programs are compiled the first time, and the second time tells what a
         # solve costs besides iterating.
@@ -215,57 +227,75 @@ class Resolver:
             own_reach = reach[decisions.parent[subgame.roots]]
         values = match.opponent_values[subgame.augmented]
         others_reach = match.opponent_reach[subgame.augmented]
-        game = layer.game(place.subgame, own_reach, values, others_reach)
-        if isinstance(self._solver, MCCFRConfig):
-            aim = None
-            if place.aim >= 0:
-                aim = subgame.in_forest[0][subgame.own == place.aim]
-            solver = self._sampled[place.layer - 1].solver(
+        solve = self._begin(place, subgame, own_reach, values, others_reach)
+        with self._clock.solve(solve.solver, deadline, most):
+            match.last = solve
+            match.solved.add(place)
+            self._remember(match, solve)
+
+    def _begin(
+        self,
+        place: _Place,
+        subgame: Subgame,
+        own_reach: np.ndarray,
+        opponent_values: np.ndarray,
+        opponent_reach: np.ndarray,
+    ) -> _Solve:
+        """A solver of a subgame, and its game as far as it is needed."""
+        layer, game = self._layers[place.layer - 1], None
+        if not self._sampled or self.config.values == "best_response":
+            game = layer.game(place.subgame, own_reach, opponent_values, opponent_reach)
+        if self._sampled:
+            sampled = self._sampled[place.layer - 1].solve(
+                place.subgame,
                 subgame,
                 own_reach,
-                values,
-                self._solver,
-                infosets=aim,
+                opponent_values,
+                aim=place.aim,
                 seed=int(self._random.integers(2**31)),
             )
-        else:
-            iterations = self.config.iterations or _SHORT_RUN
-            solver = cfr.make_solver(
-                game.form,
-                config=self._solver,
-                values=True,
-                first=game.first,
-                compile=cfr.compile_for(game.form, iterations),
-            )
-        with self._clock.solve(solver, deadline, most):
-            match.last = _Solve(place, solver, game)
-            match.solved.add(place)
-            self._remember(match, match.last)
+            return _Solve(place, sampled.solver, subgame, game, sampled)
+        assert game is not None and isinstance(self._solver, CFRConfig)
+        iterations = self.config.iterations or _SHORT_RUN
+        solver = cfr.make_solver(
+            game.form,
+            config=self._solver,
+            values=True,
+            first=game.first,
+            compile=cfr.compile_for(game.form, iterations),
+        )
+        return _Solve(place, solver, subgame, game, None)
 
     def _remember(self, match: Match, solve: _Solve) -> None:
         """i's strategy in this layer, o's values at the augmented infosets below."""
         i, o = self.player, 1 - self.player
-        (_, solver, game), subgame = solve, solve.game.subgame
-        form, count = game.form, len(subgame.next_augmented)
-        own = solver.average_behaviour(i)
-        if self._sampled:
-            numbers, solved = subgame.in_forest[0], solver.form.decisions[i]
-            mine = ranges(solved.first_sequence[numbers], solved.num_actions[numbers])
-            own = own[np.append(0, mine)]
+        _, solver, subgame, game, sampled = solve
+        count = len(subgame.next_augmented)
+        if sampled is None:
+            own = solver.average_behaviour(i)[1:]
+        else:
+            own = sampled.own_behaviour()
         decisions = self.tree.infosets[i].decisions
         counts = decisions.num_actions[subgame.own]
         in_layer = np.repeat(subgame.in_layer, counts)
         sequences = ranges(decisions.first_sequence[subgame.own], counts)
-        match.behaviour[sequences[in_layer]] = own[1:][in_layer]
+        match.behaviour[sequences[in_layer]] = own[in_layer]
         if not count:
             return
-        if self._sampled or self.config.values == "best_response":
-            reach = reach_from_behaviour(form.decisions[i], own)
-            values = best_responses.infoset_values(form, o, reach)[:-1]
+        if self.config.values == "best_response":
+            assert game is not None
+            form = game.form
+            behaviour = np.append(1.0, own)
+            reach = reach_from_behaviour(form.decisions[i], behaviour)
+            values = best_responses.infoset_values(form, o, reach)[:-1][-count:]
+        elif sampled is None:
+            values = solver.infoset_values(o)[-count:]
         else:
-            values = solver.infoset_values(o)
-        match.opponent_values[subgame.next_augmented] = values[len(values) - count :]
+            values = sampled.opponent_values()
+        match.opponent_values[subgame.next_augmented] = values
         if self.config.gadget == "unsafe":
+            assert game is not None
+            form = game.form
             others = form.decisions[o]
             reach = reach_from_behaviour(others, solver.average_behaviour(o))
             above = np.append(match.opponent_reach[subgame.augmented], 1.0)
@@ -275,4 +305,4 @@ class Resolver:
 
 
 def _programs() -> int:
-    return cfr.programs() + mccfr.programs() + best_responses.programs()
+    return cfr.programs() + subgame_sampling.programs() + best_responses.programs()

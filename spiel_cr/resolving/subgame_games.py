@@ -137,11 +137,11 @@ class Layer(Mapping[int, Subgame]):
             self._behind = other_side.top[other_side.owner[other_ends]]
             labels = other_side.labels[self._behind]
             self._next_behind = other_side.top[len(other) - len(self._next_behind) :]
-        self._augmented = _Groups(other_side.labels[:count])
+        self._augmented = Groups(other_side.labels[:count])
         if count and gadget != "cfrd":
             other_side, other_ends = _with_gadget(other_side, other_ends, count, gadget)
         self._other, self._ends = other_side, (own_ends, other_ends)
-        self._payoffs = _Groups(labels)
+        self._payoffs = Groups(labels)
         fragments = (self._own.groups, other_side.groups, self._payoffs)
         numbers = np.unique(np.concatenate([groups.numbers for groups in fragments]))
         self._known: dict[int, Subgame | None] = dict.fromkeys(numbers.tolist())
@@ -242,7 +242,7 @@ def or_ones(reach: np.ndarray) -> np.ndarray:
     return reach if reach.any() else np.ones_like(reach)
 
 
-class _Groups:
+class Groups:
     """Finds the few items of a subgame among those of very many."""
 
     def __init__(self, labels: np.ndarray) -> None:
@@ -275,7 +275,7 @@ class _Side:
         self.labels = np.zeros(len(decisions), np.int32)
         if subgame_of is not None:
             self.labels = subgame_of[self.top]
-        self.groups = _Groups(self.labels)
+        self.groups = Groups(self.labels)
 
     def restrict(
         self, kept: np.ndarray, ends: np.ndarray

@@ -1,0 +1,445 @@
+"""Subgames of a layer as sampled solvers take them, padded to common shapes.
+
+A `SampledLayer` sorts the histories of a layer by subgame once. A subgame that a match
+meets is cut out, laid out in tables (`subgame_sampling.SubgameTree`), and filled with what the
+match decided: the player's reach of the roots and the opponent's values at its
+augmented infosets. What a solve costs depends on the subgame's shape alone. All
+subgames of a layer share a shape, and small layers share it with the layer above, since
+every shape is a program to compile.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from spiel_cr.cfr.config import MCCFRConfig
+from spiel_cr.cfr.solver import Solver
+from spiel_cr.common.jax_utils import spread
+from spiel_cr.compilation.tree import CHANCE
+from spiel_cr.resolving import subgame_sampling
+from spiel_cr.resolving.decomposition import Decomposition
+from spiel_cr.resolving.subgame_games import Groups, Subgame, or_ones
+from spiel_cr.resolving.subgame_sampling import SubgameTree
+from spiel_cr.sequence_form.decisions import Decisions
+
+_DTYPE = np.float32
+# A layer takes over the shape of the one above if that has at most so many histories,
+# where tables cost less than trajectories, or at most so many times its own.
+_SMALL_HISTORIES = 4096
+_SMALL_RATIO = 4
+
+
+class Shape(NamedTuple):
+    """The sizes of a `SubgameTree`, and the depths of its random points.
+
+    Attributes:
+      histories, rows, roots, below: N, R, K and G, places for "none" included.
+      width: A.
+      depths: D.
+    """
+
+    histories: int
+    rows: int
+    roots: int
+    below: int
+    width: int
+    depths: int
+
+    def join(self, other: "Shape") -> "Shape":
+        """The least shape in which both fit."""
+        return Shape(*map(max, self, other))
+
+
+@dataclasses.dataclass(frozen=True)
+class SampledSolve:
+    """A solve of one subgame by sampling.
+
+    Attributes:
+      solver: drives it; its strategies are read by this class instead.
+      actions: int32 [m], the number of actions of each of i's infosets.
+      below: how many augmented infosets of the next layer there are.
+      unit: what the state's values are multiples of.
+    """
+
+    solver: Solver
+    actions: np.ndarray
+    below: int
+    unit: float
+
+    def own_behaviour(self) -> np.ndarray:
+        """float64 [sum of actions], i's average strategy, infoset by infoset."""
+        average = np.asarray(self._state.average, np.float64)
+        average = np.maximum(average[:, : len(self.actions)], 0)
+        legal = np.arange(len(average))[:, None] < self.actions[None]
+        # What sampled averages have not met yet is uniform.
+        average += legal * (average.sum(axis=0) == 0)
+        average /= average.sum(axis=0)
+        return average.T[legal.T]
+
+    def opponent_values(self) -> np.ndarray:
+        """float64 [n], o's mean values under the iterates at augmented infosets below.
+
+        Counterfactual values in the game's units, in the order of
+        `Subgame.next_augmented`.
+        """
+        return self.unit * np.asarray(self._state.values, np.float64)[: self.below]
+
+    @property
+    def _state(self) -> subgame_sampling.SubgameState:
+        state: Any = self.solver.state
+        return state
+
+
+class SampledLayer:
+    """The subgames of one layer for sampled solvers.
+
+    Attributes:
+      shape: in which each of the subgames fits.
+    """
+
+    def __init__(
+        self, decomposition: Decomposition, number: int, config: MCCFRConfig
+    ) -> None:
+        """Finds out what belongs to which subgame.
+
+        Args:
+          decomposition: from `decompose`.
+          number: the layer, from 1; layer 1 is one subgame, the whole game without
+            gadget, which has the number 0.
+          config: how trajectories explore.
+        """
+        d = self._d = decomposition
+        histories = d.tree.histories
+        self._number, self._config = number, config
+        self._counts = np.bincount(histories.parent[1:], minlength=len(histories))
+        self._first = np.searchsorted(histories.parent, np.arange(len(histories)))
+        self._is_root = np.zeros(len(histories), bool)
+        self._is_root[_roots(d, number)] = True
+        self._augmented = np.full(len(histories), -1, np.int64)
+        self._augmented[d.roots] = d.root_augmented
+        label, self._moves = self._label()
+        self._groups = Groups(label)
+        self._explore = [
+            _balance(infosets.decisions)
+            if config.explore == "balanced"
+            else 1 / infosets.decisions.num_actions[infosets.decisions.owner]
+            for infosets in d.tree.infosets
+        ]
+        self._scale = float(np.abs(histories.utility).max(initial=0)) or 1.0
+        levels = d.tree.infosets[d.player].decisions.levels()
+        below = levels[d.own_layer >= number]
+        self._levels = int(below.max(initial=0) - below.min(initial=0)) + 1
+        self.shape = self._shape(label)
+        self._known: dict[int, SubgameTree] = {}
+
+    def solve(
+        self,
+        number: int,
+        subgame: Subgame,
+        own_reach: np.ndarray,
+        opponent_values: np.ndarray,
+        *,
+        aim: int,
+        seed: int,
+    ) -> SampledSolve:
+        """Begins to solve one subgame.
+
+        Args:
+          number: the subgame.
+          subgame: the same, from the `Layer` of this layer.
+          own_reach: float64 [r], i's average reach of the subgame's roots. Where it is
+            zero throughout, all roots weigh the same.
+          opponent_values: float64 [g], o's counterfactual values at its augmented
+            infosets.
+          aim: i's infoset that a share `delta` of the trajectories is led to; -1: none.
+          seed: of all random numbers.
+        """
+        tree = self._known.get(number)
+        if tree is None:
+            tree = self._known[number] = self._cut(number, subgame)
+        nodes = self._groups.of(number)
+        tree, mass = self._fill(tree, nodes, subgame, own_reach, opponent_values)
+        if aim >= 0:
+            tree = tree._replace(target=self._target(nodes, aim))  # type: ignore[arg-type]
+        shape, config = self.shape, self._config
+        problem = subgame_sampling.Problem(tree, _points(shape.depths + 2, config))
+        solver = Solver(
+            self._d.tree.form,
+            problem,
+            subgame_sampling.init(tree, shape.below, config, seed=seed),
+            subgame_sampling.program(),
+            config=config,
+            dtype=np.dtype(_DTYPE),
+        )
+        decisions = self._d.tree.infosets[self._d.player].decisions
+        return SampledSolve(
+            solver=solver,
+            actions=decisions.num_actions[subgame.own],
+            below=len(subgame.next_augmented),
+            unit=mass * self._scale,
+        )
+
+    def _label(self) -> tuple[np.ndarray, np.ndarray]:
+        """int64 [N], the subgame of each history, -1 above; moves since its root."""
+        d, histories = self._d, self._d.tree.histories
+        label = np.full(len(histories), -1, np.int64)
+        moves = np.zeros(len(histories), np.int64)
+        if self._number == 1:
+            label[0] = 0
+        else:
+            roots = np.flatnonzero(self._is_root)
+            label[roots] = d.augmented_subgame[self._augmented[roots]]
+        for level in histories.by_depth[1:]:
+            parent = histories.parent[level]
+            below = label[parent] >= 0
+            label[level] = np.where(below, label[parent], label[level])
+            moves[level] = np.where(below, moves[parent] + 1, 0)
+        return label, moves
+
+    def _shape(self, label: np.ndarray) -> Shape:
+        """The least shape for all subgames."""
+        d, histories = self._d, self._d.tree.histories
+        inside = label >= 0
+
+        def most(labels: np.ndarray) -> int:
+            return int(np.bincount(labels[labels >= 0]).max(initial=0))
+
+        further = np.isin(np.arange(len(histories)), _roots(d, self._number + 1))
+        _, first = np.unique(self._augmented[further], return_index=True)
+        rows = [label[infosets.history] for infosets in d.tree.infosets]
+        rows.append(label[histories.player == CHANCE])
+        if self._number > 1:
+            here = np.unique(self._augmented[self._is_root])
+            rows.append(d.augmented_subgame[here])
+        return Shape(
+            histories=most(label) + 1,
+            rows=most(np.concatenate(rows)) + 1,
+            roots=most(label[self._is_root]) + 1,
+            below=most(label[further][first]) + 1,
+            width=max(2, int(self._counts[inside].max(initial=0))),
+            depths=int(self._moves[inside].max(initial=0)),
+        )
+
+    def _cut(self, number: int, subgame: Subgame) -> SubgameTree:
+        """A subgame's tables but for `share`, `terminate` and `target`; numpy arrays."""
+        d, histories, shape = self._d, self._d.tree.histories, self.shape
+        nodes = self._groups.of(number)
+        counts, player = self._counts[nodes], histories.player[nodes]
+        player = np.where(player == CHANCE, 2, np.where(counts == 0, 3, player))
+        first = np.searchsorted(nodes, self._first[nodes])
+        first = np.where(counts > 0, first, shape.histories - 1)
+        row = np.full(len(nodes), shape.rows - 1)
+        owner = np.full(shape.rows, 2)
+        uniform, explore = np.zeros((2, shape.width, shape.rows), _DTYPE)
+        begin = 0
+        for p in (d.player, 1 - d.player):
+            here = np.flatnonzero(player == p)
+            mine, place = np.unique(histories.infoset[nodes[here]], return_inverse=True)
+            row[here] = begin + place
+            decisions = d.tree.infosets[p].decisions
+            own = slice(begin, begin + len(mine))
+            owner[own] = p
+            entry, action = _entries(decisions.num_actions[mine])
+            sequences = decisions.first_sequence[mine][entry] + action
+            uniform[action, begin + entry] = 1 / decisions.num_actions[mine][entry]
+            explore[action, begin + entry] = self._explore[p][sequences]
+            begin += len(mine)
+        gadgets = begin
+        if len(subgame.augmented):
+            begin += len(subgame.augmented)
+            owner[gadgets:begin] = 1 - d.player
+            uniform[:2, gadgets:begin] = explore[:2, gadgets:begin] = 0.5
+        at_chance = np.flatnonzero(player == 2)
+        row[at_chance] = begin + np.arange(len(at_chance))
+        entry, action = _entries(counts[at_chance])
+        outcomes = histories.chance[self._first[nodes[at_chance]][entry] + action]
+        total = np.bincount(entry, outcomes, minlength=len(at_chance))
+        uniform[action, begin + entry] = outcomes / total[entry]
+        return _padded(
+            shape,
+            first=first,
+            row=row,
+            counts=counts,
+            player=player,
+            utility=histories.utility[nodes] / self._scale,
+            beyond=self._beyond(nodes, subgame),
+            owner=owner,
+            uniform=uniform,
+            explore=explore,
+            parent=self._parents(subgame),
+            root=np.flatnonzero(self._starts(nodes)),
+            gadget=self._gadget(nodes, subgame, gadgets),
+            resolving=d.player,
+            depths=int(self._moves[nodes].max()),
+            levels=self._levels,
+        )
+
+    def _starts(self, nodes: np.ndarray) -> np.ndarray:
+        """bool [n], where trajectories start."""
+        return nodes == 0 if self._number == 1 else self._is_root[nodes]
+
+    def _gadget(self, nodes: np.ndarray, subgame: Subgame, first: int) -> np.ndarray:
+        """int64 [k], the row of each root's augmented infoset."""
+        if self._number == 1:
+            return np.array([self.shape.rows - 1])
+        augmented = self._augmented[nodes[self._is_root[nodes]]]
+        return first + np.searchsorted(subgame.augmented, augmented)
+
+    def _beyond(self, nodes: np.ndarray, subgame: Subgame) -> np.ndarray:
+        """int64 [n], the next layer's augmented infoset of each history."""
+        d = self._d
+        augmented = self._augmented[nodes]
+        further = (augmented >= 0) & (d.layer[nodes] == self._number + 1)
+        place = np.searchsorted(subgame.next_augmented, augmented)
+        return np.where(further, place, self.shape.below - 1)
+
+    def _parents(self, subgame: Subgame) -> np.ndarray:
+        """int64 [m], i's last entry before each of its infosets, see `SubgameTree`."""
+        decisions = self._d.tree.infosets[self._d.player].decisions
+        shape, sequence = self.shape, decisions.parent[subgame.own]
+        above = decisions.owner[sequence]
+        place = np.searchsorted(subgame.own, above)
+        inside = (sequence > 0) & np.isin(above, subgame.own)
+        entry = (sequence - decisions.first_sequence[above]) * shape.rows + place
+        return np.where(inside, entry, shape.width * shape.rows)
+
+    def _fill(
+        self,
+        tree: SubgameTree,
+        nodes: np.ndarray,
+        subgame: Subgame,
+        own_reach: np.ndarray,
+        opponent_values: np.ndarray,
+    ) -> tuple[SubgameTree, float]:
+        """Puts in what the match decided; and the reach of all roots together."""
+        share = np.zeros(self.shape.roots, _DTYPE)
+        terminate = np.zeros(self.shape.roots, _DTYPE)
+        if self._number == 1:
+            share[0] = 1
+            return tree._replace(share=share, terminate=terminate), 1.0  # type: ignore[arg-type]
+        histories = self._d.tree.histories
+        roots = nodes[self._is_root[nodes]]
+        opening = np.searchsorted(subgame.roots, histories.infoset[roots])
+        reach = histories.chance[roots] * or_ones(own_reach)[opening]
+        group = np.searchsorted(subgame.augmented, self._augmented[roots])
+        arrive = np.bincount(group, reach, minlength=len(subgame.augmented))
+        # Where i never comes there is nothing to solve.
+        given = opponent_values / np.where(arrive > 0, arrive, 1) * (arrive > 0)
+        sign = 1.0 if self._d.player == 1 else -1.0
+        mass = float(reach.sum())
+        share[: len(roots)] = reach / mass
+        terminate[: len(roots)] = sign * given[group] / self._scale
+        return tree._replace(share=share, terminate=terminate), mass  # type: ignore[arg-type]
+
+    def _target(self, nodes: np.ndarray, aim: int) -> np.ndarray:
+        """bool [N + A], the ways to i's infoset, it, and all below."""
+        histories, shape = self._d.tree.histories, self.shape
+        above = (histories.player[nodes] == self._d.player) & (
+            histories.infoset[nodes] == aim
+        )
+        below, moves = above.copy(), self._moves[nodes]
+        parent = np.searchsorted(nodes, histories.parent[nodes])
+        for depth in range(1, int(moves.max()) + 1):
+            here = moves == depth
+            below[here] |= below[parent[here]]
+        for depth in range(int(moves.max()), 0, -1):
+            above[parent[above & (moves == depth)]] = True
+        allowed = np.zeros(shape.histories + shape.width, bool)
+        allowed[: len(nodes)] = above | below
+        return allowed
+
+
+def lay_out(
+    decomposition: Decomposition, config: MCCFRConfig
+) -> Sequence[SampledLayer]:
+    """All layers of a player, from the first, in as few shapes as pays."""
+    numbers = range(1, decomposition.num_layers + 1)
+    layers = [SampledLayer(decomposition, number, config) for number in numbers]
+    for members in _sharing([layer.shape for layer in layers]):
+        shape = functools.reduce(Shape.join, [layers[k].shape for k in members])
+        for k in members:
+            layers[k].shape = shape
+    return layers
+
+
+def _sharing(shapes: Sequence[Shape]) -> Iterator[list[int]]:
+    """Numbers of layers that share a program, in groups from the top."""
+    group: list[int] = []
+    for k, shape in enumerate(shapes):
+        if group:
+            largest = max(shapes[j].histories for j in group)
+            enough = max(_SMALL_HISTORIES, _SMALL_RATIO * shape.histories)
+            if largest > enough:
+                yield group
+                group = []
+        group.append(k)
+    if group:
+        yield group
+
+
+def _roots(d: Decomposition, number: int) -> np.ndarray:
+    """int64 [k], the roots of a layer."""
+    return d.roots[d.layer[d.roots] == number]
+
+
+def _entries(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """int64, for rows with some actions: the row and the number of each action."""
+    row = np.repeat(np.arange(len(counts)), counts)
+    begin = np.cumsum(counts) - counts
+    return row, np.arange(len(row)) - begin[row]
+
+
+def _balance(decisions: Decisions) -> np.ndarray:
+    """float64 [S], each action's share of the player's sequences below its infoset."""
+    size = np.ones(decisions.num_sequences)
+    levels, owner = decisions.levels()[decisions.owner], decisions.owner
+    for level in range(int(levels[1:].max(initial=-1)), -1, -1):
+        here = 1 + np.flatnonzero(levels[1:] == level)
+        np.add.at(size, decisions.parent[owner[here]], size[here])
+    total = np.bincount(owner[1:], size[1:], minlength=len(decisions))
+    return np.append(1.0, size[1:] / total[owner[1:]])
+
+
+def _padded(shape: Shape, **columns: Any) -> SubgameTree:
+    """A subgame's columns in a shape, numpy arrays."""
+
+    def whole(values: np.ndarray, size: int, padding: int) -> np.ndarray:
+        rest = np.full(size - len(values), padding)
+        return np.concatenate([values, rest]).astype(np.int32)
+
+    n, last = shape.histories, shape.rows - 1
+    utility = np.zeros(n, _DTYPE)
+    utility[: len(columns["utility"])] = columns["utility"]
+    nothing: Any = np.zeros(shape.roots, _DTYPE)
+    return SubgameTree(
+        first_child=whole(columns["first"], n, n - 1),  # type: ignore[arg-type]
+        row=whole(columns["row"], n, last),  # type: ignore[arg-type]
+        count=whole(columns["counts"], n, 0),  # type: ignore[arg-type]
+        player=whole(columns["player"], n, 3),  # type: ignore[arg-type]
+        utility=utility,  # type: ignore[arg-type]
+        target=None,
+        beyond=whole(columns["beyond"], n, shape.below - 1),  # type: ignore[arg-type]
+        owner=columns["owner"].astype(np.int32),
+        uniform=columns["uniform"],
+        explore=columns["explore"],
+        parent=whole(columns["parent"], shape.rows, shape.width * shape.rows),  # type: ignore[arg-type]
+        root=whole(columns["root"], shape.roots, n - 1),  # type: ignore[arg-type]
+        gadget=whole(columns["gadget"], shape.roots, last),  # type: ignore[arg-type]
+        share=nothing,
+        terminate=nothing,
+        resolving=np.int32(columns["resolving"]),  # type: ignore[arg-type]
+        depths=np.int32(columns["depths"]),  # type: ignore[arg-type]
+        levels=np.int32(columns["levels"]),  # type: ignore[arg-type]
+    )
+
+
+@functools.lru_cache(maxsize=16)
+def _points(rows: int, config: MCCFRConfig) -> jax.Array:
+    """float32 [rows, B], see `Problem.points`, on the device."""
+    if config.draws == "independent":
+        return jax.numpy.zeros((rows, config.batch), _DTYPE)
+    return jax.numpy.asarray(spread(rows, config.batch), _DTYPE)
