@@ -33,6 +33,7 @@ _RESOLVING = table_of(ResolvingConfig)
 _PARTIAL = table_of(PartialConfig)
 _OOS = {name: _RESOLVING[name] for name in ("solver", "iterations", "move_ms")}
 _OOS |= {"init_ms": float, "target": str, "iteration_weight": float}
+_OOS |= {"forget_matches": bool}
 # What a sampler on partial trees makes use of: it has no clock.
 _PARTIAL_OOS = {"solver", "iterations", "max_histories", "leaf"}
 _PARTIAL_OOS |= {"max_particles", "uniform_share", "opponent_share"}

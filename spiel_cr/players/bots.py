@@ -138,6 +138,7 @@ def check_oos(
     init_ms: float | None = None,
     target: str = "infoset",
     iteration_weight: float = 1.0,
+    forget_matches: bool = False,
 ) -> MCCFRConfig:
     """Refuses settings of an `OOSBot` that no game makes right.
 
@@ -152,6 +153,8 @@ def check_oos(
     config = parse_sampled(solver)
     check_choice(target, "target", ("infoset", "subgame"))
     check_number(iteration_weight, "iteration_weight", "(0, inf)")
+    if not isinstance(forget_matches, bool):
+        raise ValueError(f"forget_matches={forget_matches!r} must be True or False")
     # The same checks as for a resolving player.
     ResolvingConfig(iterations=iterations, move_ms=move_ms, init_ms=init_ms)
     return config
@@ -161,7 +164,8 @@ class OOSBot(_CompiledPlayer):
     """Keeps solving the whole game by sampling, aimed at where the match is.
 
     Online outcome sampling (Lisý et al. 2015): what was learned stays, also from match
-    to match, until `forget` is called.
+    to match, until `forget` is called; with `forget_matches` each match begins with
+    what was learned when the bot was made.
     """
 
     def __init__(
@@ -175,6 +179,7 @@ class OOSBot(_CompiledPlayer):
         init_ms: float | None = None,
         target: str = "infoset",
         iteration_weight: float = 1.0,
+        forget_matches: bool = False,
         seed: int = 0,
         memory_limit: Limit = None,
     ) -> None:
@@ -191,6 +196,8 @@ class OOSBot(_CompiledPlayer):
             cannot tell from it, and so on.
           iteration_weight: weight of each batch in a match, relative to those before
             the first match.
+          forget_matches: `restart` drops what the last match taught. The random
+            numbers of sampling go on, so that matches differ.
           seed: of sampling and of the actions that it draws.
           memory_limit: refuse what would take more, as in `solve`.
 
@@ -205,6 +212,7 @@ class OOSBot(_CompiledPlayer):
             init_ms=init_ms,
             target=target,
             iteration_weight=iteration_weight,
+            forget_matches=forget_matches,
         )
         super().__init__(game, player, seed=seed, memory_limit=memory_limit)
         footprint.check(self._tree, config, None, memory_limit)
@@ -227,6 +235,8 @@ class OOSBot(_CompiledPlayer):
                 self._solver.average_behaviour(player)
         self._clock.restart_statistics()
         self._first = self.memory
+        self._forgets = forget_matches
+        self._matches = np.random.default_rng((seed, player))
 
     @property
     def statistics(self) -> Statistics:
@@ -241,6 +251,11 @@ class OOSBot(_CompiledPlayer):
     def remember(self, memory: State) -> None:
         """Puts a memory of this bot back: it answers as it did when it had that."""
         self._solver.state = memory
+
+    def restart(self) -> None:
+        """A new match."""
+        if self._forgets:
+            self.forget(int(self._matches.integers(2**31)))
 
     def forget(self, seed: int | None = None) -> None:
         """What it learned since it was made is dropped.

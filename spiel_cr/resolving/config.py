@@ -17,9 +17,9 @@ class ResolvingConfig:
     """How a resolving player resolves.
 
     Attributes:
-      solver: algorithm of every solve, see `parse_any`. Sampled ones follow both of the
-        opponent's choices at every augmented infoset; they take the gadget cfrd, no
-        depth, and no values by iterates.
+      solver: algorithm of every solve, see `parse_any`. Of sampled ones those that
+        follow one action at a time (outcome sampling), with the gadget cfrd and no
+        depth; see `subgame_sampling.py`.
       iterations: of every solve; at most, where there is a time budget too.
       move_ms: milliseconds per move; None: no clock.
       init_ms: milliseconds for the solve of the whole game before the first move; None:
@@ -28,8 +28,9 @@ class ResolvingConfig:
       subgames: "observations": by all that players observe; "sequences": by what they
         did themselves and knew when they did it (coarser; Burch et al. 2014).
       values: what the opponent's values at the next layer's augmented infosets are:
-        its mean values under the "iterates" (full-width solvers; their default), or
-        those of its "best_response" to the average strategy (sampled solvers' default).
+        its mean values under the "iterates" (sampled solvers estimate them without
+        bias), or those of its "best_response" to the average strategy. None: the
+        former for full-width solvers, the latter for sampled ones (docs/resolving.md).
       depth: look N moves ahead of the subgame's roots (in the first layer: of the start
         of the game), see `look_ahead`; None: to the end of the game.
       leaf: what the game is worth where the lookahead ends, see `parse_leaf`.
@@ -80,6 +81,8 @@ class ResolvingConfig:
                 f"target=true aims trajectories, and solver={self.solver!r} {lacks}; "
                 f"leave it out"
             )
+        if sampled:
+            self._check_sampled(sampled)
         full_width_only = {
             "gadget": self.gadget != "cfrd",
             "depth": self.depth is not None,
@@ -90,3 +93,25 @@ class ResolvingConfig:
                     f"{name}={getattr(self, name)!r} needs a full-width solver, not "
                     f"{self.solver!r}; choose one such as cfr+"
                 )
+
+    def _check_sampled(self, sampled: MCCFRConfig) -> None:
+        """Refuses what the sampler of subgames does not do."""
+        wrong = {
+            f"scheme={sampled.scheme!r}": sampled.scheme != "outcome",
+            "incremental=true": sampled.incremental,
+            "baseline='oracle'": sampled.baseline == "oracle",
+        }
+        for setting, given in wrong.items():
+            if given:
+                raise ValueError(
+                    f"solver={self.solver!r} has {setting}; subgames are resolved by "
+                    f"full-width solvers or outcome sampling: choose one such as cfr+ "
+                    f"or os-mccfr"
+                )
+
+    @property
+    def by_best_response(self) -> bool:
+        """Whether the opponent's values are those of a best response."""
+        if self.values is None:
+            return self.sampled is not None
+        return self.values == "best_response"

@@ -120,6 +120,7 @@ class Resolver:
         self.player = player
         self.config = config
         self._solver = parse_any(config.solver)
+        self._by_best_response = config.by_best_response
         self._clock = Clock(config.move_ms, config.iterations)
         if config.subgames == "sequences":
             blind = dataclasses.replace(tree.histories, observations=None)
@@ -243,7 +244,7 @@ class Resolver:
     ) -> _Solve:
         """A solver of a subgame, and its game as far as it is needed."""
         layer, game = self._layers[place.layer - 1], None
-        if not self._sampled or self.config.values == "best_response":
+        if not self._sampled or self._by_best_response:
             game = layer.game(place.subgame, own_reach, opponent_values, opponent_reach)
         if self._sampled:
             sampled = self._sampled[place.layer - 1].solve(
@@ -282,7 +283,7 @@ class Resolver:
         match.behaviour[sequences[in_layer]] = own[in_layer]
         if not count:
             return
-        if self.config.values == "best_response":
+        if self._by_best_response:
             assert game is not None
             form = game.form
             behaviour = np.append(1.0, own)

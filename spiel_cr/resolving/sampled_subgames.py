@@ -1,8 +1,8 @@
 """Subgames of a layer as sampled solvers take them, padded to common shapes.
 
 A `SampledLayer` sorts the histories of a layer by subgame once. A subgame that a match
-meets is cut out, laid out in tables (`subgame_sampling.SubgameTree`), and filled with what the
-match decided: the player's reach of the roots and the opponent's values at its
+meets is cut out, laid out in tables (`subgame_sampling.SubgameTree`), and filled with
+what the match decided: the player's reach of the roots and the opponent's values at its
 augmented infosets. What a solve costs depends on the subgame's shape alone. All
 subgames of a layer share a shape, and small layers share it with the layer above, since
 every shape is a program to compile.
@@ -225,7 +225,7 @@ class SampledLayer:
         )
 
     def _cut(self, number: int, subgame: Subgame) -> SubgameTree:
-        """A subgame's tables but for `share`, `terminate` and `target`; numpy arrays."""
+        """A subgame's tables but for what a match decides, and aims; numpy arrays."""
         d, histories, shape = self._d, self._d.tree.histories, self.shape
         nodes = self._groups.of(number)
         counts, player = self._counts[nodes], histories.player[nodes]

@@ -3,8 +3,8 @@
 Monte Carlo CFR as in `mccfr` (Lanctot et al. 2009; baselines after Schmid et al. 2019
 and Davis et al. 2020), written for subgames, which are met once and solved for
 milliseconds: depths, players and iterations are loops, not operations written out, so a
-program compiles in about a second, and serves every subgame that fits into its shape. What
-differs from `mccfr` besides:
+program compiles in about a second, and serves every subgame that fits into its shape.
+What differs from `mccfr` besides:
 
   - A trajectory starts at one of the subgame's roots. At the gadget above it the
     opponent always follows, and what terminating is worth is known, so nothing is
@@ -172,7 +172,7 @@ class _Sums(NamedTuple):
         averages are sampled.
       beyond: float [G], counterfactual values at augmented infosets of the next layer.
       baseline: the new table.
-      sums, counts: float, like `baseline`: what "average" and "history" saw; else empty.
+      sums, counts: float, like `baseline`: what "average" and "history" saw.
     """
 
     estimate: jax.Array

@@ -19,7 +19,10 @@ def kuhn(player=0):
     ("text", "kind"),
     [
         ("resolving(iterations=5)", bots.ResolvingBot),
-        ("oos(iterations=2,solver=os-mccfr(batch=64))", bots.OOSBot),
+        (
+            "oos(iterations=2,solver=os-mccfr(batch=64),forget_matches=true)",
+            bots.OOSBot,
+        ),
         ("solved(iterations=5)", bots.PolicyBot),
         ("uniform", bots.PolicyBot),
         ("uniform()", bots.PolicyBot),

@@ -376,6 +376,24 @@ def test_a_restart_keeps_the_tables():
     assert bot._solver.iterations == before + 2
 
 
+def test_matches_that_are_forgotten():
+    """Each begins as the first did, and is sampled with random numbers of its own."""
+    tree = games.compiled("kuhn")
+    settings = {"solver": SMALL_BATCH, "move_ms": None, "iterations": 5}
+    state = state_at(tree, tree.infosets[0].history[0])
+    found = []
+    for _ in range(2):
+        bot = bots.OOSBot(tree, 0, forget_matches=True, **settings)
+        begun = bot._solver.iterations
+        for _ in range(3):
+            bot.restart()
+            assert bot._solver.iterations == begun
+            found.append(bot.get_policy(state))
+            assert bot._solver.iterations == begun + 5
+    assert found[:3] == found[3:]
+    assert found[0] != found[1] != found[2] != found[0]
+
+
 @pytest.mark.parametrize("iteration_weight", [1.0, 4.0])
 def test_iteration_weight_weighs_later_batches(iteration_weight):
     """The average after n batches and k of weight w: of total weight n + k w."""
@@ -463,6 +481,7 @@ def test_a_bad_player_is_refused(player):
         ({"init_ms": 0}, "init_ms=0"),
         ({"target": "hand"}, "target='hand' must be one of infoset, subgame"),
         ({"iteration_weight": -1.0}, "iteration_weight=-1.0 must be finite and above"),
+        ({"forget_matches": 1}, "forget_matches=1 must be True or False"),
     ],
     ids=str,
 )

@@ -1,0 +1,337 @@
+"""Subgames in padded tables: chances, values and structure, enumerated.
+
+What a subgame is worth under random strategies is summed over its histories as samplers
+walk them, and by hand over roots, each worth what `reference.py` says.
+"""
+
+import functools
+
+import jax
+import numpy as np
+import pytest
+
+from spiel_cr.cfr import config as algorithm
+from spiel_cr.compilation import compiler
+from spiel_cr.policies import conversions
+from spiel_cr.resolving import decomposition, sampled_subgames, subgame_sampling
+from spiel_cr.resolving.config import ResolvingConfig
+from spiel_cr.resolving.resolver import Resolver
+from spiel_cr.resolving.sampled_subgames import Shape
+from spiel_cr.resolving.subgame_games import Layer
+from tests.support import games, reference
+from tests.support.made_games import random_game
+from tests.support.strategies import random_behaviours
+
+PLAYERS = (0, 1)
+# The tables are in single precision; sums of hundreds of numbers up to ten.
+TOLERANCE = 1e-5
+LAYERS = {
+    ("kuhn", 0): 2,
+    ("kuhn", 1): 1,
+    ("leduc7", 0): 4,
+    ("leduc7", 1): 2,
+    ("by turns", 1): 3,
+}
+
+
+@functools.cache
+def compiled(name):
+    if name != "by turns":
+        return games.compiled(name)
+    game = random_game(3, turns="by history", transient=0.3)
+    return compiler.compile_game(game, observations=True)
+
+
+@functools.cache
+def cut(name, player):
+    return decomposition.decompose(compiled(name), player)
+
+
+ROWS = [
+    (name, player, number)
+    for (name, player), layers in LAYERS.items()
+    for number in range(2, layers + 1)
+]
+every_layer = pytest.mark.parametrize(("name", "player", "number"), ROWS)
+
+
+@pytest.mark.parametrize(("name", "player"), LAYERS)
+def test_layers_are_as_many_as_listed(name, player):
+    assert cut(name, player).num_layers == LAYERS[name, player]
+
+
+@functools.cache
+def laid_out(name, player):
+    config = algorithm.parse_any("os-mccfr(batch=16,explore=balanced)")
+    return sampled_subgames.lay_out(cut(name, player), config)
+
+
+@functools.cache
+def subgames(name, player, number):
+    return Layer(cut(name, player), number)
+
+
+@functools.cache
+def worth(name, seed=3):
+    """Random strategies, and what each history is worth under them, by recursion."""
+    tree = compiled(name)
+    behaviours = random_behaviours(tree, seed)
+    policy = reference.from_behaviours(tree, behaviours)
+    brute = reference.Tree(tree.game)
+    nodes = reference.node_numbers(brute, tree)
+    return behaviours, [reference.value_at(brute, policy, node) for node in nodes]
+
+
+def tables(name, player, number, label, own_reach, opponent_values):
+    """A subgame's layer, its histories, its filled tables and their unit."""
+    layer = laid_out(name, player)[number - 1]
+    subgame = subgames(name, player, number)[label]
+    nodes = layer._groups.of(label)
+    tree, mass = layer._fill(
+        layer._cut(label, subgame), nodes, subgame, own_reach, opponent_values
+    )
+    return layer, nodes, tree, mass
+
+
+def strategy_of(d, subgame, nodes, tree, behaviours, choice):
+    """float64 [A, R], given strategies in the order of the tables' rows."""
+    found, begin = np.array(tree.uniform, np.float64), 0
+    histories = d.tree.histories
+    for p in (d.player, 1 - d.player):
+        decisions = d.tree.infosets[p].decisions
+        for i in np.unique(histories.infoset[nodes[histories.player[nodes] == p]]):
+            first, count = decisions.first_sequence[i], decisions.num_actions[i]
+            assert tree.owner[begin] == p
+            assert (found[:count, begin] == np.float32(1 / count)).all()
+            found[:count, begin] = behaviours[p][first : first + count]
+            begin += 1
+    for c in choice[subgame.augmented]:
+        found[:2, begin] = 1 - c, c
+        begin += 1
+    return found
+
+
+def enumerate_value(tree, strategy):
+    """Player 0's expected utility of a subgame as samplers walk it."""
+
+    def below(history):
+        count, row = int(tree.count[history]), int(tree.row[history])
+        if not count:
+            return float(tree.utility[history])
+        first = int(tree.first_child[history])
+        return sum(strategy[a, row] * below(first + a) for a in range(count))
+
+    total = 0.0
+    columns = (tree.root, tree.gadget, tree.share, tree.terminate)
+    for root, gadget, share, terminate in zip(*columns, strict=True):
+        if share:
+            stop, follow = strategy[0, gadget], strategy[1, gadget]
+            total += share * (stop * terminate + follow * below(int(root)))
+    return total
+
+
+def mass_of(d, subgame, own_reach):
+    """float64 [g], reach of o's augmented infosets by chance and i."""
+    weight = dict(zip(subgame.roots.tolist(), own_reach.tolist(), strict=True))
+    mass = dict.fromkeys(subgame.augmented.tolist(), 0.0)
+    histories = d.tree.histories
+    for r, g in zip(d.roots.tolist(), d.root_augmented.tolist(), strict=True):
+        if g in mass:
+            mass[g] += weight[int(histories.infoset[r])] * histories.chance[r]
+    return np.array(list(mass.values()))
+
+
+def by_hand(d, subgame, own_reach, opponent_values, choice, values):
+    """The CFR-D gadget's value over all of its roots' mass."""
+    weight = dict(zip(subgame.roots.tolist(), own_reach.tolist(), strict=True))
+    given = dict(zip(subgame.augmented.tolist(), opponent_values.tolist(), strict=True))
+    histories, sign = d.tree.histories, 1 if d.player == 1 else -1
+    total = sum((1 - choice[g]) * sign * v for g, v in given.items())
+    mass = 0.0
+    for r, g in zip(d.roots.tolist(), d.root_augmented.tolist(), strict=True):
+        if g in given:
+            w = weight[int(histories.infoset[r])] * histories.chance[r]
+            mass += w
+            total += choice[g] * w * values[r]
+    return total / mass
+
+
+def settings(d, subgame, rng, kind):
+    """i's reach of the roots; o's values, 0 where i never comes."""
+    own_reach = rng.uniform(0.01, 1, len(subgame.roots))
+    if kind == "some never":
+        own_reach[rng.permutation(len(own_reach))[: (len(own_reach) + 1) // 2]] = 0
+    if kind == "never" or not own_reach.any():
+        own_reach[:] = 0
+    used = own_reach if own_reach.any() else np.ones_like(own_reach)
+    opponent_values = rng.normal(size=len(subgame.augmented))
+    opponent_values[mass_of(d, subgame, used) == 0] = 0
+    return own_reach, used, opponent_values
+
+
+@pytest.mark.parametrize("kind", ["all", "some never", "never"])
+@every_layer
+def test_every_subgame_is_worth_what_its_gadget_is(name, player, number, kind):
+    """Terminating and following on one scale, whatever i's reach of the roots."""
+    d, row = cut(name, player), (name, player, number)
+    behaviours, values = worth(name)
+    rng = np.random.default_rng(11)
+    choice = rng.uniform(0.1, 0.9, len(d.augmented_layer))
+    found_any = False
+    for label, subgame in subgames(*row).items():
+        own_reach, used, opponent_values = settings(d, subgame, rng, kind)
+        layer, nodes, tree, _ = tables(*row, label, own_reach, opponent_values)
+        strategy = strategy_of(d, subgame, nodes, tree, behaviours, choice)
+        found = enumerate_value(tree, strategy) * layer._scale
+        expected = by_hand(d, subgame, used, opponent_values, choice, values)
+        assert found == pytest.approx(expected, abs=TOLERANCE)
+        found_any |= found != 0
+    assert found_any
+
+
+def test_some_augmented_infosets_are_never_come_to():
+    """What the test above rests on: i never reaches some, but not all of them."""
+    rng = np.random.default_rng(11)
+    seen = 0
+    for row in ROWS:
+        for subgame in subgames(*row).values():
+            own_reach, _, _ = settings(cut(*row[:2]), subgame, rng, "some never")
+            mass = mass_of(cut(*row[:2]), subgame, own_reach)
+            seen += bool((mass == 0).any() and (mass > 0).any())
+    assert seen
+
+
+@every_layer
+def test_tables_hold_the_subgame_and_nothing_else(name, player, number):
+    """Every history once, below its parent; chances sum to one; one shape for all."""
+    d, row = cut(name, player), (name, player, number)
+    histories, rng = d.tree.histories, np.random.default_rng(12)
+    shapes, met = set(), 0
+    for label, subgame in subgames(*row).items():
+        own_reach, used, opponent_values = settings(d, subgame, rng, "all")
+        layer, nodes, tree, mass = tables(*row, label, own_reach, opponent_values)
+        met += len(nodes)
+        np.testing.assert_allclose(mass, mass_of(d, subgame, used).sum(), rtol=1e-12)
+        assert tree.share.sum() == pytest.approx(1, abs=1e-6)
+        assert (tree.share[len(np.unique(tree.root)) - 1 :] == 0).any()
+        for k, h in enumerate(nodes):
+            below = nodes[tree.first_child[k] + np.arange(tree.count[k])]
+            np.testing.assert_array_equal(below, np.flatnonzero(histories.parent == h))
+        at_chance = tree.row[tree.player == 2]
+        assert len(set(at_chance)) == len(at_chance)
+        np.testing.assert_allclose(tree.uniform[:, at_chance].sum(0), 1, atol=1e-6)
+        assert (tree.owner[at_chance] == 2).all()
+        players = tree.owner < 2
+        for table in (tree.uniform, tree.explore):
+            np.testing.assert_allclose(table[:, players].sum(0), 1, atol=1e-6)
+        # The last place of everything is no place of the subgame.
+        assert tree.count[-1] == 0 and not tree.uniform[:, -1].any()
+        beyond = tree.beyond[: len(nodes)]
+        deeper = beyond < layer.shape.below - 1
+        assert (d.layer[nodes[deeper]] == number + 1).all()
+        found = subgame.next_augmented[beyond[deeper]]
+        where = np.searchsorted(d.roots, nodes[deeper])
+        np.testing.assert_array_equal(found, d.root_augmented[where])
+        shapes.add(tuple(jax.tree.leaves(jax.tree.map(np.shape, tree))))
+    assert len(shapes) == 1
+    assert met == (d.layer >= number).sum()
+
+
+def test_small_layers_share_a_shape_and_large_ones_do_not():
+    sizes = (100_000, 30_000, 4000, 10)
+    shapes = [Shape(n, 9 - k, k, 1, 2, 3) for k, n in enumerate(sizes)]
+    assert list(sampled_subgames._sharing(shapes)) == [[0, 1], [2, 3]]
+    layers = laid_out("leduc7", 0)
+    assert len(layers) == 4 and len({layer.shape for layer in layers}) == 1
+    assert shapes[0].join(shapes[3]) == Shape(100_000, 9, 3, 1, 2, 3)
+
+
+def test_trajectories_are_aimed_at_the_infoset_and_its_surroundings():
+    """Only what lies above or below one infoset is a target."""
+    for number in (1, 2):
+        layer = laid_out("kuhn", 0)[number - 1]
+        d, histories = cut("kuhn", 0), cut("kuhn", 0).tree.histories
+        label = next(iter(subgames("kuhn", 0, number)))
+        nodes = layer._groups.of(label)
+        aim = int(subgames("kuhn", 0, number)[label].roots[-1])
+        wanted = (histories.player == d.player) & (histories.infoset == aim)
+        expected = np.zeros(len(histories), bool)
+        for h in range(len(histories)):
+            up, way = h, []
+            while up >= 0:
+                way.append(up)
+                up = int(histories.parent[up])
+            expected[h] |= bool(wanted[way].any())
+            if wanted[h]:
+                expected[way] = True
+        found = layer._target(nodes, aim)
+        np.testing.assert_array_equal(found[: len(nodes)], expected[nodes])
+        assert not found[len(nodes) :].any()
+        assert 0 < found.sum() < len(nodes)
+
+
+def test_one_program_for_all_subgames_of_a_seat():
+    """Compiled when the player is made; so it is made in seconds."""
+    before = subgame_sampling.programs()
+    config = ResolvingConfig("os-mccfr(batch=24)", 2, values="iterates")
+    resolver = Resolver(compiled("leduc7"), 0, config)
+    assert subgame_sampling.programs() == before + 1
+    match = resolver.match()
+    for infoset in range(len(resolver.tree.infosets[0])):
+        resolver.strategy(match, infoset)
+    assert len(match.solved) > 10
+    assert subgame_sampling.programs() == before + 1
+
+
+@pytest.mark.parametrize(
+    ("solver", "setting"),
+    [
+        ("es-mccfr", "scheme='external'"),
+        ("as-mccfr", "scheme='average'"),
+        ("os-mccfr(incremental=true)", "incremental=true"),
+        ("os-mccfr(baseline=oracle)", "baseline='oracle'"),
+    ],
+)
+def test_what_the_sampler_of_subgames_refuses(solver, setting):
+    with pytest.raises(ValueError, match=f"{setting}; .* choose one such as cfr"):
+        ResolvingConfig(solver, 5)
+
+
+@pytest.mark.parametrize(
+    ("solver", "player", "values"),
+    [
+        ("os-mccfr(batch=256)", 0, "iterates"),
+        ("os-mccfr(batch=256)", 0, None),
+        *[
+            pytest.param(solver, player, values, marks=pytest.mark.slow)
+            for values in ("iterates", None)
+            for player in PLAYERS
+            for solver in (
+                "vr-mccfr(batch=256)",
+                "os-mccfr(batch=256,averaging=sampled)",
+                "os-mccfr(batch=256,baseline=average,alternating=false)",
+                "os-mccfr(batch=256,baseline=history,draws=independent)",
+            )
+        ],
+    ],
+)
+def test_a_sampling_player_nears_the_safe_strategy(solver, player, values):
+    """Kuhn poker; the uniform strategy loses 0.45 or so, unsafe resolving 0.18."""
+    from tests.resolving.test_resolver import loss, resolver_of
+
+    settings = {"solver": solver, "iterations": 300, "values": values}
+    assert -1e-6 <= loss("kuhn", player, **settings) < 0.08
+    assert resolver_of("kuhn", player, **settings).statistics.programs_compiled == 0
+
+
+def test_the_same_seed_gives_the_same_strategy():
+    found = []
+    for seed in (1, 1, 2):
+        config = ResolvingConfig("os-mccfr(batch=256)", 5)
+        resolver = Resolver(games.compiled("kuhn"), 0, config, seed=seed)
+        match = resolver.match()
+        last = len(resolver.tree.infosets[0]) - 1
+        found.append([resolver.strategy(match, i).tolist() for i in range(last + 1)])
+    assert found[0] == found[1] != found[2]
+    uniform = conversions.uniform_behaviour(resolver.tree.infosets[0].decisions)
+    assert not np.allclose(np.concatenate(found[0]), uniform[1:])

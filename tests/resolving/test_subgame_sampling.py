@@ -1,0 +1,226 @@
+"""Sampled values of subgames are unbiased: enumerated on Kuhn poker.
+
+Every random number of a trajectory goes through evenly spaced points. Where all
+probabilities are multiples of the spacing, each point stands for as much probability as
+any other: the mean over all combinations is the expectation, exactly.
+"""
+
+import functools
+import itertools
+from typing import NamedTuple
+
+import jax
+import numpy as np
+import pytest
+
+from spiel_cr.cfr import config as algorithm
+from spiel_cr.common.jax_utils import cast, precision
+from spiel_cr.resolving import decomposition, sampled_subgames, subgame_sampling
+from spiel_cr.resolving.subgame_games import Layer, Subgame
+from tests.support import games
+
+PLAYERS = (0, 1)
+# Double precision; sums of thousands of numbers up to a hundred.
+TOLERANCE = 1e-10
+DOUBLE = np.dtype(np.float64)
+# Probabilities are in quarters; with epsilon 1/2 those of sampling are in eighths.
+QUARTERS = 4
+# How often the opponent follows, at all augmented infosets.
+FOLLOWS = 0.25
+# Seats and layers of Kuhn poker, and how many points each random number takes: one for
+# each depth, then roots, then who is aimed.
+POINTS = {
+    (0, 1): (6, 2, 8, 8, 8, 1, 2),
+    (1, 1): (6, 2, 8, 8, 8, 1, 2),
+    (0, 2): (8, 1, 1, 1, 1, 6, 2),
+}
+BASELINES = ("none", "average", "history", "expected")
+
+
+def sampler(baseline):
+    text = f"os-mccfr(epsilon=0.5,delta=0.5,baseline={baseline})"
+    return algorithm.parse_any(text)
+
+
+@functools.cache
+def laid_out(player, number, baseline):
+    tree = games.compiled("kuhn")
+    d = decomposition.decompose(tree, player)
+    layer = sampled_subgames.lay_out(d, sampler(baseline))[number - 1]
+    subgames = Layer(d, number)
+    return d, layer, subgames
+
+
+def in_quarters(rng, count):
+    """A random distribution over two actions, or one, in quarters; none is 0."""
+    first = rng.integers(1, QUARTERS) / QUARTERS
+    return np.array([1.0]) if count == 1 else np.array([first, 1 - first])
+
+
+def strategies(d, rng):
+    """Each player's action probabilities."""
+    found = []
+    for infosets in d.tree.infosets:
+        counts = infosets.decisions.num_actions
+        found.append(np.concatenate([[1.0], *(in_quarters(rng, n) for n in counts)]))
+    return found
+
+
+class Made(NamedTuple):
+    """A subgame's tables in double precision, its strategies, and what they mean."""
+
+    d: decomposition.Decomposition
+    layer: sampled_subgames.SampledLayer
+    number: int
+    subgame: Subgame
+    nodes: np.ndarray
+    roots: frozenset
+    tree: subgame_sampling.SubgameTree
+    mass: float
+    given: np.ndarray
+    behaviours: list
+    strategy: np.ndarray
+    rows: dict
+    gadgets: int
+
+
+def filled(player, number, baseline, rng):
+    """The largest numbered subgame of a layer, random values and strategies put in."""
+    d, layer, subgames = laid_out(player, number, baseline)
+    label = max(subgames)
+    subgame, nodes = subgames[label], layer._groups.of(label)
+    given = rng.normal(size=len(subgame.augmented))
+    cut = layer._cut(label, subgame)
+    tree, mass = layer._fill(cut, nodes, subgame, np.ones(len(subgame.roots)), given)
+    tree = tree._replace(target=layer._target(nodes, int(subgame.roots[0])))
+    tree = cast(tree, DOUBLE)
+    # Thirds and sixths, as they are in double precision.
+    used = tree.uniform.sum(axis=0) > 0
+    tree.uniform[:, used] /= tree.uniform.sum(axis=0)[used]
+    tree = tree._replace(share=tree.share / tree.share.sum())
+    behaviours, histories = strategies(d, rng), d.tree.histories
+    strategy, rows = tree.uniform.copy(), {}
+    for p in (player, 1 - player):
+        decisions = d.tree.infosets[p].decisions
+        acts = histories.player[nodes] == p
+        for i in np.unique(histories.infoset[nodes[acts]]).tolist():
+            first, count = decisions.first_sequence[i], decisions.num_actions[i]
+            strategy[:count, len(rows)] = behaviours[p][first : first + count]
+            rows[p, i] = len(rows)
+    places = slice(len(rows), len(rows) + len(given))
+    strategy[:2, places] = np.array([[1 - FOLLOWS], [FOLLOWS]])
+    return Made(
+        *(d, layer, number, subgame, nodes),
+        frozenset(d.roots[d.layer[d.roots] == number].tolist()),
+        *(tree, mass, given, behaviours, strategy, rows, len(rows)),
+    )
+
+
+sample = jax.jit(subgame_sampling._sample, static_argnums=5)
+
+
+def sampled(made, baseline, player, points, rng):
+    """The means of what all trajectories together add up."""
+    config, groups = sampler(baseline), made.layer.shape.below
+    grid = itertools.product(*[(np.arange(n) + 0.5) / n for n in points])
+    draws = np.array(list(grid)).T
+    with precision(DOUBLE):
+        state = subgame_sampling.init(made.tree, groups, config, seed=0)
+        learned = rng.normal(size=state.baseline.shape)
+        state = state._replace(baseline=learned)
+        arrays = (made.tree, state, made.strategy, draws, player)
+        found = sample(*jax.device_put(arrays), config)
+        values = np.asarray(found.values).reshape(made.strategy.shape)
+        return values, np.asarray(found.beyond)
+
+
+def worth(histories, behaviours, first_of):
+    """Each history's value for player 0, and its reach by chance and each player."""
+    played = np.ones(len(histories))
+    for h in range(1, len(histories)):
+        up = histories.parent[h]
+        p = histories.player[up]
+        if p >= 0:
+            actions = np.flatnonzero(histories.parent == up)
+            first = first_of[p][histories.infoset[up]]
+            played[h] = behaviours[p][first + h - actions[0]]
+        else:
+            played[h] = histories.chance[h] / histories.chance[up]
+    value = np.array(histories.utility, np.float64)
+    reach = np.ones((3, len(histories)))
+    for h in range(len(histories) - 1, 0, -1):
+        value[histories.parent[h]] += played[h] * value[h]
+    for h in range(1, len(histories)):
+        up = histories.parent[h]
+        reach[:, h] = reach[:, up]
+        reach[histories.player[up] if histories.player[up] >= 0 else 2, h] *= played[h]
+    return value, reach
+
+
+def expected(made, p):
+    """What player p's updates should see: values of rows, and beyond the layer.
+
+    At the gadget's rows, too: what terminating and following are worth.
+    """
+    d, layer, subgame, nodes = made.d, made.layer, made.subgame, made.nodes
+    histories, number = d.tree.histories, made.number
+    first = [infosets.decisions.first_sequence for infosets in d.tree.infosets]
+    value, reach = worth(histories, made.behaviours, first)
+    group = np.full(len(histories), -1)
+    group[d.roots] = d.root_augmented
+    values = np.zeros_like(made.strategy)
+    beyond = np.zeros(layer.shape.below)
+    root = np.full(len(histories), -1)
+    for h in nodes:
+        starts = number == 1 or h in made.roots
+        root[h] = h if starts else root[histories.parent[h]]
+        top = 0 if number == 1 else root[h]
+        others = reach[1 - p, h] * reach[2, h] / reach[1 - p, top] / reach[2, top]
+        others *= histories.chance[top] / made.mass
+        if number > 1 and p == d.player:
+            others *= FOLLOWS
+        worth_here = (1 - 2 * p) * others / layer._scale
+        if histories.player[h] == p:
+            below = np.flatnonzero(histories.parent == h)
+            row = made.rows[p, int(histories.infoset[h])]
+            values[: len(below), row] += worth_here * value[below]
+        if group[h] >= 0 and d.layer[h] == number + 1:
+            beyond[np.searchsorted(subgame.next_augmented, group[h])] += (
+                worth_here * value[h]
+            )
+        if number > 1 and starts and p != d.player:
+            row = made.gadgets + np.searchsorted(subgame.augmented, group[h])
+            values[1, row] += worth_here * value[h]
+    if p != d.player:
+        rows = made.gadgets + np.arange(len(subgame.augmented))
+        values[0, rows] = made.given / made.mass / layer._scale
+    return values, beyond[:-1]
+
+
+CASES = [(*seat, baseline) for seat in POINTS for baseline in BASELINES]
+# The others are compiled for seconds each.
+QUICK = (0, 1, "expected")
+MARKED = [
+    pytest.param(*case, marks=() if case == QUICK else pytest.mark.slow)
+    for case in CASES
+]
+
+
+@pytest.mark.parametrize(("player", "number", "baseline"), MARKED)
+def test_sampled_values_are_unbiased(player, number, baseline):
+    """Of both players' actions, the gadget's, and augmented infosets of the next layer.
+
+    Whatever the baselines are, and though half of the trajectories are aimed.
+    """
+    rng = np.random.default_rng(5)
+    made = filled(player, number, baseline, rng)
+    for p in PLAYERS:
+        values, beyond = sampled(made, baseline, p, POINTS[player, number], rng)
+        wanted, further = expected(made, p)
+        mine = made.tree.owner == p
+        np.testing.assert_allclose(values[:, mine], wanted[:, mine], atol=TOLERANCE)
+        assert np.abs(wanted[:, mine]).max() > 0.01
+        if p != player:
+            np.testing.assert_allclose(beyond[:-1], further, atol=TOLERANCE)
+            # Only player 0 of Kuhn poker acts twice.
+            assert (np.abs(further) > 0.01).any() == ((player, number) == (0, 1))
