@@ -167,10 +167,11 @@ class SampledLayer:
             tree = tree._replace(target=self._target(nodes, aim))  # type: ignore[arg-type]
         shape, config = self.shape, self._config
         problem = subgame_sampling.Problem(tree, _points(shape.depths + 2, config))
+        state: Any = subgame_sampling.init(tree, shape.below, config, seed=seed)
         solver = Solver(
             self._d.tree.form,
             problem,
-            subgame_sampling.init(tree, shape.below, config, seed=seed),
+            state,
             subgame_sampling.program(),
             config=config,
             dtype=np.dtype(_DTYPE),
@@ -359,14 +360,14 @@ def lay_out(
     """All layers of a player, from the first, in as few shapes as pays."""
     numbers = range(1, decomposition.num_layers + 1)
     layers = [SampledLayer(decomposition, number, config) for number in numbers]
-    for members in _sharing([layer.shape for layer in layers]):
+    for members in _together([layer.shape for layer in layers]):
         shape = functools.reduce(Shape.join, [layers[k].shape for k in members])
         for k in members:
             layers[k].shape = shape
     return layers
 
 
-def _sharing(shapes: Sequence[Shape]) -> Iterator[list[int]]:
+def _together(shapes: Sequence[Shape]) -> Iterator[list[int]]:
     """Numbers of layers that share a program, in groups from the top."""
     group: list[int] = []
     for k, shape in enumerate(shapes):
@@ -418,7 +419,7 @@ def _padded(shape: Shape, **columns: Any) -> SubgameTree:
     return SubgameTree(
         first_child=whole(columns["first"], n, n - 1),  # type: ignore[arg-type]
         row=whole(columns["row"], n, last),  # type: ignore[arg-type]
-        count=whole(columns["counts"], n, 0),  # type: ignore[arg-type]
+        num_actions=whole(columns["counts"], n, 0),  # type: ignore[arg-type]
         player=whole(columns["player"], n, 3),  # type: ignore[arg-type]
         utility=utility,  # type: ignore[arg-type]
         target=None,

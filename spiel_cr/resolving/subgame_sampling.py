@@ -44,7 +44,7 @@ class SubgameTree(NamedTuple):
     Attributes:
       first_child: int32 [N], the first of a history's children, which are consecutive.
       row: int32 [N], the row of its actions; R - 1 where the game is over.
-      count: int32 [N], number of actions; 0 where the game is over.
+      num_actions: int32 [N], number of actions; 0 where the game is over.
       player: int32 [N], who acts: 0, 1, 2 chance, 3 nobody.
       utility: float [N], player 0's utility at terminals over `Layout.scale`, else 0.
       target: bool [N + A] or None, what targeted trajectories may visit.
@@ -69,7 +69,7 @@ class SubgameTree(NamedTuple):
 
     first_child: jax.Array
     row: jax.Array
-    count: jax.Array
+    num_actions: jax.Array
     player: jax.Array
     utility: jax.Array
     target: jax.Array | None
@@ -418,7 +418,7 @@ def _descend(
 ) -> tuple[_Way, _Front]:
     """Chooses an action for each trajectory and moves on; those that are over stay."""
     history = front.history
-    row, over = tree.row[history], tree.count[history] == 0
+    row, over = tree.row[history], tree.num_actions[history] == 0
     first, own = tree.first_child[history], tree.player[history] == player
     entries = _entries(tree, row)
     sigma = strategy.reshape(-1)[entries]
@@ -476,11 +476,11 @@ def _climb(
       config: baselines.
     """
     history, chosen = visit.history, visit.chosen
-    row, over = tree.row[history], tree.count[history] == 0
+    row, over = tree.row[history], tree.num_actions[history] == 0
     entries = _entries(tree, row)
     sigma = strategy.reshape(-1)[entries]
     actions = jnp.arange(len(sigma), dtype=jnp.int32)[:, None]
-    legal = actions < tree.count[history][None]
+    legal = actions < tree.num_actions[history][None]
     rows = tree.first_child[history][None] + actions
     if config.baseline == "average":
         rows = entries

@@ -115,7 +115,7 @@ def enumerate_value(tree, strategy):
     """Player 0's expected utility of a subgame as samplers walk it."""
 
     def below(history):
-        count, row = int(tree.count[history]), int(tree.row[history])
+        count, row = int(tree.num_actions[history]), int(tree.row[history])
         if not count:
             return float(tree.utility[history])
         first = int(tree.first_child[history])
@@ -215,7 +215,7 @@ def test_tables_hold_the_subgame_and_nothing_else(name, player, number):
         assert tree.share.sum() == pytest.approx(1, abs=1e-6)
         assert (tree.share[len(np.unique(tree.root)) - 1 :] == 0).any()
         for k, h in enumerate(nodes):
-            below = nodes[tree.first_child[k] + np.arange(tree.count[k])]
+            below = nodes[tree.first_child[k] + np.arange(tree.num_actions[k])]
             np.testing.assert_array_equal(below, np.flatnonzero(histories.parent == h))
         at_chance = tree.row[tree.player == 2]
         assert len(set(at_chance)) == len(at_chance)
@@ -225,7 +225,7 @@ def test_tables_hold_the_subgame_and_nothing_else(name, player, number):
         for table in (tree.uniform, tree.explore):
             np.testing.assert_allclose(table[:, players].sum(0), 1, atol=1e-6)
         # The last place of everything is no place of the subgame.
-        assert tree.count[-1] == 0 and not tree.uniform[:, -1].any()
+        assert tree.num_actions[-1] == 0 and not tree.uniform[:, -1].any()
         beyond = tree.beyond[: len(nodes)]
         deeper = beyond < layer.shape.below - 1
         assert (d.layer[nodes[deeper]] == number + 1).all()
@@ -240,7 +240,7 @@ def test_tables_hold_the_subgame_and_nothing_else(name, player, number):
 def test_small_layers_share_a_shape_and_large_ones_do_not():
     sizes = (100_000, 30_000, 4000, 10)
     shapes = [Shape(n, 9 - k, k, 1, 2, 3) for k, n in enumerate(sizes)]
-    assert list(sampled_subgames._sharing(shapes)) == [[0, 1], [2, 3]]
+    assert list(sampled_subgames._together(shapes)) == [[0, 1], [2, 3]]
     layers = laid_out("leduc7", 0)
     assert len(layers) == 4 and len({layer.shape for layer in layers}) == 1
     assert shapes[0].join(shapes[3]) == Shape(100_000, 9, 3, 1, 2, 3)
@@ -307,7 +307,7 @@ def test_what_the_sampler_of_subgames_refuses(solver, setting):
             for values in ("iterates", None)
             for player in PLAYERS
             for solver in (
-                "vr-mccfr(batch=256)",
+                "evr-mccfr(batch=256)",
                 "os-mccfr(batch=256,averaging=sampled)",
                 "os-mccfr(batch=256,baseline=average,alternating=false)",
                 "os-mccfr(batch=256,baseline=history,draws=independent)",
