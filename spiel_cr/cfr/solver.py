@@ -49,21 +49,34 @@ class PlayerState(NamedTuple):
 
 
 class State(Protocol):
-    """What every solver's state has: a NamedTuple of arrays, with these among them."""
-
-    @property
-    def players(self) -> tuple[PlayerState, PlayerState]: ...
+    """What every solver's state has: a NamedTuple of arrays, with this among them."""
 
     @property
     def iteration(self) -> jax.Array: ...
 
 
-def _check_state(state: State) -> None:
+class Reader(Protocol):
+    """Reads strategies from a state that has no `players`."""
+
+    def average(self, state: Any, player: int) -> np.ndarray:
+        """float64 [S], the average strategy in sequence form, by logical sequence."""
+
+    def current(self, state: Any, player: int) -> np.ndarray:
+        """float64 [S], the last iterate's action probabilities."""
+
+    def check(self, state: Any) -> None:
+        """Raises ValueError where numpy arrays hold what no solve leaves."""
+
+
+def _check_state(state: Any, reader: Reader | None) -> None:
     """Raises ValueError where a state of numpy arrays holds what no solve leaves."""
     if any(not np.isfinite(leaf).all() for leaf in jax.tree.leaves(state)):
         raise ValueError("the state holds numbers that are not finite")
     if state.iteration < 0:
         raise ValueError(f"the state has iteration={int(state.iteration)}")
+    if reader is not None:
+        reader.check(state)
+        return
     for player in state.players:
         played = (*jax.tree.leaves(player.strategy), player.reach)
         # Sums of rounded shares may be above 1 by a few units in the last place.
@@ -107,6 +120,7 @@ class Solver:
         first: int = 0,
         weighs_reach: bool = True,
         buckets: Labels = (None, None),
+        reader: Reader | None = None,
     ) -> None:
         """Puts game and state on the device and compiles the program.
 
@@ -123,7 +137,9 @@ class Solver:
           weighs_reach: the state's averages are sequence forms; otherwise only the
             proportions within an infoset mean something.
           buckets: for each player the bucket of each infoset, or None.
+          reader: of strategies; None where the state has them as `players`.
         """
+        self._reader = reader
         self._weighs_reach = weighs_reach
         self.buckets = buckets
         self.form = form
@@ -157,7 +173,7 @@ class Solver:
         shapes = [(leaf.shape, leaf.dtype) for leaf in mine]
         if shapes != [(leaf.shape, leaf.dtype) for leaf in leaves]:
             raise ValueError("the state is one of another game, dtype or solver option")
-        _check_state(jax.tree.unflatten(structure, leaves))
+        _check_state(jax.tree.unflatten(structure, leaves), self._reader)
         with precision(self.dtype):
             arrays = jax.device_put(list(leaves))
         self.state = jax.tree.unflatten(structure, arrays)
@@ -230,6 +246,8 @@ class Solver:
 
     def current_behaviour(self, player: int) -> np.ndarray:
         """float64 [S], the last iterate's action probabilities, by logical sequence."""
+        if self._reader is not None:
+            return self._reader.current(self.state, player)
         with precision(self.dtype):
             rows = [
                 np.asarray(block).reshape(-1)
@@ -247,7 +265,7 @@ class Solver:
         Raises:
           ValueError: it was made without `values=True`.
         """
-        values = self._player(player).values
+        values = None if self._reader is not None else self._player(player).values
         if values is None:
             raise ValueError(
                 "infoset values were not kept; ask make_solver for values=True"
@@ -256,9 +274,12 @@ class Solver:
         return by_position[self.form.layouts[player].infosets]
 
     def _player(self, player: int) -> PlayerState:
-        return self.state.players[self._order[player]]
+        mine: PlayerState = self.state.players[self._order[player]]
+        return mine
 
     def _sequences(self, player: int) -> np.ndarray:
+        if self._reader is not None:
+            return self._reader.average(self.state, player)
         by_position = np.asarray(self._player(player).average, np.float64)
         return by_position[self.form.layouts[player].sequences]
 

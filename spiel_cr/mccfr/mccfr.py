@@ -16,7 +16,10 @@ minimization (VR-MCCFR) for extensive form games using baselines"; Lisý et al. 
 information games".
 """
 
+import dataclasses
 import functools
+import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -31,7 +34,14 @@ from spiel_cr.cfr.solver import PlayerState, Solver
 from spiel_cr.common.checks import check_dtype, check_number, check_seed
 from spiel_cr.common.jax_utils import cast, precision, spread
 from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.mccfr import baselines, descent, sample_tree, trajectories
+from spiel_cr.mccfr import (
+    baselines,
+    descent,
+    flat_tree,
+    sample_tree,
+    trajectories,
+    visited,
+)
 from spiel_cr.sequence_form import treeplex
 
 
@@ -298,14 +308,22 @@ def _program() -> Any:
     """A jitted loop with a cache of its own; programs go when it goes."""
 
     def run(
-        problem: Problem,
-        state: MCCFRState,
+        problem: Problem | visited.Problem,
+        state: MCCFRState | visited.VisitedState,
         iterations: jax.Array,
         *,
-        plan: sample_tree.Plan,
+        plan: sample_tree.Plan | int,
         config: MCCFRConfig,
-    ) -> MCCFRState:
-        advance = functools.partial(step, problem, plan=plan, config=config)
+    ) -> MCCFRState | visited.VisitedState:
+        advance: Callable[[Any], Any]
+        if isinstance(problem, visited.Problem):
+            assert isinstance(plan, int)
+            advance = functools.partial(
+                visited.step, problem, depths=plan, config=config
+            )
+        else:
+            assert isinstance(plan, tuple)
+            advance = functools.partial(step, problem, plan=plan, config=config)
         return jax.lax.fori_loop(0, iterations, lambda _, s: advance(s), state)
 
     return jax.jit(run, static_argnames=("plan", "config"))
@@ -350,30 +368,120 @@ def make_solver(
     """
     dtype, seed = check_dtype(dtype), check_seed(seed)
     samples, plan = sample_tree.build(tree) if layout is None else layout
-    points = spread(len(plan), config.batch) if config.draws == "sobol" else None
+    updates = updates_of(config, samples, plan, buckets)
+    config = dataclasses.replace(config, updates=updates)
     exponent = treeplex.exponent_of(level.utility for level in samples.levels)
     samples = sample_tree.rescale(samples, exponent)
-    trees = tuple(treeplex.rescale(arrays, exponent) for arrays in tree.form.arrays)
-    shared = tuple(
-        shared_regrets.lay_out(tree.form, p, buckets[p], exponent) for p in range(2)
-    )
-    parts = (trees, samples, points, np.ones(()), shared)
-    problem = Problem(*cast(parts, dtype))
+    make = _visiting if updates == "visited" else _passing
+    parts = make(tree, samples, plan, config, dtype, seed, exponent, buckets)
     run = _program() if alone else _run
+    static = len(plan) if updates == "visited" else plan
     solver = Solver(
         tree.form,
-        problem,
-        init(problem, plan, config, seed=seed),
-        functools.partial(run, plan=plan),
+        parts.problem,
+        parts.state,
+        functools.partial(run, plan=static),
         config=config,
         dtype=dtype,
         exponent=exponent,
         weighs_reach=config.averaging == "exact",
         buckets=buckets,
+        reader=parts.reader,
     )
     if alone:
         _alone.append(int(run._cache_size()))
     return solver
+
+
+class _Parts(NamedTuple):
+    """What `Solver` takes of a game: numpy arrays, and what reads the state."""
+
+    problem: Any
+    state: Any
+    reader: visited.Reader | None
+
+
+def _passing(
+    tree: CompiledGame,
+    samples: sample_tree.SampleTree,
+    plan: sample_tree.Plan,
+    config: MCCFRConfig,
+    dtype: np.dtype,
+    seed: int,
+    exponent: int,
+    buckets: Labels,
+) -> _Parts:
+    """For updates of all infosets; arguments as in `make_solver`."""
+    points = spread(len(plan), config.batch) if config.draws == "sobol" else None
+    trees = tuple(treeplex.rescale(arrays, exponent) for arrays in tree.form.arrays)
+    shared = tuple(
+        shared_regrets.lay_out(tree.form, p, buckets[p], exponent) for p in range(2)
+    )
+    problem = Problem(*cast((trees, samples, points, np.ones(()), shared), dtype))
+    return _Parts(problem, init(problem, plan, config, seed=seed), None)
+
+
+def _visiting(
+    tree: CompiledGame,
+    samples: sample_tree.SampleTree,
+    plan: sample_tree.Plan,
+    config: MCCFRConfig,
+    dtype: np.dtype,
+    seed: int,
+    exponent: int,
+    buckets: Labels,
+) -> _Parts:
+    """For updates of visited infosets; arguments as in `make_solver`."""
+    arrays = cast(flat_tree.build(tree, samples, exponent), dtype)
+    roots = np.array([0, tree.infosets[0].decisions.num_sequences], np.int32)
+    problem = visited.Problem(arrays, roots, np.ones((), dtype))  # type: ignore[arg-type]
+    state = visited.init(arrays, np.asarray(samples.chance), config, dtype, seed)
+    return _Parts(problem, state, visited.reader(tree, arrays, config))
+
+
+# Updates of all infosets cost about this many trajectories' worth for each entry of the
+# tables, those of visited ones this many for each trajectory (measured on CPUs).
+_ENTRIES_PER_TRAJECTORY = 150
+
+
+def updates_of(
+    config: MCCFRConfig,
+    samples: sample_tree.SampleTree,
+    plan: sample_tree.Plan,
+    buckets: Labels = (None, None),
+) -> str:
+    """Which updates a solver makes: "visited" or "all".
+
+    Args:
+      config: the algorithm.
+      samples: the game's histories.
+      plan: their shapes.
+      buckets: see `make_solver`.
+
+    Raises:
+      ValueError: "visited" was asked for and cannot be.
+    """
+    rule = config.rule
+    against = {
+        f"scheme={config.scheme}": config.scheme != "outcome",
+        "histories at which every action is followed": any(d.branches for d in plan),
+        "alpha": rule.alpha != math.inf,
+        "beta (but -inf and inf)": not math.isinf(rule.beta),
+        "predictive": rule.predictive,
+        f"gamma above {visited.MAX_GAMMA:g}": config.gamma > visited.MAX_GAMMA,
+        "baseline=oracle": config.baseline == "oracle",
+        "buckets": any(labels is not None for labels in buckets),
+    }
+    reasons = [reason for reason, holds in against.items() if holds]
+    if config.updates == "visited" and reasons:
+        raise ValueError(
+            f"updates=visited does not go with {', '.join(reasons)}; give updates=all "
+            "or leave it out"
+        )
+    if config.updates != "auto":
+        return config.updates
+    cheap = len(samples.row_of) >= _ENTRIES_PER_TRAJECTORY * config.batch
+    return "visited" if not reasons and (cheap or config.batch == 1) else "all"
 
 
 def reseed(solver: Solver, seed: int) -> None:
@@ -413,9 +521,13 @@ def aim(
     check_number(iteration_weight, "iteration_weight", "(0, inf)")
     if target is None:
         target = np.ones(len(tree.histories), bool)
-    moved = sample_tree.retarget(solver.problem.samples, tree, target)
+    problem, change = solver.problem, {}
+    if isinstance(problem, visited.Problem):
+        allowed = sample_tree.leads_to(tree, target)
+        change["tree"] = problem.tree._replace(target=jax.device_put(allowed))
+    else:
+        moved = sample_tree.retarget(problem.samples, tree, target)
+        change["samples"] = jax.device_put(moved)
     with precision(solver.dtype):
-        solver.problem = solver.problem._replace(
-            samples=jax.device_put(moved),
-            iteration_weight=jnp.asarray(iteration_weight, solver.dtype),
-        )
+        weight = jnp.asarray(iteration_weight, solver.dtype)
+        solver.problem = problem._replace(**change, iteration_weight=weight)

@@ -165,9 +165,6 @@ def retarget(arrays: SampleTree, tree: CompiledGame, target: np.ndarray) -> Samp
     Raises:
       ValueError: an array of another length, or an empty target.
     """
-    _check_mask(tree, "target", target)
-    if not target.any():
-        raise ValueError("target names no history; leave it out or name some")
     allowed = leads_to(tree, target)
     padding = len(arrays.balanced) - len(arrays.row_of) + 1
     levels = [
@@ -225,7 +222,14 @@ def max_width(plan: Plan) -> int:
 
 
 def leads_to(tree: CompiledGame, target: np.ndarray) -> np.ndarray:
-    """bool [N], the histories on the way to a target, the targets, and all below."""
+    """bool [N], the histories on the way to a target, the targets, and all below.
+
+    Raises:
+      ValueError: an array of another length, or an empty target.
+    """
+    _check_mask(tree, "target", target)
+    if not target.any():
+        raise ValueError("target names no history; leave it out or name some")
     histories = tree.histories
     above, below = target.copy(), target.copy()
     depths = histories.by_depth[1:]

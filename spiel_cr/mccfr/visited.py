@@ -1,0 +1,437 @@
+"""Monte Carlo CFR that updates what trajectories visit, and nothing else.
+
+An iteration walks a batch of trajectories for each player (`walk.py`), which leaves the
+list of the own infosets that were visited and their summed regrets; then each of these
+infosets gets its regrets, its next strategy and its share of the average. No array is
+passed over, so an iteration costs what it visits, whatever the size of the game.
+
+The average strategy is exact nevertheless. Let S be the sum over the iterations so far
+of weight times own reach, sequence by sequence. An infoset's strategy is constant
+between its visits, and so what S of its actions misses is its strategy times what S of
+its parent sequence gained since. That is added when it is visited, before its strategy
+changes, parents first: a trajectory that comes to an infoset has visited the own
+infosets above it, so their actions are up to date. Who reads the average settles all
+infosets once, top down. Sums are kept as two numbers each (Neumaier 1974), for single
+precision alone would stop counting after 2^24 iterations.
+"""
+
+import dataclasses
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from spiel_cr.cfr.config import MCCFRConfig
+from spiel_cr.cfr.regret_matching import Rule
+from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.mccfr import walk
+from spiel_cr.mccfr.flat_tree import FlatTree
+from spiel_cr.mccfr.walk import at, put
+
+# Averaging weights are (t / _UNIT)^gamma: in single precision neither the first nor the
+# sum of 2^31 of them is out of range up to this gamma.
+_UNIT, MAX_GAMMA = 65536.0, 5.0
+
+
+class Problem(NamedTuple):
+    """A game as this solver takes it.
+
+    Attributes:
+      tree: the histories.
+      roots: int32 [2], the entries of the players' empty sequences.
+      iteration_weight: float scalar, weight of each iteration's regrets and averages on
+        top of what the algorithm gives it.
+    """
+
+    tree: FlatTree
+    roots: jax.Array
+    iteration_weight: jax.Array
+
+
+class Sums(NamedTuple):
+    """Numbers with more digits than one array has: `high + low`."""
+
+    high: jax.Array
+    low: jax.Array
+
+
+class VisitedState(NamedTuple):
+    """State of a solve.
+
+    Attributes:
+      strategy: float [T], current strategies and chance probabilities, by entry.
+      regrets: float [T], cumulative.
+      average: two float [T], S, as far as it is settled.
+      taken: two float [P], S of an infoset's parent sequence when it was last settled.
+      learned: baselines and incremental tree.
+      scratch: empty.
+      iteration: int32 scalar, iterations done.
+      key: uint32 [2], of JAX's random numbers to come.
+    """
+
+    strategy: jax.Array
+    regrets: jax.Array
+    average: Sums
+    taken: Sums
+    learned: walk.Learned
+    scratch: walk.Scratch
+    iteration: jax.Array
+    key: jax.Array
+
+
+def init(
+    tree: FlatTree, chance: np.ndarray, config: MCCFRConfig, dtype: np.dtype, seed: int
+) -> VisitedState:
+    """Uniform strategies, zero regrets and baselines; numpy arrays.
+
+    Args:
+      tree: the histories, numpy arrays.
+      chance: float [C], probabilities of chance outcomes, the last entries.
+      config: algorithm.
+      dtype: of all numbers.
+      seed: of all random numbers.
+    """
+    first, code = np.asarray(tree.first), np.asarray(tree.code)
+    entries, points = len(tree.tolerance), len(first)
+    counts = code >> 2
+    uniform = np.ones(entries)
+    rows = np.repeat(first, counts) + _places(counts)
+    uniform[rows] = np.repeat(1 / np.maximum(counts, 1), counts)
+    uniform[entries - len(chance) :] = chance
+    size = {"none": 0, "average": entries}.get(config.baseline, len(tree.point))
+    sampled = config.averaging == "sampled"
+    zeros: Any = functools.partial(np.zeros, dtype=dtype)
+    return VisitedState(
+        strategy=uniform.astype(dtype),  # type: ignore[arg-type]
+        regrets=zeros(entries),
+        average=Sums(zeros(entries), zeros(entries)),
+        taken=Sums(zeros(points), zeros(points)),
+        learned=walk.Learned(
+            baseline=zeros(size) if size else None,
+            known=np.zeros(points, bool) if config.incremental else None,  # type: ignore[arg-type]
+        ),
+        scratch=walk.Scratch(
+            pending=zeros(entries),
+            owned=zeros(points) if sampled else None,
+            listed=np.zeros(points, bool),  # type: ignore[arg-type]
+            points=np.zeros(points, np.int32),  # type: ignore[arg-type]
+            length=np.zeros((), np.int32),  # type: ignore[arg-type]
+        ),
+        iteration=np.zeros((), np.int32),  # type: ignore[arg-type]
+        key=np.asarray(jax.random.key_data(jax.random.key(seed))),  # type: ignore[arg-type]
+    )
+
+
+def _places(counts: np.ndarray) -> np.ndarray:
+    """0, 1, ... for each point's actions, joined."""
+    ends = np.cumsum(counts)
+    return np.arange(counts.sum()) - np.repeat(ends - counts, counts)
+
+
+def step(
+    problem: Problem, state: VisitedState, *, depths: int, config: MCCFRConfig
+) -> VisitedState:
+    """One iteration: a batch of trajectories and an update for each player.
+
+    Args:
+      problem: the game.
+      state: the state to advance.
+      depths: D, of the game.
+      config: algorithm.
+    """
+    iteration = state.iteration + 1
+    dtype = state.strategy.dtype
+    key, *keys = jax.random.split(jax.random.wrap_key_data(state.key), 3)
+    draws = jax.vmap(
+        lambda k: jax.random.uniform(k, (depths, config.batch), jnp.float32)
+    )(jnp.stack(keys)).astype(dtype)
+    share = problem.iteration_weight / config.batch
+    t = iteration.astype(dtype)
+    weight = (t / _UNIT) ** config.gamma
+    average = _credit(problem, state.average, problem.iteration_weight * weight)
+    state = state._replace(average=average)
+
+    def sample(player: jax.Array, state: VisitedState) -> VisitedState:
+        def one(
+            b: jax.Array, s: tuple[walk.Learned, walk.Scratch]
+        ) -> tuple[walk.Learned, walk.Scratch]:
+            own = draws[player, :, b]
+            targeted = own[-1] < config.delta
+            given = walk.Given(
+                tree=problem.tree,
+                strategy=state.strategy,
+                draws=own[:-1],
+                targeted=None if problem.tree.target is None else targeted,
+                share=share,
+                player=player,
+            )
+            return walk.outcome(given, s[0], s[1], config)[:2]
+
+        start = state.learned, state.scratch
+        learned, scratch = jax.lax.fori_loop(0, config.batch, one, start)
+        return state._replace(learned=learned, scratch=scratch)
+
+    def turn(player: jax.Array, state: VisitedState) -> VisitedState:
+        state = sample(player, state)
+        return update(state) if config.alternating else state
+
+    update = functools.partial(_update, problem, config, t=t, weight=weight)
+    state = jax.lax.fori_loop(0, 2, turn, state)
+    if not config.alternating:
+        state = update(state)
+    return state._replace(iteration=iteration, key=jax.random.key_data(key))
+
+
+def _update(
+    problem: Problem,
+    config: MCCFRConfig,
+    state: VisitedState,
+    *,
+    t: jax.Array,
+    weight: jax.Array,
+) -> VisitedState:
+    """Averages, regrets and next strategies of the listed infosets; empties the list.
+
+    Args:
+      problem: the game.
+      config: algorithm.
+      state: after a batch.
+      t: float scalar, the iteration, from 1.
+      weight: float scalar, of this iteration in averages.
+    """
+    tree, rule = problem.tree, config.rule
+    sampled = config.averaging == "sampled"
+
+    def one(i: jax.Array, s: VisitedState) -> VisitedState:
+        point = at(s.scratch.points, i)
+        first, count = at(tree.first, point), at(tree.code, point) >> 2
+        scratch = s.scratch
+        if sampled and scratch.owned is not None:
+            # The visits are weighted by the iteration_weight already.
+            missing = weight * at(scratch.owned, point)
+            above = None
+        else:
+            parent = at(tree.parent, point)
+            above = Sums(*(at(part, parent) for part in s.average))
+            below = Sums(*(at(part, point) for part in s.taken))
+            missing = (above.high - below.high) + (above.low - below.low)
+
+        def change(a: jax.Array, c: _Changing) -> _Changing:
+            entry, after = first + a, first + jnp.minimum(a + 1, count - 1)
+            regret = c.here.regret + c.here.pending
+            regret = _kept(rule, regret, at(tree.tolerance, entry) * jnp.sqrt(t))
+            reach = missing * at(s.strategy, entry)
+            sums = increased(c.here.average, reach)
+            regrets = put(c.regrets, entry, regret)
+            average = Sums(*map(put, c.average, (entry, entry), sums))
+            taken, owned = c.taken, c.owned
+            if owned is not None:
+                owned = put(owned, point, jnp.zeros_like(t))
+            if above is not None:
+                # In here, since it must not be written before `missing` is known.
+                taken = Sums(*map(put, taken, (point, point), above))
+            pending = put(c.pending, entry, jnp.zeros_like(t))
+            return _Changing(
+                regrets=regrets,
+                average=average,
+                taken=taken,
+                owned=owned,
+                pending=pending,
+                total=c.total + jnp.maximum(regret, 0),
+                here=_read(regrets, average, pending, after),
+            )
+
+        changing = _Changing(
+            regrets=s.regrets,
+            average=s.average,
+            taken=s.taken,
+            owned=scratch.owned,
+            pending=scratch.pending,
+            total=jnp.zeros_like(t),
+            here=_read(s.regrets, s.average, scratch.pending, first),
+        )
+        changing = jax.lax.fori_loop(0, count, change, changing)
+        total = changing.total
+        even = 1 / count.astype(total.dtype)
+        share = (1 - rule.exploration) / jnp.where(total > 0, total, 1)
+        mixed = jnp.where(total > 0, rule.exploration * even, even)
+
+        def match(a: jax.Array, strategy: jax.Array) -> jax.Array:
+            regret = jnp.maximum(at(changing.regrets, first + a), 0)
+            # Where the sum is zero so is every number.
+            return put(strategy, first + a, share * regret + mixed)
+
+        return s._replace(
+            strategy=jax.lax.fori_loop(0, count, match, s.strategy),
+            regrets=changing.regrets,
+            average=changing.average,
+            taken=changing.taken,
+            scratch=scratch._replace(
+                pending=changing.pending,
+                owned=changing.owned,
+                listed=put(scratch.listed, point, jnp.bool_(False)),
+            ),
+        )
+
+    state = jax.lax.fori_loop(0, state.scratch.length, one, state)
+    return state._replace(scratch=state.scratch._replace(length=jnp.int32(0)))
+
+
+class _Entry(NamedTuple):
+    """What one entry holds, all scalars."""
+
+    regret: jax.Array
+    average: Sums
+    pending: jax.Array
+
+
+class _Changing(NamedTuple):
+    """What the update of an infoset writes.
+
+    Attributes:
+      total: float scalar, the sum of positive regrets so far.
+      here: the entry that is next. It was read before: what a loop writes it must not
+        read in the same turn, or XLA copies the array.
+    """
+
+    regrets: jax.Array
+    average: Sums
+    taken: Sums
+    owned: jax.Array | None
+    pending: jax.Array
+    total: jax.Array
+    here: _Entry
+
+
+def _read(
+    regrets: jax.Array, average: Sums, pending: jax.Array, entry: jax.Array
+) -> _Entry:
+    sums = Sums(at(average.high, entry), at(average.low, entry))
+    return _Entry(at(regrets, entry), sums, at(pending, entry))
+
+
+def _kept(rule: Rule, regret: jax.Array, tolerance: jax.Array) -> jax.Array:
+    """A regret, or zero where rounding alone or regret matching+ makes it so."""
+    size = regret if rule.beta == -jnp.inf else jnp.abs(regret)
+    return jnp.where(size > tolerance, regret, 0)
+
+
+def increased(sums: Sums, value: jax.Array) -> Sums:
+    """One sum and a value; what rounding takes from `high` goes to `low`."""
+    high = sums.high + value
+    back = high - sums.high
+    lost = (sums.high - (high - back)) + (value - back)
+    return Sums(high, sums.low + lost)
+
+
+def _credit(problem: Problem, average: Sums, weight: jax.Array) -> Sums:
+    """Adds an iteration's weight to both empty sequences."""
+
+    def one(player: jax.Array, s: tuple[Sums, Sums]) -> tuple[Sums, Sums]:
+        average, here = s
+        root = problem.roots[player]
+        new = increased(here, weight)
+        average = Sums(*map(put, average, (root, root), new))
+        after = problem.roots[1]
+        return average, Sums(at(average.high, after), at(average.low, after))
+
+    root = problem.roots[0]
+    start = average, Sums(at(average.high, root), at(average.low, root))
+    return jax.lax.fori_loop(0, 2, one, start)[0]
+
+
+@dataclasses.dataclass(frozen=True)
+class Reader:
+    """Reads the strategies of a state.
+
+    Attributes:
+      roots: the entries of the players' empty sequences.
+      ends: one past the entries of each player's last sequence.
+      levels: for each number of own decisions before, the points of infosets with so
+        many.
+      parent: int32 [P], see `FlatTree`.
+      first: int32 [P], likewise.
+      counts: int32 [P], numbers of actions.
+      exact: whether averages are to be settled.
+    """
+
+    roots: tuple[int, int]
+    ends: tuple[int, int]
+    levels: tuple[np.ndarray, ...]
+    parent: np.ndarray
+    first: np.ndarray
+    counts: np.ndarray
+    exact: bool
+
+    def average(self, state: VisitedState, player: int) -> np.ndarray:
+        """float64 [S], weighted mean of the iterates in sequence form.
+
+        With sampled averages only the proportions within an infoset mean something.
+        """
+        sums = _whole(state.average)
+        if self.exact:
+            strategy, taken = np.asarray(state.strategy, float), _whole(state.taken)
+            for points in self.levels:
+                counts = self.counts[points]
+                rows = np.repeat(self.first[points], counts) + _places(counts)
+                missing = sums[self.parent[points]] - taken[points]
+                sums[rows] += np.repeat(missing, counts) * strategy[rows]
+        mine = sums[self.roots[player] : self.ends[player]]
+        total = mine[0]
+        return mine / total if total > 0 else mine
+
+    def current(self, state: VisitedState, player: int) -> np.ndarray:
+        """float64 [S], the current strategy's action probabilities; 1 at the empty
+        sequence."""
+        mine = np.asarray(state.strategy, np.float64)
+        return mine[self.roots[player] : self.ends[player]].copy()
+
+    def check(self, state: VisitedState) -> None:
+        """Raises ValueError where numpy arrays hold what no solve leaves."""
+        played = np.asarray(state.strategy)
+        # Sums of rounded shares may be above 1 by a few units in the last place.
+        if (played < 0).any() or (played > 1 + 1e-3).any():
+            raise ValueError("the state has probabilities outside of [0, 1]")
+        if (_whole(state.average) < 0).any():
+            raise ValueError("the state has a negative average strategy")
+        scratch = state.scratch
+        if scratch.length != 0 or scratch.pending.any() or scratch.listed.any():
+            raise ValueError("the state is one within an iteration")
+        if not ((0 <= scratch.points) & (scratch.points < len(self.first))).all():
+            raise ValueError("the state lists infosets that there are not")
+
+
+def reader(tree: CompiledGame, arrays: FlatTree, config: MCCFRConfig) -> Reader:
+    """What reads the strategies of a solve of this game.
+
+    Args:
+      tree: the compiled game.
+      arrays: its histories, numpy arrays.
+      config: algorithm.
+    """
+    sizes = [infosets.decisions.num_sequences for infosets in tree.infosets]
+    number = np.full(len(arrays.tolerance), -1, np.int64)
+    number[np.asarray(arrays.first)[:-1]] = np.arange(len(arrays.first) - 1)
+    by_level: dict[int, list[np.ndarray]] = {}
+    for p, infosets in enumerate(tree.infosets):
+        decisions = infosets.decisions
+        points = number[decisions.first_sequence + p * sizes[0]]
+        depth = decisions.levels()
+        for level in range(int(depth.max(initial=-1)) + 1):
+            by_level.setdefault(level, []).append(points[depth == level])
+    return Reader(
+        roots=(0, sizes[0]),
+        ends=(sizes[0], sum(sizes)),
+        levels=tuple(np.concatenate(by_level[level]) for level in sorted(by_level)),
+        parent=np.asarray(arrays.parent),
+        first=np.asarray(arrays.first),
+        counts=np.asarray(arrays.code) >> 2,
+        exact=config.averaging == "exact",
+    )
+
+
+def _whole(sums: Sums) -> np.ndarray:
+    """float64, a new array."""
+    return np.add(sums.high, sums.low, dtype=np.float64)

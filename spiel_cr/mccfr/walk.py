@@ -1,0 +1,372 @@
+"""One trajectory at a time, down the histories and up again, as scalar code.
+
+The mathematics is that of `trajectories.py`. There a batch moves together and each
+depth is array code; here a trajectory is walked alone by loops over depths and actions,
+which XLA compiles to one piece of machine code, and what it does not visit costs
+nothing. Own infosets that are visited are listed, so that the update (`visited.py`)
+need not look for them.
+
+Loops here write first and read then: what a turn needs of an array that it writes was
+read at the end of the turn before, from the array as it was then. XLA would copy the
+whole array if a turn read what it also writes.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+
+from spiel_cr.cfr.config import MCCFRConfig
+from spiel_cr.mccfr.flat_tree import FlatTree
+
+# An action's probability.
+_Chance: TypeAlias = Callable[[jax.Array], jax.Array]
+
+
+class Learned(NamedTuple):
+    """What trajectories learn for those after them.
+
+    Attributes:
+      baseline: float [T] ("average") or [N] ("history", "expected"); else None.
+      known: bool [P] or None, infosets in the incremental tree.
+    """
+
+    baseline: jax.Array | None
+    known: jax.Array | None
+
+
+class Scratch(NamedTuple):
+    """What a batch leaves for the update; empty in between.
+
+    Attributes:
+      pending: float [T], sum of the batch's sampled regrets.
+      owned: float [P] or None, own reach over sampling probability, summed, for sampled
+        averages.
+      listed: bool [P], points in the list.
+      points: int32 [P], the list: own infosets that were visited, ancestors first.
+      length: int32 scalar, of the list.
+    """
+
+    pending: jax.Array
+    owned: jax.Array | None
+    listed: jax.Array
+    points: jax.Array
+    length: jax.Array
+
+
+class Given(NamedTuple):
+    """What a walk only reads.
+
+    Attributes:
+      tree: the histories.
+      strategy: float [T], current strategies and chance probabilities.
+      draws: float [D - 1], uniform in [0, 1) and independent.
+      targeted: bool scalar, whether it is led to the target; None without targets.
+      share: float scalar, weight of the trajectory in all sums.
+      player: int32 scalar, whose values are sampled.
+    """
+
+    tree: FlatTree
+    strategy: jax.Array
+    draws: jax.Array
+    targeted: jax.Array | None
+    share: jax.Array
+    player: jax.Array
+
+
+class _Stack(NamedTuple):
+    """The visits from the root; D - 1 places each, those not yet used undefined.
+
+    Attributes:
+      history: int32.
+      action: int32, the followed one.
+      rho: float, how likely a trajectory follows it.
+      sigma: float, how likely its player takes it.
+      weight: float, w(h), negative for player 1; 0 where nothing is to be updated.
+      teaches: bool or None, whether the visit may teach baselines; None: all may.
+    """
+
+    history: jax.Array
+    action: jax.Array
+    rho: jax.Array
+    sigma: jax.Array
+    weight: jax.Array
+    teaches: jax.Array | None
+
+
+class _Front(NamedTuple):
+    """Where a walk is on its way down; see `descent.Front`, all scalars.
+
+    Attributes:
+      listed, known: the point's entries in the arrays of these names.
+    """
+
+    history: jax.Array
+    point: jax.Array
+    depth: jax.Array
+    weight: jax.Array
+    ratio: jax.Array | None
+    own: jax.Array | None
+    in_tree: jax.Array | None
+    listed: jax.Array
+    known: jax.Array | None
+
+
+def outcome(
+    given: Given, learned: Learned, scratch: Scratch, config: MCCFRConfig
+) -> tuple[Learned, Scratch, jax.Array]:
+    """A trajectory that follows one action everywhere.
+
+    Args:
+      given: what it reads.
+      learned: baselines and incremental tree so far.
+      scratch: of the batch so far.
+      config: exploration and baselines.
+
+    Returns:
+      What was learned, the batch's scratch, and the trajectory's estimate of player 0's
+      utility.
+    """
+    tree, share = given.tree, given.share
+    nobody = len(tree.code) - 1
+    root = at(tree.point, jnp.int32(0))
+    front = _Front(
+        history=jnp.int32(0),
+        point=root,
+        depth=jnp.int32(0),
+        weight=share,
+        ratio=None if tree.target is None else jnp.ones_like(share),
+        own=share if config.averaging == "sampled" else None,
+        in_tree=None if learned.known is None else jnp.bool_(True),
+        listed=at(scratch.listed, root),
+        known=None if learned.known is None else at(learned.known, root),
+    )
+    places = len(given.draws)
+    numbers = jnp.zeros(places, share.dtype)
+    whole = jnp.zeros(places, jnp.int32)
+    teaches = None if learned.known is None else jnp.zeros(places, bool)
+    stack = _Stack(whole, whole, numbers, numbers, numbers, teaches)
+    down = (front, stack, scratch, learned.known)
+    front, stack, scratch, known = jax.lax.while_loop(
+        lambda s: s[0].point != nobody, lambda s: _descend(given, config, *s), down
+    )
+    utility = at(tree.utility, front.history)
+    up = (front.depth, utility, utility, learned.baseline, scratch.pending)
+    _, estimate, _, baseline, pending = jax.lax.while_loop(
+        lambda s: s[0] > 0, lambda s: _ascend(given, config, stack, *s), up
+    )
+    return Learned(baseline, known), scratch._replace(pending=pending), estimate
+
+
+def _descend(
+    given: Given,
+    config: MCCFRConfig,
+    front: _Front,
+    stack: _Stack,
+    scratch: Scratch,
+    known: jax.Array | None,
+) -> tuple[_Front, _Stack, Scratch, jax.Array | None]:
+    """Chooses an action and moves on to the next history."""
+    tree, point, depth = given.tree, front.point, front.depth
+    first, code = at(tree.first, point), at(tree.code, point)
+    count, who = code >> 2, code & 3
+    own = who == given.player
+    updated = own if front.in_tree is None else own & front.in_tree
+    epsilon = jnp.where(updated, jnp.asarray(config.epsilon, front.weight.dtype), 0)
+    even = epsilon / count.astype(epsilon.dtype)
+
+    def likely(action: jax.Array) -> jax.Array:
+        explored = even
+        if config.explore == "balanced":
+            explored = epsilon * at(tree.balanced, first + action)
+        return (1 - epsilon) * at(given.strategy, first + action) + explored
+
+    child = at(tree.first_child, front.history)
+    gain, drawn = None, likely
+    if tree.target is not None and given.targeted is not None:
+        gain = _gain(tree.target, likely, child, count)
+        # A copy of the name, since `drawn` is called later.
+        led, leads = given.targeted, gain
+
+        def drawn(action: jax.Array) -> jax.Array:
+            return likely(action) * jnp.where(led, leads(action), 1)
+
+    action = _choose(drawn, count, at(given.draws, depth))
+    rho, sigma = likely(action), at(given.strategy, first + action)
+    weight, visit_rho, visit_own = front.weight, rho, front.own
+    ratio = front.ratio
+    if gain is not None and ratio is not None:
+        # As in `descent`: the mixture of targeted and free trajectories.
+        mixed = config.delta * ratio + 1 - config.delta
+        ratio = ratio * gain(action)
+        visit_rho = rho * (config.delta * ratio + 1 - config.delta) / mixed
+        weight = weight / mixed
+        visit_own = None if front.own is None else front.own / mixed
+    sign = (1 - 2 * given.player).astype(weight.dtype)
+    stack = _Stack(
+        history=put(stack.history, depth, front.history),
+        action=put(stack.action, depth, action),
+        rho=put(stack.rho, depth, visit_rho),
+        sigma=put(stack.sigma, depth, sigma),
+        weight=put(stack.weight, depth, jnp.where(updated, sign * weight, 0)),
+        teaches=None
+        if stack.teaches is None or front.in_tree is None
+        else put(stack.teaches, depth, front.in_tree),
+    )
+    scratch = _list(scratch, front, updated)
+    if scratch.owned is not None and visit_own is not None:
+        added = jnp.where(updated, visit_own, 0)
+        scratch = scratch._replace(owned=add(scratch.owned, point, added))
+    in_tree = front.in_tree
+    if in_tree is not None and known is not None and front.known is not None:
+        # The first unknown infoset is added; what is below is a rollout.
+        decides = who <= 1
+        known = put(known, point, front.known | (in_tree & decides))
+        in_tree = in_tree & (front.known | ~decides)
+    history = child + action
+    after = at(tree.point, history)
+    front = _Front(
+        history=history,
+        point=after,
+        depth=depth + 1,
+        weight=front.weight / jnp.where(own, rho, 1),
+        ratio=ratio,
+        own=None if front.own is None else front.own * jnp.where(own, sigma, 1) / rho,
+        in_tree=in_tree,
+        listed=at(scratch.listed, after),
+        known=None if known is None else at(known, after),
+    )
+    return front, stack, scratch, known
+
+
+def _gain(
+    target: jax.Array, likely: _Chance, child: jax.Array, count: jax.Array
+) -> _Chance:
+    """How much likelier a targeted trajectory follows each action."""
+    mass = jax.lax.fori_loop(
+        0,
+        count,
+        lambda a, total: total + jnp.where(at(target, child + a), likely(a), 0),
+        jnp.zeros_like(likely(jnp.int32(0))),
+    )
+    leads = mass > 0
+    share = 1 / jnp.where(leads, mass, 1)
+    return lambda a: jnp.where(leads, jnp.where(at(target, child + a), share, 0), 1)
+
+
+def _choose(chance: _Chance, count: jax.Array, draw: jax.Array) -> jax.Array:
+    """int32, an action by a draw in [0, 1).
+
+    Where rounding leaves the sum below the draw it is the last one that can be chosen.
+    """
+
+    def further(s: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
+        return (s[1] <= draw) & (s[0] < count)
+
+    def look(
+        s: tuple[jax.Array, jax.Array, jax.Array],
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        action, total, chosen = s
+        here = chance(action)
+        return action + 1, total + here, jnp.where(here > 0, action, chosen)
+
+    zero = jnp.int32(0)
+    start = (zero, jnp.zeros_like(draw), zero)
+    chosen: jax.Array = jax.lax.while_loop(further, look, start)[2]
+    return chosen
+
+
+def _list(scratch: Scratch, front: _Front, visited: jax.Array) -> Scratch:
+    """Puts a point into the list, once."""
+    return scratch._replace(
+        listed=put(scratch.listed, front.point, front.listed | visited),
+        # Where it is not to be listed the next one is written over it.
+        points=put(scratch.points, scratch.length, front.point),
+        length=scratch.length + (visited & ~front.listed),
+    )
+
+
+def _ascend(
+    given: Given,
+    config: MCCFRConfig,
+    stack: _Stack,
+    depth: jax.Array,
+    estimate: jax.Array,
+    below: jax.Array,
+    baseline: jax.Array | None,
+    pending: jax.Array,
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | None, jax.Array]:
+    """Takes the value of the followed action in, at the last depth not yet done.
+
+    Args:
+      given, config, stack: see `outcome`.
+      depth: int32, of the visit below.
+      estimate: float, sampled utility of player 0 there.
+      below: float, what the baselines expect there now.
+      baseline, pending: to be updated.
+
+    Returns:
+      The same of this depth.
+    """
+    depth = depth - 1
+    history = at(stack.history, depth)
+    point = at(given.tree.point, history)
+    first, count = at(given.tree.first, point), at(given.tree.code, point) >> 2
+    chosen, sigma = at(stack.action, depth), at(stack.sigma, depth)
+    rho, weight = at(stack.rho, depth), at(stack.weight, depth)
+    if baseline is None:
+        excess = estimate / rho
+        mean = sigma * excess
+    else:
+        begin = first
+        if config.baseline != "average":
+            begin = at(given.tree.first_child, history)
+        teaches = None if stack.teaches is None else at(stack.teaches, depth)
+        learned = below if config.baseline == "expected" else None
+
+        def learn(a: jax.Array, s: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+            table, old, gains, expected, guess = s
+            new = learned
+            if new is None:
+                new = old + config.decay * (estimate - old)
+            follows = a == chosen
+            updates = follows if teaches is None else follows & teaches
+            table = put(table, begin + a, jnp.where(updates, new, old))
+            gains = add(gains, first + a, weight * old)
+            expected = expected + at(given.strategy, first + a) * old
+            guess = jnp.where(follows, old, guess)
+            after = at(table, begin + jnp.minimum(a + 1, count - 1))
+            return table, after, gains, expected, guess
+
+        zero = jnp.zeros_like(estimate)
+        start = (baseline, at(baseline, begin), pending, zero, zero)
+        learnt = jax.lax.fori_loop(0, count, learn, start)
+        baseline, _, pending, expected, guess = learnt
+        excess = (estimate - guess) / rho
+        mean = expected + sigma * excess
+        fresh = expected + sigma * (below - guess)
+        below = fresh if teaches is None else jnp.where(teaches, fresh, expected)
+
+    def gain(a: jax.Array, gains: jax.Array) -> jax.Array:
+        value = jnp.where(a == chosen, excess, 0)
+        return add(gains, first + a, weight * (value - mean))
+
+    ends = jnp.where(weight != 0, count, 0)
+    pending = jax.lax.fori_loop(0, ends, gain, pending)
+    return depth, mean, below, baseline, pending
+
+
+def at(array: jax.Array, index: jax.Array) -> jax.Array:
+    """array[index], which must exist."""
+    return array.at[index].get(mode="promise_in_bounds")
+
+
+def put(array: jax.Array, index: jax.Array, value: jax.Array) -> jax.Array:
+    """The array with another value at an index, which must exist."""
+    return array.at[index].set(value, mode="promise_in_bounds")
+
+
+def add(array: jax.Array, index: jax.Array, value: jax.Array) -> jax.Array:
+    """The array with a value added at an index, which must exist."""
+    return array.at[index].add(value, mode="promise_in_bounds")

@@ -1,0 +1,147 @@
+"""Updates of visited infosets against updates of all: the same numbers, no passes."""
+
+import dataclasses
+import functools
+import re
+
+import jax
+import numpy as np
+import pytest
+
+import spiel_cr
+from spiel_cr.cfr import config as algorithm
+from spiel_cr.mccfr import mccfr, sample_tree, visited
+from tests.support import games
+
+PLAYERS = (0, 1)
+# With one trajectory or independent draws both walk the same trajectories.
+ROWS = [
+    ("kuhn", "vr-mccfr+(baseline=history)"),
+    ("kuhn", "os-mccfr(batch=5,draws=independent,alternating=false,explore=balanced)"),
+]
+SLOW_ROWS = [
+    ("kuhn", "os-mccfr(batch=1,incremental=true)"),
+    ("kuhn", "os-mccfr(batch=1)"),
+    ("kuhn", "os-mccfr(batch=1,averaging=sampled)"),
+    ("kuhn", "os-mccfr(batch=3,draws=independent,averaging=sampled,gamma=1)"),
+    ("kuhn", "vr-mccfr"),
+    ("kuhn", "evr-mccfr(batch=1,exploration=0.1)"),
+    ("leduc", "evr-mccfr(batch=1)"),
+    ("leduc", "os-mccfr(batch=50,draws=independent)"),
+    ("goofspiel4", "vr-mccfr"),
+    ("goofspiel4", "os-mccfr(batch=20,draws=independent,beta=-inf,gamma=2)"),
+    ("hex", "os-mccfr(batch=1)"),
+]
+slow = pytest.mark.slow
+
+
+def solver_of(name, variant, updates, **options):
+    config = dataclasses.replace(algorithm.parse_any(variant), updates=updates)
+    options = {"dtype": np.float64, "seed": 3, **options}
+    return mccfr.make_solver(games.compiled(name), config=config, **options)
+
+
+def assert_alike(one, other):
+    """Sums in another order: equal up to rounding."""
+    for p in PLAYERS:
+        for read in ("average_behaviour", "current_behaviour"):
+            mine, others = getattr(one, read)(p), getattr(other, read)(p)
+            np.testing.assert_allclose(mine, others, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "variant"), ROWS + [pytest.param(*row, marks=slow) for row in SLOW_ROWS]
+)
+def test_updates_of_visited_infosets_are_those_of_all(name, variant):
+    sparse = solver_of(name, variant, "visited")
+    dense = solver_of(name, variant, "all")
+    assert isinstance(sparse.state, visited.VisitedState)
+    for count in (1, 40, 200):
+        sparse.run(count)
+        dense.run(count)
+        assert_alike(sparse, dense)
+    uniform = solver_of(name, variant, "visited").average_behaviour(0)
+    assert np.abs(sparse.average_behaviour(0) - uniform).max() > 0.1
+
+
+def test_a_target_that_moves_is_followed_alike():
+    """Targeted, weighted, moved: as with updates of all infosets."""
+    tree = games.compiled("kuhn")
+    mask = (tree.histories.player == 0) & (tree.histories.infoset == 1)
+    layout = sample_tree.build(tree, target=mask)
+    solvers = [
+        solver_of("kuhn", "os-mccfr(batch=1,delta=0.7)", updates, layout=layout)
+        for updates in ("visited", "all")
+    ]
+    for solver in solvers:
+        solver.run(50)
+        mccfr.aim(solver, tree, np.roll(mask, 1), iteration_weight=2.5)
+        mccfr.reseed(solver, 9)
+        solver.run(50)
+    assert_alike(*solvers)
+
+
+def test_nothing_large_is_copied():
+    """XLA keeps the tables in place: else each iteration would cost the whole game."""
+    solver = solver_of("kuhn", "vr-mccfr", "visited")
+    depths = len(games.compiled("kuhn").histories.by_depth)
+    run = functools.partial(mccfr._run.lower, plan=depths, config=solver.config)
+    with jax.enable_x64(True):
+        text = run(solver.problem, solver.state, np.int32(1)).compile().as_text()
+    entries = len(solver.state.regrets)
+    assert f"f64[{entries}]" in text
+    copies = re.findall(rf"\[{entries}\]\S* copy\((\S+?)\)", text)
+    # Once each at the start, from the state that the caller keeps.
+    assert copies and all(name.startswith("%state") for name in copies)
+    assert len(copies) == len(set(copies))
+
+
+def test_sums_do_not_stop_in_single_precision():
+    """2^25 + 1 + 1 + ... in float32, where 2^25 + 1 is 2^25."""
+    sums = visited.Sums(jax.numpy.float32(2.0**25), jax.numpy.float32(0))
+    for _ in range(100):
+        sums = visited.increased(sums, jax.numpy.float32(1))
+    assert float(sums.high) + float(sums.low) == 2.0**25 + 100
+
+
+def test_checkpoints(tmp_path):
+    """The same bits as in one go; the file says which updates were made."""
+    path, options = tmp_path / "checkpoint", {"seed": 4}
+    tree, variant = games.compiled("kuhn"), "vr-mccfr"
+    expected = spiel_cr.solve(tree, variant, 60, **options)
+    for iterations in (30, 60):
+        result = spiel_cr.solve(
+            tree, variant, iterations, checkpoint_path=path, **options
+        )
+    for p in PLAYERS:
+        np.testing.assert_array_equal(result.average[p], expected.average[p])
+    with pytest.raises(ValueError, match="is a checkpoint with config"):
+        spiel_cr.solve(
+            tree, "vr-mccfr(updates=all)", 60, checkpoint_path=path, **options
+        )
+
+
+@pytest.mark.parametrize(
+    ("variant", "reason"),
+    [
+        ("es-mccfr", "scheme=external"),
+        ("os-mccfr(alpha=1.5)", "alpha"),
+        ("os-mccfr(beta=0)", "beta"),
+        ("os-mccfr(predictive=true)", "predictive"),
+        ("os-mccfr(gamma=6)", "gamma above 5"),
+        ("os-mccfr(baseline=oracle)", "baseline=oracle"),
+    ],
+)
+def test_what_cannot_be_sparse_is_refused(variant, reason):
+    with pytest.raises(ValueError, match=rf"{reason}.*; give updates=all"):
+        solver_of("kuhn", variant, "visited")
+
+
+def test_the_solver_chooses_by_size():
+    chosen = {
+        variant: mccfr.make_solver(
+            games.compiled("kuhn"), config=algorithm.parse_any(variant)
+        ).config.updates
+        for variant in ("os-mccfr(batch=1)", "os-mccfr(batch=32)", "es-mccfr(batch=2)")
+    }
+    assert list(chosen.values()) == ["visited", "all", "all"]
