@@ -19,7 +19,6 @@ information games".
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -32,7 +31,7 @@ from spiel_cr.cfr.config import MCCFRConfig
 from spiel_cr.cfr.regret_matching import Rule
 from spiel_cr.cfr.solver import PlayerState, Solver
 from spiel_cr.common.checks import check_dtype, check_number, check_seed
-from spiel_cr.common.jax_utils import cast, precision, spread
+from spiel_cr.common.jax_utils import as_one_kernel, cast, precision, spread
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.mccfr import (
     baselines,
@@ -315,15 +314,15 @@ def _program() -> Any:
         plan: sample_tree.Plan | int,
         config: MCCFRConfig,
     ) -> MCCFRState | visited.VisitedState:
-        advance: Callable[[Any], Any]
         if isinstance(problem, visited.Problem):
             assert isinstance(plan, int)
-            advance = functools.partial(
-                visited.step, problem, depths=plan, config=config
+            iterate = functools.partial(visited.iterate, depths=plan, config=config)
+            found: visited.VisitedState = as_one_kernel(
+                iterate, problem, state, iterations
             )
-        else:
-            assert isinstance(plan, tuple)
-            advance = functools.partial(step, problem, plan=plan, config=config)
+            return found
+        assert isinstance(plan, tuple)
+        advance = functools.partial(step, problem, plan=plan, config=config)
         return jax.lax.fori_loop(0, iterations, lambda _, s: advance(s), state)
 
     return jax.jit(run, static_argnames=("plan", "config"))
