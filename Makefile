@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: help demo test test-quick test-slow lint types format bench bench-players bench-sampling \
 	bench-best-response bench-learning-curves bench-holdem bench-large bench-partial \
-	bench-resolving fuzz-moves clean
+	bench-uncompiled bench-resolving fuzz-moves clean
 
 help:
 	@echo "make demo       resolve a game and print NashConv beside bundled baselines"
@@ -21,6 +21,7 @@ help:
 	@echo "make bench-holdem    best responses in limit hold'em; goes on where it was stopped"
 	@echo "make bench-large     games of millions of histories"
 	@echo "make bench-partial   players of games that are too large to be compiled"
+	@echo "make bench-uncompiled sampled games that are never compiled (two hours)"
 	@echo "make bench-resolving resolved strategies: NashConv by iterations a solve"
 	@echo "make fuzz-moves      a million moves of all bots, and 100 000 by the clock (an hour)"
 	@echo "make format     rewrite the code as the formatter wants it"
@@ -85,6 +86,9 @@ bench-large: $(VENV)/.installed-test
 bench-partial: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks.partial
 	$(BIN)/python -m benchmarks.partial_loss
+
+bench-uncompiled: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks.uncompiled
 
 bench-resolving: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks.resolving

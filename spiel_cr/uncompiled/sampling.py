@@ -230,7 +230,8 @@ class Trajectories:
         _check(
             self._source,
             same_actions=table.count[rows] == decisions.num_actions[updated],
-            same_sequence=table.parent[rows] == sequence,
+            # Sampled averages do not look at what comes before.
+            same_sequence=front.own is not None or table.parent[rows] == sequence,
         )
         np.add.at(table.visits, rows, np.uint32(1))
         entry, place, sigma = _flat(decisions, decisions.sigma)
@@ -390,19 +391,22 @@ def _flat(
 
 
 def _check(
-    source: Source, *, same_actions: np.ndarray, same_sequence: np.ndarray
+    source: Source, *, same_actions: np.ndarray, same_sequence: np.ndarray | bool
 ) -> None:
-    """Refuses games whose information states are none of perfect recall."""
+    """Refuses games whose information states are none of perfect recall.
+
+    Where averages are sampled, what a player did before may be forgotten.
+    """
     if not same_actions.all():
         raise InvalidGameError(
             f"{source.game}: an information state of a player has different numbers of "
             f"legal actions; correct the game's information states"
         )
-    if not same_sequence.all():
+    if not np.all(same_sequence):
         raise ImperfectRecallError(
             f"{source.game}: imperfect recall: an information state of a player is "
-            f"reached after different own actions; spiel_cr needs information states "
-            f"that remember them"
+            f"reached after different own actions, and exact averages need to know "
+            f"after which; give the algorithm the parameter averaging=sampled"
         )
 
 

@@ -11,7 +11,7 @@ from tests.support.benchmark_pages import FACTS, run_on_page
 
 NAMES = (
     "best_response cfr large learning_curves partial partial_loss players resolving "
-    "sampling"
+    "sampling uncompiled"
 ).split()
 ALL = [importlib.import_module(f"benchmarks.{name}").BENCHMARK for name in NAMES]
 

@@ -11,7 +11,11 @@ from open_spiel.python.algorithms import exploitability
 
 import spiel_cr
 from spiel_cr.common import storage
-from spiel_cr.common.errors import DamagedFileError, GameTooLargeError
+from spiel_cr.common.errors import (
+    DamagedFileError,
+    GameTooLargeError,
+    ImperfectRecallError,
+)
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.conversions import behaviour_from_policy
 from spiel_cr.solving import policy_files, sampled_game
@@ -74,6 +78,14 @@ def test_rules_on_arrays_are_used_and_can_be_turned_off():
         # The root's row is one that both have met.
         assert sum(result.policy.action_probabilities(state).values()) == 1
         assert result.policy.unmet == 0 < result.policy.asked
+
+
+def test_games_that_forget_need_sampled_averages():
+    """Players of dark hex see how many moves there were, and forget it."""
+    with pytest.raises(ImperfectRecallError, match="give .* averaging=sampled"):
+        sample("dark_hex(board_size=3)", "os-mccfr(batch=256)")
+    result = sample("dark_hex(board_size=3)", "os-mccfr(batch=256,averaging=sampled)")
+    assert result.infosets > 1000 and result.keys == "rules"
 
 
 def test_policies_answer_for_the_player_who_acts():
