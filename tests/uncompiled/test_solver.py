@@ -5,11 +5,16 @@ import io
 import numpy as np
 import pytest
 
-from spiel_cr.cfr.config import MCCFRConfig, parse_any, parse_sampled
+from spiel_cr.cfr.config import MCCFRConfig, parse_sampled
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.compilation.compiler import compile_game
 from spiel_cr.mccfr import mccfr
-from spiel_cr.uncompiled.solver import UncompiledSolver, batch_bytes
+from spiel_cr.uncompiled.solver import (
+    UncompiledSolver,
+    batch_bytes,
+    check_config,
+    parse_uncompiled,
+)
 from tests.support import games, reference, uncompiled
 
 GOOFSPIEL = games.goofspiel(4, "descending")
@@ -74,6 +79,21 @@ def test_the_same_seed_gives_the_same_bits(algorithm):
 def test_settings_that_need_a_tree(algorithm, said):
     with pytest.raises(ValueError, match=said):
         make(algorithm)
+
+
+def test_defaults_without_compiling():
+    """What a string does not say is best for a growing table; a configuration stays."""
+    plain = parse_uncompiled("vr-mccfr")
+    assert (plain.batch, plain.incremental, plain.epsilon) == (4096, True, 1.0)
+    said = parse_uncompiled("vr-mccfr(batch=7,incremental=false)")
+    assert (said.batch, said.incremental) == (7, False)
+    assert parse_uncompiled("es-mccfr").batch == parse_sampled("es-mccfr").batch
+    config = MCCFRConfig("mine", batch=5)
+    assert parse_uncompiled(config) == check_config(config)
+    with pytest.raises(ValueError, match="algo='cfr' does not sample"):
+        parse_uncompiled("cfr", "algo")
+    with pytest.raises(ValueError, match="explore=balanced"):
+        parse_uncompiled("evr-mccfr")
 
 
 def test_bad_arguments():
@@ -158,36 +178,34 @@ def test_nash_conv_falls():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "algorithm",
+    ("game", "algorithm"),
     [
-        "os-mccfr(batch=512)",
-        "os-mccfr(batch=512,averaging=sampled)",
-        "es-mccfr(batch=512)",
-        "vr-mccfr(batch=512)",
-        "vr-mccfr+(batch=512)",
+        (GOOFSPIEL, "os-mccfr(batch=512)"),
+        ("python_leduc_poker", "os-mccfr(batch=512)"),
+        ("python_leduc_poker", "os-mccfr(batch=512,averaging=sampled)"),
+        ("python_leduc_poker", "es-mccfr(batch=128)"),
+        ("python_leduc_poker", "vr-mccfr+(batch=512)"),
     ],
 )
-@pytest.mark.parametrize("game", ["python_leduc_poker", GOOFSPIEL])
 def test_as_good_as_compiled(game, algorithm):
     """After as many trajectories, NashConv is that of the compiled solver.
 
-    Means over five seeds of logarithms, whose standard deviation is 0.15 to 0.35: the
-    difference of two means has at most 0.22, and 0.7 is exceeded by chance with odds
-    below 0.2 % for each case; the seeds are fixed. Chance has no baselines here, and
-    its draws are independent.
+    Means over four seeds of logarithms, whose standard deviations are 0.1 to 0.36
+    (measured): that of the difference of two means is 0.25 or less, and it exceeds 0.6
+    by chance with odds of 2 % in the noisiest case. The seeds are fixed. Chance has
+    baselines in the compiled solver only.
     """
     tree = reference.Tree(uncompiled.source_of(game).game)
     compiled, sizes = compile_game(uncompiled.source_of(game).game), []
-    for seed in range(5):
+    for seed in range(4):
         mine = make(algorithm, game, seed=seed, max_bytes=10**8)
-        mine.run(300)
-        config = parse_any(algorithm.replace(")", ",draws=independent)"))
-        assert isinstance(config, MCCFRConfig)
+        mine.run(200)
+        config = parse_sampled(algorithm.replace(")", ",draws=independent)"))
         theirs = mccfr.make_solver(compiled, config=config, seed=seed)
-        theirs.run(300)
+        theirs.run(200)
         behaviours = theirs.average_behaviour(0), theirs.average_behaviour(1)
         policy = reference.from_behaviours(compiled, behaviours)
         sizes.append((nash_conv(mine, tree), reference.nash_conv(tree, policy)))
     ratio = np.log(sizes).mean(axis=0)
-    assert abs(ratio[0] - ratio[1]) < 0.7, sizes
+    assert abs(ratio[0] - ratio[1]) < 0.6, sizes
     assert np.exp(ratio[0]) < 0.35
