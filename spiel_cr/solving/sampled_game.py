@@ -10,7 +10,7 @@ import numpy as np
 import pyspiel
 from tqdm import tqdm
 
-from spiel_cr.cfr.config import MCCFRConfig, parse_sampled
+from spiel_cr.cfr.config import MCCFRConfig
 from spiel_cr.common import memory, storage
 from spiel_cr.common.checks import (
     check_iterations,
@@ -25,7 +25,7 @@ from spiel_cr.solving.policy_files import TABLE
 from spiel_cr.uncompiled import key_making
 from spiel_cr.uncompiled.policy import TablePolicy, arrays_of
 from spiel_cr.uncompiled.rules_source import RulesSource
-from spiel_cr.uncompiled.solver import UncompiledSolver, check_config
+from spiel_cr.uncompiled.solver import UncompiledSolver, parse_uncompiled
 from spiel_cr.uncompiled.source import Source
 from spiel_cr.uncompiled.state_checks import check_state
 from spiel_cr.uncompiled.workers import MOST_WORKERS, Workers
@@ -129,7 +129,7 @@ def check_sampling(
     Raises:
       ValueError: a bad argument, or an algorithm that needs the compiled game.
     """
-    config = check_config(parse_sampled(algorithm, "algorithm"))
+    config = parse_uncompiled(algorithm)
     if iterations is not None:
         check_iterations(iterations)
     if seconds is not None:
@@ -170,8 +170,8 @@ def sample_uncompiled(
       game: OpenSpiel game string or game, two players and zero-sum, with
         information-state strings. Simultaneous moves are converted to turns.
       algorithm: one that samples, with its settings, such as
-        "os-mccfr(epsilon=0.4,batch=4096)"; see `uncompiled.solver.check_config` for
-        settings that need the compiled game.
+        "os-mccfr(epsilon=0.4,batch=4096)"; see `uncompiled.solver.parse_uncompiled` for
+        the defaults here, and for settings that need the compiled game.
       iterations: how many at most, a batch for each player in each. By default 1000, or
         no limit where `seconds` says when to stop.
       seconds: stop after this time of iterating (what a checkpoint took included).

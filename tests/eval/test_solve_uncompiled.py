@@ -15,7 +15,10 @@ from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.conversions import behaviour_from_policy
 from tests.support import games
 
-SAMPLE = ("--algorithm", "os-mccfr(batch=64)", "--iterations", "3")
+SAMPLE = (
+    *("--algorithm", "os-mccfr(batch=64,incremental=false)"),
+    *("--iterations", "3"),
+)
 LIMIT = ("--memory-limit", "3GB")
 
 

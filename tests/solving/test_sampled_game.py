@@ -266,7 +266,8 @@ def test_killed_and_resumed(tmp_path):
 _PEAK = """
 import sys, spiel_cr
 from spiel_cr.common import memory
-result = spiel_cr.sample_uncompiled(sys.argv[1], "vr-mccfr(batch=2048)", seconds=15,
+algorithm = "vr-mccfr(batch=2048,incremental=false)"
+result = spiel_cr.sample_uncompiled(sys.argv[1], algorithm, seconds=15,
     memory_limit="550MB")
 result.save(sys.argv[2])
 print(int(result.full), result.table_bytes, memory.peak_bytes())
