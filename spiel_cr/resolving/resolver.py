@@ -19,7 +19,6 @@ from spiel_cr.cfr.solver import Solver
 from spiel_cr.common.arrays import ranges
 from spiel_cr.common.checks import check_seed
 from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import reach_from_behaviour, uniform_behaviour
 from spiel_cr.policies.leaf_values import parse_leaf
 from spiel_cr.resolving import subgame_sampling
@@ -29,7 +28,12 @@ from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.gadget import Lookahead
 from spiel_cr.resolving.lookahead import look_ahead
 from spiel_cr.resolving.sampled_subgames import SampledLayer, SampledSolve, lay_out
-from spiel_cr.resolving.subgame_games import GadgetGame, Layer, Subgame
+from spiel_cr.resolving.subgame_games import (
+    GadgetGame,
+    Layer,
+    Subgame,
+    best_response_values,
+)
 
 # The program must not depend on how many iterations a move gets: under a clock those of
 # few iterations is taken.
@@ -57,13 +61,15 @@ class _Solve(NamedTuple):
       place: what is solved.
       solver: that does it.
       subgame: the same.
-      game: its gadget game; None where a sampled solver does not need it.
+      own_reach: float64 [r], i's average reach of its roots.
+      game: its gadget game, for full-width solvers; None for sampled ones.
       sampled: reads a sampled solver; None for full-width ones.
     """
 
     place: _Place
     solver: Solver
     subgame: Subgame
+    own_reach: np.ndarray
     game: GadgetGame | None
     sampled: SampledSolve | None
 
@@ -243,9 +249,7 @@ class Resolver:
         opponent_reach: np.ndarray,
     ) -> _Solve:
         """A solver of a subgame, and its game as far as it is needed."""
-        layer, game = self._layers[place.layer - 1], None
-        if not self._sampled or self._by_best_response:
-            game = layer.game(place.subgame, own_reach, opponent_values, opponent_reach)
+        layer = self._layers[place.layer - 1]
         if self._sampled:
             sampled = self._sampled[place.layer - 1].solve(
                 place.subgame,
@@ -255,8 +259,9 @@ class Resolver:
                 aim=place.aim,
                 seed=int(self._random.integers(2**31)),
             )
-            return _Solve(place, sampled.solver, subgame, game, sampled)
-        assert game is not None and isinstance(self._solver, CFRConfig)
+            return _Solve(place, sampled.solver, subgame, own_reach, None, sampled)
+        assert isinstance(self._solver, CFRConfig)
+        game = layer.game(place.subgame, own_reach, opponent_values, opponent_reach)
         iterations = self.config.iterations or _SHORT_RUN
         solver = cfr.make_solver(
             game.form,
@@ -265,12 +270,12 @@ class Resolver:
             first=game.first,
             compile=cfr.compile_for(game.form, iterations),
         )
-        return _Solve(place, solver, subgame, game, None)
+        return _Solve(place, solver, subgame, own_reach, game, None)
 
     def _remember(self, match: Match, solve: _Solve) -> None:
         """i's strategy in this layer, o's values at the augmented infosets below."""
         i, o = self.player, 1 - self.player
-        _, solver, subgame, game, sampled = solve
+        _, solver, subgame, own_reach, game, sampled = solve
         count = len(subgame.next_augmented)
         if sampled is None:
             own = solver.average_behaviour(i)[1:]
@@ -284,11 +289,8 @@ class Resolver:
         if not count:
             return
         if self._by_best_response:
-            assert game is not None
-            form = game.form
             behaviour = np.append(1.0, own)
-            reach = reach_from_behaviour(form.decisions[i], behaviour)
-            values = best_responses.infoset_values(form, o, reach)[:-1][-count:]
+            values = best_response_values(subgame, i, own_reach, behaviour)
         elif sampled is None:
             values = solver.infoset_values(o)[-count:]
         else:
@@ -306,4 +308,4 @@ class Resolver:
 
 
 def _programs() -> int:
-    return cfr.programs() + subgame_sampling.programs() + best_responses.programs()
+    return cfr.programs() + subgame_sampling.programs()

@@ -24,6 +24,7 @@ import numpy as np
 
 from spiel_cr.common.arrays import ranges
 from spiel_cr.common.checks import check_choice
+from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.resolving.config import Gadget
 from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.resolving.gadget import Lookahead, build_forest, top_infosets
@@ -235,6 +236,41 @@ class Layer(Mapping[int, Subgame]):
             next_behind=next_behind,
             in_forest=(own_kept, other_kept),
         )
+
+
+def best_response_values(
+    subgame: Subgame, player: int, own_reach: np.ndarray, behaviour: np.ndarray
+) -> np.ndarray:
+    """What o's best responses get from the augmented infosets of the next layer on.
+
+    For solvers that need no `GadgetGame`: without a program to compile.
+
+    Args:
+      subgame: the subgame.
+      player: i, the resolving player.
+      own_reach: float64 [r], as of `Layer.game`.
+      behaviour: float64 [S of i in the subgame], i's action probabilities.
+
+    Returns:
+      float64 [n], o's counterfactual values, in the order of `next_augmented`.
+    """
+    own, other = subgame.decisions[player], subgame.decisions[1 - player]
+    sequences = subgame.rows, subgame.columns
+    gain = subgame.base * np.append(or_ones(own_reach), 1.0)[subgame.root]
+    gain *= reach_from_behaviour(own, behaviour)[sequences[player]]
+    gain *= 2 * player - 1
+    count = other.num_sequences
+    # What terminating is worth is no concern here: it lies below none of them.
+    total = np.bincount(sequences[1 - player], gain, minlength=count)
+    values, levels = np.zeros(len(other)), other.levels()
+    owner = other.owner
+    for level in range(int(levels.max(initial=-1)), -1, -1):
+        infosets = np.flatnonzero(levels == level)
+        mine = 1 + np.flatnonzero(levels[owner[1:]] == level)
+        begin = np.flatnonzero(np.diff(owner[mine], prepend=-1))
+        values[infosets] = np.maximum.reduceat(total[mine], begin)
+        np.add.at(total, other.parent[infosets], values[infosets])
+    return values[len(values) - len(subgame.next_augmented) :]
 
 
 def or_ones(reach: np.ndarray) -> np.ndarray:

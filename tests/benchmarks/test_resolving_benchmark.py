@@ -1,5 +1,7 @@
 """The benchmark of resolved strategies: its rows and its table."""
 
+import pytest
+
 from benchmarks import resolving
 from tests.support.benchmark_pages import FACTS, run_on_page
 
@@ -15,7 +17,7 @@ def test_rows_and_table(tmp_path):
 
 
 def test_tables_leave_gaps_for_what_was_not_measured():
-    row = {**FACTS, "name": "tiny", "algorithm": "pdcfr+"}
+    row = {**FACTS, "part": "strategies", "name": "tiny", "algorithm": "pdcfr+"}
     rows = [
         {**row, "iterations": 100, "nash_conv": 0.5},
         {**row, "iterations": 500, "algorithm": "cfr+", "nash_conv": 0.25},
@@ -24,3 +26,27 @@ def test_tables_leave_gaps_for_what_was_not_measured():
     assert "| game | algorithm | 100 | 500 |" in lines
     assert "| tiny | pdcfr+ | 5.0e-01 | – |" in lines
     assert "| tiny | cfr+ | – | 2.5e-01 |" in lines
+
+
+@pytest.mark.slow
+def test_a_player_that_samples_is_made_and_asked_everywhere():
+    name = "II-goofspiel, 3 cards"
+    row = resolving.measure_player(name, "evr-mccfr(batch=64)", 20)
+    assert row["histories"] == 139 and row["infosets"] == row["moves"] == 72
+    assert 0 <= row["nash_conv"] < 0.3
+    assert all(seconds > 0.2 for seconds in row["seat_seconds"])
+
+
+def test_players_have_a_line_for_each_game_and_solver():
+    row = {**FACTS, "part": "sampled", "name": "tiny", "histories": 1139}
+    row |= {"solver": "cfr+", "move_ms": 5.0, "seat_seconds": [1.25, 0.1]}
+    rows = [
+        {**row, "nash_conv": 0.5},
+        {**row, "move_ms": 50.0, "nash_conv": 0.25, "seat_seconds": [2.0, 0.1]},
+        {**row, "solver": "os-mccfr", "nash_conv": 0.125},
+    ]
+    lines = resolving.markdown(rows).splitlines()
+    head = "| game | histories | solver | first seat made, s "
+    assert f"{head}| NashConv, 5 ms | NashConv, 50 ms |" in lines
+    assert "| tiny | 1 139 | cfr+ | 1.2 | 5.0e-01 | 2.5e-01 |" in lines
+    assert "| tiny | 1 139 | os-mccfr | 1.2 | 1.2e-01 | – |" in lines

@@ -12,9 +12,9 @@ import pytest
 
 from spiel_cr.cfr import cfr, config
 from spiel_cr.compilation import compiler
-from spiel_cr.policies import conversions
+from spiel_cr.policies import best_responses, conversions
 from spiel_cr.resolving import decomposition, gadget
-from spiel_cr.resolving.subgame_games import Layer
+from spiel_cr.resolving.subgame_games import Layer, best_response_values
 from spiel_cr.sequence_form import layout
 from spiel_cr.sequence_form.decisions import Payoffs
 from tests.support import games, reference
@@ -401,6 +401,30 @@ def test_a_subgame_solved_alone_is_solved_as_in_the_forest(name, player, number)
         np.testing.assert_allclose(found, values[there], atol=1e-6)
     uniform = conversions.uniform_behaviour(decisions)
     assert np.abs(expected - uniform).max() > 0.1
+
+
+@pytest.mark.parametrize(
+    ("name", "player", "number"), [("kuhn", 0, 1), ("ii_goofspiel3", 1, 2)]
+)
+def test_values_of_best_responses_are_those_of_the_laid_out_game(name, player, number):
+    """From `best_responses.py`, of the gadget game; also where i's reach is zero."""
+    rng = np.random.default_rng(4)
+    cut_up, largest = layer_of(name, player, number), 0.0
+    for k, subgame in cut_up.items():
+        decisions = subgame.decisions[player]
+        weights = rng.exponential(size=decisions.num_sequences)
+        totals = np.bincount(decisions.owner[1:], weights[1:])
+        behaviour = np.append(1.0, weights[1:] / totals[decisions.owner[1:]])
+        reach = rng.uniform(size=len(subgame.roots)) * (number > 1 and k % 2)
+        given, ones = rng.normal(size=(2, len(subgame.augmented)))
+        form = cut_up.game(k, reach, given, ones).form
+        theirs = conversions.reach_from_behaviour(decisions, behaviour)
+        values = best_responses.infoset_values(form, 1 - player, theirs)[:-1]
+        expected = values[len(values) - len(subgame.next_augmented) :]
+        found = best_response_values(subgame, player, reach, behaviour)
+        np.testing.assert_allclose(found, expected, atol=TOLERANCE)
+        largest = max(largest, np.abs(found).max(initial=0))
+    assert largest > 0.01
 
 
 def test_an_unknown_gadget_is_refused():
