@@ -14,10 +14,10 @@ from spiel_cr.uncompiled.solver import UncompiledSolver
 from spiel_cr.uncompiled.table import ROOTS, Table
 from tests.support import games, reference, uncompiled
 
-# Parts of the draws of chance; how many decisions there are, the players' in turn; parts
-# of the updating player's draws; and exploration. Strategies, which the
-# other player draws from, are multiples of 1/4; with this exploration the updating
-# player draws from multiples of one over its parts.
+# Parts of the draws of chance; how many decisions there are, the players' in turn;
+# parts of the updating player's draws; and exploration. Strategies, which the other
+# player draws from, are multiples of 1/4; with this exploration the updating player
+# draws from multiples of one over its parts.
 GRIDS = {
     "kuhn_poker": ((3, 2), 3, 8, 0.5),
     games.goofspiel(3, "descending"): ((), 4, 16, 0.75),

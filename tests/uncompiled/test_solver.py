@@ -9,6 +9,7 @@ from spiel_cr.cfr.config import MCCFRConfig, parse_sampled
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.compilation.compiler import compile_game
 from spiel_cr.mccfr import mccfr
+from spiel_cr.uncompiled import sampling
 from spiel_cr.uncompiled.solver import (
     UncompiledSolver,
     batch_bytes,
@@ -94,6 +95,31 @@ def test_defaults_without_compiling():
         parse_uncompiled("cfr", "algo")
     with pytest.raises(ValueError, match="explore=balanced"):
         parse_uncompiled("evr-mccfr")
+
+
+@pytest.mark.parametrize("alternating", [True, False])
+def test_who_answers_whom(alternating):
+    """Player 1 meets player 0's next strategy, or the one that player 0 had."""
+    algorithm = f"os-mccfr(batch=64,alternating={str(alternating).lower()})"
+    solver = make(algorithm)
+    solver.run(2)
+    expected = make(algorithm)
+    source, table, random = expected.source, expected.table, np.random.default_rng(1)
+
+    def descend(player: int) -> sampling.Trajectories:
+        return sampling.Trajectories(
+            *(source, table, expected.config, player, random),
+            weight=1.0,
+            most_visits=10**9,
+        )
+
+    for _ in range(2):
+        first = descend(0)
+        second = None if alternating else descend(1)
+        first.climb()
+        (second or descend(1)).climb()
+    assert table.regret.any()
+    assert np.array_equal(solver.table.regret, table.regret)
 
 
 def test_bad_arguments():
