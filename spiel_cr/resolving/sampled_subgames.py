@@ -94,6 +94,47 @@ class SampledSolve:
         return state
 
 
+class _Whole(NamedTuple):
+    """What all layers need of the game; N histories.
+
+    Attributes:
+      decomposition: layers and subgames.
+      config: how trajectories explore.
+      counts: int64 [N], number of children.
+      first: int64 [N], the first child.
+      augmented: int32 [N], o's augmented infoset at roots of layers; -1 elsewhere.
+      explore: for each player float64 [S], how trajectories explore.
+      scale: the largest |utility|; 1 where all are zero.
+    """
+
+    decomposition: Decomposition
+    config: MCCFRConfig
+    counts: np.ndarray
+    first: np.ndarray
+    augmented: np.ndarray
+    explore: tuple[np.ndarray, np.ndarray]
+    scale: float
+
+    @classmethod
+    def of(cls, decomposition: Decomposition, config: MCCFRConfig) -> "_Whole":
+        histories = decomposition.tree.histories
+        augmented = np.full(len(histories), -1, np.int32)
+        augmented[decomposition.roots] = decomposition.root_augmented
+        spread = _balanced if config.explore == "balanced" else _uniform
+        first, second = (
+            spread(infosets.decisions) for infosets in decomposition.tree.infosets
+        )
+        return cls(
+            decomposition,
+            config,
+            counts=np.bincount(histories.parent[1:], minlength=len(histories)),
+            first=np.searchsorted(histories.parent, np.arange(len(histories))),
+            augmented=augmented,
+            explore=(first, second),
+            scale=float(np.abs(histories.utility).max(initial=0)) or 1.0,
+        )
+
+
 class SampledLayer:
     """The subgames of one layer for sampled solvers.
 
@@ -101,38 +142,23 @@ class SampledLayer:
       shape: in which each of the subgames fits.
     """
 
-    def __init__(
-        self, decomposition: Decomposition, number: int, config: MCCFRConfig
-    ) -> None:
+    def __init__(self, whole: _Whole, number: int) -> None:
         """Finds out what belongs to which subgame.
 
         Args:
-          decomposition: from `decompose`.
+          whole: the game.
           number: the layer, from 1; layer 1 is one subgame, the whole game without
             gadget, which has the number 0.
-          config: how trajectories explore.
         """
-        d = self._d = decomposition
-        histories = d.tree.histories
-        self._number, self._config = number, config
-        self._counts = np.bincount(histories.parent[1:], minlength=len(histories))
-        self._first = np.searchsorted(histories.parent, np.arange(len(histories)))
-        self._is_root = np.zeros(len(histories), bool)
+        self._whole, self._number = whole, number
+        d = self._d = whole.decomposition
+        self._is_root = np.zeros(len(d.tree.histories), bool)
         self._is_root[_roots(d, number)] = True
-        self._augmented = np.full(len(histories), -1, np.int64)
-        self._augmented[d.roots] = d.root_augmented
         label, self._moves = self._label()
         self._groups = Groups(label)
-        self._explore = [
-            _balance(infosets.decisions)
-            if config.explore == "balanced"
-            else 1 / infosets.decisions.num_actions[infosets.decisions.owner]
-            for infosets in d.tree.infosets
-        ]
-        self._scale = float(np.abs(histories.utility).max(initial=0)) or 1.0
         levels = d.tree.infosets[d.player].decisions.levels()
         below = levels[d.own_layer >= number]
-        self._levels = int(below.max(initial=0) - below.min(initial=0)) + 1
+        self._levels = 1 + int(below.max() - below.min())
         self.shape = self._shape(label)
         self._known: dict[int, SubgameTree] = {}
 
@@ -165,7 +191,7 @@ class SampledLayer:
         tree, mass = self._fill(tree, nodes, subgame, own_reach, opponent_values)
         if aim >= 0:
             tree = tree._replace(target=self._target(nodes, aim))  # type: ignore[arg-type]
-        shape, config = self.shape, self._config
+        shape, config = self.shape, self._whole.config
         problem = subgame_sampling.Problem(tree, _points(shape.depths + 2, config))
         state: Any = subgame_sampling.init(tree, shape.below, config, seed=seed)
         solver = Solver(
@@ -181,19 +207,19 @@ class SampledLayer:
             solver=solver,
             actions=decisions.num_actions[subgame.own],
             below=len(subgame.next_augmented),
-            unit=mass * self._scale,
+            unit=mass * self._whole.scale,
         )
 
     def _label(self) -> tuple[np.ndarray, np.ndarray]:
-        """int64 [N], the subgame of each history, -1 above; moves since its root."""
+        """int32 [N], the subgame of each history, -1 above; moves since its root."""
         d, histories = self._d, self._d.tree.histories
-        label = np.full(len(histories), -1, np.int64)
-        moves = np.zeros(len(histories), np.int64)
+        label = np.full(len(histories), -1, np.int32)
+        moves = np.zeros(len(histories), np.int32)
         if self._number == 1:
             label[0] = 0
         else:
             roots = np.flatnonzero(self._is_root)
-            label[roots] = d.augmented_subgame[self._augmented[roots]]
+            label[roots] = d.augmented_subgame[self._whole.augmented[roots]]
         for level in histories.by_depth[1:]:
             parent = histories.parent[level]
             below = label[parent] >= 0
@@ -210,18 +236,18 @@ class SampledLayer:
             return int(np.bincount(labels[labels >= 0]).max(initial=0))
 
         further = np.isin(np.arange(len(histories)), _roots(d, self._number + 1))
-        _, first = np.unique(self._augmented[further], return_index=True)
+        _, first = np.unique(self._whole.augmented[further], return_index=True)
         rows = [label[infosets.history] for infosets in d.tree.infosets]
         rows.append(label[histories.player == CHANCE])
         if self._number > 1:
-            here = np.unique(self._augmented[self._is_root])
+            here = np.unique(self._whole.augmented[self._is_root])
             rows.append(d.augmented_subgame[here])
         return Shape(
             histories=most(label) + 1,
             rows=most(np.concatenate(rows)) + 1,
             roots=most(label[self._is_root]) + 1,
             below=most(label[further][first]) + 1,
-            width=max(2, int(self._counts[inside].max(initial=0))),
+            width=max(2, int(self._whole.counts[inside].max(initial=0))),
             depths=int(self._moves[inside].max(initial=0)),
         )
 
@@ -229,9 +255,9 @@ class SampledLayer:
         """A subgame's tables but for what a match decides, and aims; numpy arrays."""
         d, histories, shape = self._d, self._d.tree.histories, self.shape
         nodes = self._groups.of(number)
-        counts, player = self._counts[nodes], histories.player[nodes]
+        counts, player = self._whole.counts[nodes], histories.player[nodes]
         player = np.where(player == CHANCE, 2, np.where(counts == 0, 3, player))
-        first = np.searchsorted(nodes, self._first[nodes])
+        first = np.searchsorted(nodes, self._whole.first[nodes])
         first = np.where(counts > 0, first, shape.histories - 1)
         row = np.full(len(nodes), shape.rows - 1)
         owner = np.full(shape.rows, 2)
@@ -247,7 +273,7 @@ class SampledLayer:
             entry, action = _entries(decisions.num_actions[mine])
             sequences = decisions.first_sequence[mine][entry] + action
             uniform[action, begin + entry] = 1 / decisions.num_actions[mine][entry]
-            explore[action, begin + entry] = self._explore[p][sequences]
+            explore[action, begin + entry] = self._whole.explore[p][sequences]
             begin += len(mine)
         gadgets = begin
         if len(subgame.augmented):
@@ -257,7 +283,7 @@ class SampledLayer:
         at_chance = np.flatnonzero(player == 2)
         row[at_chance] = begin + np.arange(len(at_chance))
         entry, action = _entries(counts[at_chance])
-        outcomes = histories.chance[self._first[nodes[at_chance]][entry] + action]
+        outcomes = histories.chance[self._whole.first[nodes[at_chance]][entry] + action]
         total = np.bincount(entry, outcomes, minlength=len(at_chance))
         uniform[action, begin + entry] = outcomes / total[entry]
         return _padded(
@@ -266,7 +292,7 @@ class SampledLayer:
             row=row,
             counts=counts,
             player=player,
-            utility=histories.utility[nodes] / self._scale,
+            utility=histories.utility[nodes] / self._whole.scale,
             beyond=self._beyond(nodes, subgame),
             owner=owner,
             uniform=uniform,
@@ -287,13 +313,13 @@ class SampledLayer:
         """int64 [k], the row of each root's augmented infoset."""
         if self._number == 1:
             return np.array([self.shape.rows - 1])
-        augmented = self._augmented[nodes[self._is_root[nodes]]]
+        augmented = self._whole.augmented[nodes[self._is_root[nodes]]]
         return first + np.searchsorted(subgame.augmented, augmented)
 
     def _beyond(self, nodes: np.ndarray, subgame: Subgame) -> np.ndarray:
         """int64 [n], the next layer's augmented infoset of each history."""
         d = self._d
-        augmented = self._augmented[nodes]
+        augmented = self._whole.augmented[nodes]
         further = (augmented >= 0) & (d.layer[nodes] == self._number + 1)
         place = np.searchsorted(subgame.next_augmented, augmented)
         return np.where(further, place, self.shape.below - 1)
@@ -326,14 +352,14 @@ class SampledLayer:
         roots = nodes[self._is_root[nodes]]
         opening = np.searchsorted(subgame.roots, histories.infoset[roots])
         reach = histories.chance[roots] * or_ones(own_reach)[opening]
-        group = np.searchsorted(subgame.augmented, self._augmented[roots])
+        group = np.searchsorted(subgame.augmented, self._whole.augmented[roots])
         arrive = np.bincount(group, reach, minlength=len(subgame.augmented))
         # Where i never comes there is nothing to solve.
         given = opponent_values / np.where(arrive > 0, arrive, 1) * (arrive > 0)
         sign = 1.0 if self._d.player == 1 else -1.0
         mass = float(reach.sum())
         share[: len(roots)] = reach / mass
-        terminate[: len(roots)] = sign * given[group] / self._scale
+        terminate[: len(roots)] = sign * given[group] / self._whole.scale
         return tree._replace(share=share, terminate=terminate), mass  # type: ignore[arg-type]
 
     def _target(self, nodes: np.ndarray, aim: int) -> np.ndarray:
@@ -358,8 +384,8 @@ def lay_out(
     decomposition: Decomposition, config: MCCFRConfig
 ) -> Sequence[SampledLayer]:
     """All layers of a player, from the first, in as few shapes as pays."""
-    numbers = range(1, decomposition.num_layers + 1)
-    layers = [SampledLayer(decomposition, number, config) for number in numbers]
+    whole = _Whole.of(decomposition, config)
+    layers = [SampledLayer(whole, k + 1) for k in range(decomposition.num_layers)]
     for members in _together([layer.shape for layer in layers]):
         shape = functools.reduce(Shape.join, [layers[k].shape for k in members])
         for k in members:
@@ -394,15 +420,20 @@ def _entries(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return row, np.arange(len(row)) - begin[row]
 
 
-def _balance(decisions: Decisions) -> np.ndarray:
+def _uniform(decisions: Decisions) -> np.ndarray:
+    """float64 [S], all actions alike."""
+    return np.append(1.0, 1 / decisions.num_actions[decisions.owner[1:]])
+
+
+def _balanced(decisions: Decisions) -> np.ndarray:
     """float64 [S], each action's share of the player's sequences below its infoset."""
-    size = np.ones(decisions.num_sequences)
-    levels, owner = decisions.levels()[decisions.owner], decisions.owner
-    for level in range(int(levels[1:].max(initial=-1)), -1, -1):
-        here = 1 + np.flatnonzero(levels[1:] == level)
-        np.add.at(size, decisions.parent[owner[here]], size[here])
-    total = np.bincount(owner[1:], size[1:], minlength=len(decisions))
-    return np.append(1.0, size[1:] / total[owner[1:]])
+    size, owner = np.ones(decisions.num_sequences), decisions.owner[1:]
+    levels = decisions.levels()[owner]
+    for level in range(int(levels.max(initial=-1)), -1, -1):
+        here = np.flatnonzero(levels == level)
+        np.add.at(size, decisions.parent[owner[here]], size[1 + here])
+    total = np.bincount(owner, size[1:], minlength=len(decisions))
+    return np.append(1.0, size[1:] / total[owner])
 
 
 def _padded(shape: Shape, **columns: Any) -> SubgameTree:

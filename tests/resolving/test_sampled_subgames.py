@@ -13,14 +13,15 @@ import pytest
 from spiel_cr.cfr import config as algorithm
 from spiel_cr.compilation import compiler
 from spiel_cr.policies import conversions
+from spiel_cr.policies.best_responses import best_response_value
 from spiel_cr.resolving import decomposition, sampled_subgames, subgame_sampling
 from spiel_cr.resolving.config import ResolvingConfig
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.sampled_subgames import Shape
 from spiel_cr.resolving.subgame_games import Layer
 from tests.support import games, reference
-from tests.support.made_games import random_game
-from tests.support.strategies import random_behaviours
+from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node, random_game
+from tests.support.strategies import everywhere, random_behaviours
 
 PLAYERS = (0, 1)
 # The tables are in single precision; sums of hundreds of numbers up to ten.
@@ -182,7 +183,7 @@ def test_every_subgame_is_worth_what_its_gadget_is(name, player, number, kind):
         own_reach, used, opponent_values = settings(d, subgame, rng, kind)
         layer, nodes, tree, _ = tables(*row, label, own_reach, opponent_values)
         strategy = strategy_of(d, subgame, nodes, tree, behaviours, choice)
-        found = enumerate_value(tree, strategy) * layer._scale
+        found = enumerate_value(tree, strategy) * layer._whole.scale
         expected = by_hand(d, subgame, used, opponent_values, choice, values)
         assert found == pytest.approx(expected, abs=TOLERANCE)
         found_any |= found != 0
@@ -235,6 +236,42 @@ def test_tables_hold_the_subgame_and_nothing_else(name, player, number):
         shapes.add(tuple(jax.tree.leaves(jax.tree.map(np.shape, tree))))
     assert len(shapes) == 1
     assert met == (d.layer >= number).sum()
+
+
+def alone(path):
+    """Player 0 twice, with chance between: it guesses that, then takes a half."""
+    if len(path) == 3:
+        return Node(TERMINAL, utility=float(path[0] == path[1]) + 0.5 * path[2])
+    if len(path) == 1:
+        return Node(CHANCE, (0, 1), chance=(0.25, 0.75))
+    return Node(0, (0, 1), (" ".join(map(str, path)), "nothing"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("values", ["iterates", "best_response"])
+def test_where_the_opponent_never_acts(values):
+    tree = compiler.compile_game(MadeGame(alone, "alone"), observations=True)
+    config = ResolvingConfig("os-mccfr(batch=64,explore=balanced)", 30, values=values)
+    behaviour = everywhere(Resolver(tree, 0, config))
+    reach = conversions.reach_from_behaviour(tree.infosets[0].decisions, behaviour)
+    # The best is 0.75 + 0.5; uniform play gets 0.75.
+    assert 1.2 < -best_response_value(tree.form, 1, reach) <= 1.25 + 1e-6
+
+
+def test_balanced_exploration_is_by_sequences_below():
+    decisions = compiled("leduc7").infosets[1].decisions
+    below = np.zeros(decisions.num_sequences)
+    for sequence in range(1, decisions.num_sequences):
+        up = sequence
+        while up > 0:
+            below[up] += 1
+            up = int(decisions.parent[decisions.owner[up]])
+    found = sampled_subgames._balanced(decisions)
+    for infoset in range(len(decisions)):
+        first = decisions.first_sequence[infoset]
+        mine = slice(first, first + decisions.num_actions[infoset])
+        np.testing.assert_allclose(found[mine], below[mine] / below[mine].sum())
+    assert found[1:].max() > 0.8
 
 
 def test_small_layers_share_a_shape_and_large_ones_do_not():
