@@ -23,7 +23,7 @@ from benchmarks.frame import (
     say,
     sentence,
 )
-from benchmarks.uncompiled import matches, peer
+from benchmarks.uncompiled import matches, peer, responses
 from spiel_cr.common import memory
 from spiel_cr.common.memory import parse_size
 from spiel_cr.eval.players.approximate_nash_conv import ResponseConfig, on_states
@@ -62,8 +62,9 @@ def _add_options(parser: Parser) -> None:
     words = "of each solver's process (default 4GB)"
     parser.add_argument("--memory-limit", default="4GB", help=words)
     parser.number("--matches", 10_000, "of each kind", least=4)
-    parser.number("--response-matches", 200, "of each searched response", least=2)
-    parser.number("--simulations", 300, "of each search")
+    parser.number("--response-seconds", 60.0, "of each search from the root")
+    parser.number("--response-matches", 200, "of each search from beliefs", least=2)
+    parser.number("--simulations", 300, "of each search from a belief")
     parser.number("--seed", 0, "of all that is drawn", least=0)
     folder = "out/benchmarks/uncompiled"
     words = f"keep policies here (default {folder})"
@@ -141,12 +142,21 @@ def _response(game: str, algorithm: str, path: str, options: Row) -> Row:
     """Searches best responses, in each seat."""
     loaded = spiel_cr.load_game(game)
     policy = spiel_cr.load_policy(path, loaded)
+    assert isinstance(policy, spiel_cr.TablePolicy)
     config = ResponseConfig(
         search=SearchConfig(simulations=options["simulations"]),
         matches=options["response_matches"],
         seed=options["seed"],
     )
     row: Row = {"simulations": options["simulations"]}
+    for player in range(2):
+        rooted = responses.respond(
+            *(policy.source, policy.strategy, player),
+            seconds=options["response_seconds"],
+            matches=options["matches"],
+            seed=options["seed"],
+        )
+        row |= {f"root_{player}_{k}": v for k, v in rooted._asdict().items()}
     for player in range(2):
         try:
             seat = on_states(loaded, player, policy, config)
@@ -180,9 +190,11 @@ def _markdown(rows: Sequence[Row]) -> str:
         ]
     if "response" in parts:
         text += [
-            "Best responses that search (ISMCTS-BR on OpenSpiel's states), their "
-            "mean return in each seat; their sum is a lower bound of NashConv up to "
-            "the interval:\n",
+            "Best responses by search, their mean return in each seat in matches that "
+            "taught them nothing; a sum is a lower bound of NashConv up to the "
+            "intervals. From the root: on a table of the responder's infosets. From "
+            "beliefs: ISMCTS-BR on OpenSpiel's states, where beliefs have up to "
+            "100 000 histories:\n",
             table(parts["response"], _RESPONSES, labels=2),
         ]
     against = [
@@ -215,9 +227,8 @@ def _of(opponent: str) -> Column:
     return lambda row: interval(row[f"{opponent}_mean"], row[f"{opponent}_half_width"])
 
 
-def _in_seat(player: int) -> Column:
-    name = f"response_{player}"
-    return lambda row: interval(row[name], row[f"{name}_half_width"])
+def _in_seat(name: str, mean: str) -> Column:
+    return lambda row: interval(row[mean], row[f"{name}_half_width"])
 
 
 _SOLVED: dict[str, Column] = {
@@ -245,10 +256,12 @@ _PLAYED: dict[str, Column] = {
 _RESPONSES: dict[str, Column] = {
     "game": "`{game}`",
     "algorithm": "`{algorithm}`",
-    "simulations": "{simulations}",
-    "as player 0": _in_seat(0),
-    "as player 1": _in_seat(1),
-    "sum": lambda row: f"{row['response_0'] + row['response_1']:+.2f}",
+    "from the root, as player 0": _in_seat("root_0", "root_0_mean"),
+    "as player 1": _in_seat("root_1", "root_1_mean"),
+    "sum": lambda row: f"{row['root_0_mean'] + row['root_1_mean']:+.2f}",
+    "from beliefs, as player 0": _in_seat("response_0", "response_0"),
+    "then as player 1": _in_seat("response_1", "response_1"),
+    "sum then": lambda row: f"{row['response_0'] + row['response_1']:+.2f}",
 }
 
 BENCHMARK = Benchmark(

@@ -6,7 +6,10 @@ import pytest
 from open_spiel.python import policy as openspiel_policy
 
 import spiel_cr
-from benchmarks.uncompiled import BENCHMARK, matches
+from benchmarks.uncompiled import BENCHMARK, matches, responses
+from spiel_cr.policies.best_responses import best_response_value, reach_of
+from spiel_cr.policies.conversions import behaviour_from_policy
+from tests.support import games
 from tests.support.benchmark_pages import run_on_page
 
 ALGORITHM = "os-mccfr(batch=64)"
@@ -16,6 +19,7 @@ ALGORITHM = "os-mccfr(batch=64)"
 def test_all_parts_on_a_small_game(tmp_path):
     command = ["--games", "leduc_poker", "--seconds", "0.5", "--matches", "100"]
     command += ["--response-matches", "4", "--simulations", "20"]
+    command += ["--response-seconds", "1"]
     command += ["--algorithms", ALGORITHM, "--policies", str(tmp_path / "policies")]
     rows, text = run_on_page(BENCHMARK, tmp_path, command)
     ours, play, response, peer = rows
@@ -28,11 +32,36 @@ def test_all_parts_on_a_small_game(tmp_path):
         assert 0.3 < peer[f"peer_{opponent}_informed"] <= 1
     assert play["our_uniform_mean"] > 0 and peer["stopped"] == "time"
     assert response["response_0"] + response["response_1"] > -5
+    assert response["root_0_mean"] + response["root_1_mean"] > 1
     assert -5 < peer["matches"][ALGORITHM]["mean"] < 5
     solved, played = text.partition("Matches")[::2]
     (line,) = (line for line in solved.splitlines() if ALGORITHM in line)
     assert "–" not in line and f"| {ours['infosets']} |" in line
     assert f"{play['our_uniform_met']:.1%}" in played
+
+
+def test_responses_from_the_root_are_nearly_best():
+    """Against a policy of Kuhn poker that is far from an equilibrium."""
+    result = spiel_cr.sample_uncompiled(
+        "kuhn_poker", "os-mccfr(batch=64)", 1, memory_limit="3GB"
+    )
+    tree = games.compiled("kuhn")
+    behaviour = behaviour_from_policy(tree, result.policy)
+    reach = reach_of(tree.form, behaviour)
+    found = []
+    for player in range(2):
+        response = responses.respond(
+            *(result.policy.source, result.policy.strategy, player),
+            seconds=0.3,
+            matches=20_000,
+            seed=1,
+        )
+        best = best_response_value(tree.form, player, reach[1 - player])
+        # Returns have a standard deviation of at most 2, so the mean one of 0.014.
+        assert response.mean < best + 5 * 0.014
+        assert response.infosets == 6 and response.simulations > 1000
+        found.append(response.mean - best)
+    assert sum(found) > -0.1 and max(found) > -0.05
 
 
 def test_what_a_policy_knew_is_counted():
