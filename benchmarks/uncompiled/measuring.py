@@ -41,10 +41,10 @@ class Plan(NamedTuple):
     """
 
     value: float
-    algorithms: tuple[str, ...] = ("os-mccfr(batch=4096)", "vr-mccfr(batch=4096)")
+    algorithms: tuple[str, ...] = ("os-mccfr", "vr-mccfr")
 
 
-_SAMPLED = ("os-mccfr(batch=4096,averaging=sampled)",)
+_SAMPLED = ("os-mccfr(averaging=sampled)",)
 PLANS = {
     "phantom_ttt": Plan(0.6667),
     "dark_hex(board_size=3)": Plan(1.0, _SAMPLED),
