@@ -140,7 +140,7 @@ class Resolver:
         ]
         self._sampled: Sequence[SampledLayer] = ()
         if config.sampled is not None:
-            self._sampled = lay_out(d, config.sampled)
+            self._sampled = lay_out(d, config.sampled, aimed=config.target)
         self._start = self._blank()
         # Twice: programs are compiled the first time, and the second time tells what a
         # solve costs besides iterating.

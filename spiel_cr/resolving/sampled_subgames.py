@@ -100,6 +100,7 @@ class _Whole(NamedTuple):
     Attributes:
       decomposition: layers and subgames.
       config: how trajectories explore.
+      aimed: whether some of them are.
       counts: int64 [N], number of children.
       first: int64 [N], the first child.
       augmented: int32 [N], o's augmented infoset at roots of layers; -1 elsewhere.
@@ -109,6 +110,7 @@ class _Whole(NamedTuple):
 
     decomposition: Decomposition
     config: MCCFRConfig
+    aimed: bool
     counts: np.ndarray
     first: np.ndarray
     augmented: np.ndarray
@@ -116,7 +118,9 @@ class _Whole(NamedTuple):
     scale: float
 
     @classmethod
-    def of(cls, decomposition: Decomposition, config: MCCFRConfig) -> "_Whole":
+    def of(
+        cls, decomposition: Decomposition, config: MCCFRConfig, aimed: bool
+    ) -> "_Whole":
         histories = decomposition.tree.histories
         augmented = np.full(len(histories), -1, np.int32)
         augmented[decomposition.roots] = decomposition.root_augmented
@@ -127,6 +131,7 @@ class _Whole(NamedTuple):
         return cls(
             decomposition,
             config,
+            aimed,
             counts=np.bincount(histories.parent[1:], minlength=len(histories)),
             first=np.searchsorted(histories.parent, np.arange(len(histories))),
             augmented=augmented,
@@ -181,7 +186,8 @@ class SampledLayer:
             zero throughout, all roots weigh the same.
           opponent_values: float64 [g], o's counterfactual values at its augmented
             infosets.
-          aim: i's infoset that a share `delta` of the trajectories is led to; -1: none.
+          aim: i's infoset that a share `delta` of the trajectories is led to, if the
+            layer is laid out for that; -1: none.
           seed: of all random numbers.
         """
         tree = self._known.get(number)
@@ -189,7 +195,8 @@ class SampledLayer:
             tree = self._known[number] = self._cut(number, subgame)
         nodes = self._groups.of(number)
         tree, mass = self._fill(tree, nodes, subgame, own_reach, opponent_values)
-        if aim >= 0:
+        if self._whole.aimed:
+            # Without an aim, too: a program with targets is another one.
             tree = tree._replace(target=self._target(nodes, aim))  # type: ignore[arg-type]
         shape, config = self.shape, self._whole.config
         problem = subgame_sampling.Problem(tree, _points(shape.depths + 2, config))
@@ -363,8 +370,10 @@ class SampledLayer:
         return tree._replace(share=share, terminate=terminate), mass  # type: ignore[arg-type]
 
     def _target(self, nodes: np.ndarray, aim: int) -> np.ndarray:
-        """bool [N + A], the ways to i's infoset, it, and all below."""
+        """bool [N + A], the ways to i's infoset, it, and all below; -1: everything."""
         histories, shape = self._d.tree.histories, self.shape
+        if aim < 0:
+            return np.ones(shape.histories + shape.width, bool)
         above = (histories.player[nodes] == self._d.player) & (
             histories.infoset[nodes] == aim
         )
@@ -381,10 +390,16 @@ class SampledLayer:
 
 
 def lay_out(
-    decomposition: Decomposition, config: MCCFRConfig
+    decomposition: Decomposition, config: MCCFRConfig, *, aimed: bool = False
 ) -> Sequence[SampledLayer]:
-    """All layers of a player, from the first, in as few shapes as pays."""
-    whole = _Whole.of(decomposition, config)
+    """All layers of a player, from the first, in as few shapes as pays.
+
+    Args:
+      decomposition: from `decompose`.
+      config: of the solves.
+      aimed: whether they have aims.
+    """
+    whole = _Whole.of(decomposition, config, aimed)
     layers = [SampledLayer(whole, k + 1) for k in range(decomposition.num_layers)]
     for members in _together([layer.shape for layer in layers]):
         shape = functools.reduce(Shape.join, [layers[k].shape for k in members])

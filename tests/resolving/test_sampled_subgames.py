@@ -307,10 +307,11 @@ def test_trajectories_are_aimed_at_the_infoset_and_its_surroundings():
         assert 0 < found.sum() < len(nodes)
 
 
-def test_one_program_for_all_subgames_of_a_seat():
+@pytest.mark.parametrize("target", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_one_program_for_all_subgames_of_a_seat(target):
     """Compiled when the player is made; so it is made in seconds."""
     before = subgame_sampling.programs()
-    config = ResolvingConfig("os-mccfr(batch=24)", 2, values="iterates")
+    config = ResolvingConfig("os-mccfr(batch=24)", 2, values="iterates", target=target)
     resolver = Resolver(compiled("leduc7"), 0, config)
     assert subgame_sampling.programs() == before + 1
     match = resolver.match()
