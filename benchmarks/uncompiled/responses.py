@@ -3,7 +3,8 @@
 Beliefs of some games are too large to enumerate, so nothing is searched from inside a
 match. Simulations begin at the root: chance and the fixed opponent are drawn, the
 responder plays the best action that it knows, but for one of its decisions, where it
-plays any. Returns teach the actions from there on; those before it were not followed by
+plays any. Where it knows too little it plays as the fixed strategy does in its seat.
+Returns teach the actions from the random one on; those before it were not followed by
 the responder's own play. What the response is worth is measured in matches afterwards.
 """
 
@@ -20,9 +21,11 @@ from spiel_cr.uncompiled.strategy import TableStrategy
 
 # How much a sample moves a mean at least: what is played later changes.
 _STEP = 0.01
+# Visits of an infoset, per action, before the responder trusts what it has learned.
+_TRUSTED = 10
 
 
-class _Opponent:
+class _Fixed:
     """Draws actions of a fixed strategy by keys; uniform where it has no row."""
 
     def __init__(self, strategy: TableStrategy) -> None:
@@ -79,7 +82,7 @@ class Responder:
           most_rows: of the table.
         """
         self._source, self._player = source, player
-        self._opponent = _Opponent(strategy)
+        self._fixed = _Fixed(strategy)
         width = source.max_actions
         self._key = np.zeros((most_rows, 2), np.uint64)
         self._index = Index(self._key)
@@ -125,22 +128,21 @@ class Responder:
             mine = positions.player[live] == self._player
             if not mine.all():
                 there = live[~mine]
-                action[~mine] = self._opponent.draw(
+                action[~mine] = self._fixed.draw(
                     positions.key[there], positions.num_actions[there], random
                 )
             if mine.any():
                 there = live[mine]
                 games = which[there]
                 row = self._rows(positions, there, games, added if learns else None)
-                chosen, tried = self._choose(
-                    row, positions.num_actions[there], random, learns=learns
+                chosen = self._choose(
+                    row, positions.key[there], positions.num_actions[there], random
                 )
                 if learns:
                     any_ = explores[games] == own[games]
                     drawn = random.random(len(there)) * positions.num_actions[there]
                     chosen = np.where(any_, drawn.astype(np.int64), chosen)
-                    now = any_ | tried
-                    since[games[now]] = own[games[now]]
+                    since[games[any_]] = own[games[any_]]
                     met.append((games, row, chosen, own[games].copy()))
                 action[mine] = chosen
                 own[games] += 1
@@ -179,23 +181,23 @@ class Responder:
     def _choose(
         self,
         row: np.ndarray,
+        key: np.ndarray,
         num_actions: np.ndarray,
         random: np.random.Generator,
-        *,
-        learns: bool,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """int64 [n], actions; bool [n], which of them were never tried before."""
-        width = self._mean.shape[1]
-        noise = random.random((len(row), width))
-        legal = np.arange(width) < num_actions[:, None]
+    ) -> np.ndarray:
+        """int64 [n], the best actions known; the fixed strategy's where too little is.
+
+        Args:
+          row: int64 [n], -1: there is none.
+          key: uint64 [n, 2].
+          num_actions: int32 [n].
+          random: of the fixed strategy.
+        """
         visits = np.where(row[:, None] >= 0, self._visits[row], 0)
-        value = self._mean[row] + 1e-6 * noise
-        # What was never tried is tried first, while it learns, and else last.
-        untried = 1e9 if learns else -1e9
-        value = np.where(visits > 0, value, untried + noise)
-        value = np.where(legal, value, -np.inf)
-        chosen = np.argmax(value, axis=1)
-        return chosen, visits[np.arange(len(row)), chosen] == 0
+        value = np.where(visits > 0, self._mean[row], -np.inf)
+        trusted = visits.sum(axis=1) >= _TRUSTED * num_actions
+        drawn = self._fixed.draw(key, num_actions, random)
+        return np.where(trusted, np.argmax(value, axis=1), drawn)
 
     def _learn(
         self,
