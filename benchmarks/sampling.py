@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import jax
+import numpy as np
 
 import spiel_cr
 from benchmarks import cfr, sampling_tables
@@ -19,11 +20,13 @@ from benchmarks.frame import Benchmark, Parser, Row, say
 from benchmarks.sampling_tables import EXTERNAL, OUTCOME
 from benchmarks.solver_run import run_for, warm_up
 from spiel_cr.cfr.config import PRESETS, MCCFRConfig, parse_any
-from spiel_cr.eval.common.game_instance import GameInstance
+from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.eval.common.game_instance import GameInstance, Strategy
 from spiel_cr.eval.contestants import registry
 from spiel_cr.eval.contestants.protocol import SolverAdapter
 from spiel_cr.eval.judging.cpp_judge import ExactJudge
 from spiel_cr.eval.reporting import plots
+from spiel_cr.mccfr import sample_tree
 
 # On the last of these no setting was chosen, and nothing was tuned.
 _UNTUNED = {
@@ -31,15 +34,28 @@ _UNTUNED = {
     "ship_values=[1],num_shots=4,allow_repeated_shots=false,loss_multiplier=1.0)",
 }
 _GAMES = ("leduc_poker", "goofspiel5", "liars_dice", *_UNTUNED)
+# Of growing size, for part size.
+_LARGE = {
+    "ii_goofspiel6": "python_ii_goofspiel(num_cards=6)",
+    "latent_tic_tac_toe": "python_latent_tic_tac_toe(conflict=keep)",
+}
+_SIZES = ("leduc_poker", "goofspiel5", "liars_dice", *_LARGE)
+# OpenSpiel's solvers are not measured on more histories: a game in Python takes them
+# minutes to load.
+_MOST_OF_OPENSPIEL = 1_000_000
 
 _RATED = (
     OUTCOME,
     EXTERNAL,
     "openspiel-os-mccfr-python",
     *(f"os-mccfr(batch={batch})" for batch in (1, 64, 1024, 4096)),
+    "os-mccfr(batch=8192,updates=visited)",
+    "vr-mccfr",
     *(f"evr-mccfr(batch={batch})" for batch in (1, 64, 1024, 4096)),
+    "evr-mccfr(batch=4096,updates=visited)",
     *(f"es-mccfr(batch={batch})" for batch in (1, 64)),
 )
+_SIZED = (OUTCOME, "os-mccfr(batch=1)", "vr-mccfr", "evr-mccfr(batch=1)")
 _JUDGED = (
     OUTCOME,
     EXTERNAL,
@@ -47,7 +63,10 @@ _JUDGED = (
     # Only batches set this one apart from OpenSpiel's outcome sampling.
     "os-mccfr(averaging=sampled,draws=independent)",
     "es-mccfr",
+    "vr-mccfr",
+    "vr-mccfr+",
     "evr-mccfr",
+    "evr-mccfr(updates=visited)",
     "evr-mccfr(baseline=none)",
     "evr-mccfr(baseline=average)",
     "evr-mccfr(baseline=history)",
@@ -79,7 +98,7 @@ _VARIANCE_SAMPLES = 4000
 # Points of a curve; each has twice the seconds of the one before.
 _POINTS = 10
 # Parts that are measured on one game only, the first.
-_OF_ONE_GAME = ("batch", "curves")
+_OF_ONE_GAME = ("batch", "curves", "size")
 
 
 class Plan(NamedTuple):
@@ -92,6 +111,7 @@ class Plan(NamedTuple):
       window: seconds of one window.
       batch_seconds: budget of a solve in part batch.
       batch_seeds: solves in parts batch and equal.
+      solvers: of part quality; by default those of `_JUDGED`.
     """
 
     seconds: float
@@ -100,6 +120,7 @@ class Plan(NamedTuple):
     window: float
     batch_seconds: float
     batch_seeds: int
+    solvers: tuple[str, ...] = ()
 
 
 class _Game:
@@ -113,7 +134,7 @@ class _Game:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.string = (cfr.GAMES | _UNTUNED).get(name, name)
+        self.string = (cfr.GAMES | _UNTUNED | _LARGE).get(name, name)
         self._instance = GameInstance(self.string, observations=False)
         self.tree = self._instance.tree
         self._judge = ExactJudge(self._instance)
@@ -174,7 +195,7 @@ def _rates(game: _Game, plan: Plan) -> Iterator[Row]:
 
 def _quality(game: _Game, plan: Plan) -> Iterator[Row]:
     """NashConv after the same seconds of solving, seed by seed."""
-    for name in _JUDGED:
+    for name in plan.solvers or _JUDGED:
         # Full-width solvers sample nothing: one seed is as good as five.
         seeds = 1 if name in PRESETS else plan.seeds
         yield from _solves(game, "quality", name, plan.seconds, seeds)
@@ -246,6 +267,67 @@ def _curves(game: _Game, plan: Plan) -> Iterator[Row]:
         yield {**row, "points": points}
 
 
+def _size(_first: _Game, plan: Plan) -> Iterator[Row]:
+    """CPU time of a trajectory on games of growing size, by its length."""
+    for name in _SIZES:
+        game = _Game(name)
+        histories = len(game.tree.histories)
+        for algorithm in _SIZED:
+            ours = not algorithm.startswith("openspiel")
+            if not ours and histories > _MOST_OF_OPENSPIEL:
+                continue
+            row, adapter = game.begin("size", algorithm)
+            if adapter is None:
+                yield row
+                continue
+            warm_up(adapter.run)
+            found = []
+            for _ in range(plan.repeats):
+                cpu = time.process_time()
+                done, _ = run_for(adapter.run, plan.window)
+                spent = time.process_time() - cpu
+                found.append(1e6 * spent / done / _trajectories(algorithm))
+            yield {
+                **row,
+                "histories": histories,
+                "microseconds": found,
+                "length": _mean_length(game.tree, algorithm, adapter.strategy()),
+            }
+
+
+def _mean_length(tree: CompiledGame, algorithm: str, strategy: Strategy) -> float:
+    """Histories that a trajectory of outcome sampling visits, the last one included.
+
+    Args:
+      tree: the game.
+      algorithm: how it explores; OpenSpiel's does so uniformly with 0.6.
+      strategy: what both players play otherwise.
+    """
+    config = parse_any("os-mccfr" if algorithm.startswith("openspiel") else algorithm)
+    assert isinstance(config, MCCFRConfig)
+    histories, lengths = tree.histories, []
+    balanced = np.asarray(sample_tree.build(tree)[0].balanced)
+    mover = histories.player[histories.parent]
+    chance = histories.chance / histories.chance[histories.parent]
+    begin = 0
+    for p, infosets in enumerate(tree.infosets):
+        decisions = infosets.decisions
+        even = 1 / np.append(1, decisions.num_actions[decisions.owner[1:]])
+        if config.explore == "balanced":
+            even = balanced[begin : begin + decisions.num_sequences]
+        begin += decisions.num_sequences
+        played = list(strategy)
+        played[p] = (1 - config.epsilon) * strategy[p] + config.epsilon * even
+        odds = np.where(mover < 0, chance, 0)
+        for q in range(2):
+            odds = np.where(mover == q, played[q][histories.sequence[q]], odds)
+        odds[0] = 1
+        for here in histories.by_depth[1:]:
+            odds[here] *= odds[histories.parent[here]]
+        lengths.append(odds.sum())
+    return float(np.mean(lengths))
+
+
 def _variance(game: _Game, plan: Plan) -> Iterator[Row]:
     """Variance of sampled values at a late strategy, by baseline."""
     late = spiel_cr.solve(game.tree, "cfr+", 1000)
@@ -266,6 +348,7 @@ def _variance(game: _Game, plan: Plan) -> Iterator[Row]:
 
 
 _PARTS: dict[str, Callable[[_Game, Plan], Iterable[Row]]] = {
+    "size": _size,
     "rates": _rates,
     "quality": _quality,
     "equal": _equal,
@@ -286,8 +369,10 @@ def _trajectories(name: str) -> int:
 def _add_options(parser: Parser) -> None:
     parser.several("--parts", _PARTS, "what to measure")
     names = ", ".join(cfr.GAMES | _UNTUNED)
-    words = f"of {names}; parts batch and curves take the first only"
+    words = f"of {names}; parts batch and curves take the first only, size its own"
     parser.games(_GAMES, words)
+    words = "of part quality; any of spiel_cr or OpenSpiel that `compare` knows"
+    parser.strings("--solvers", _JUDGED, words, metavar="SOLVER")
     parser.number("--seconds", 10.0, "budget of a solve; a fifth of it in part batch")
     words = "solves in part quality; at most 3 in parts equal and batch, 1 in curves"
     parser.number("--seeds", 5, words)
@@ -310,6 +395,7 @@ def _measure(options: argparse.Namespace) -> Iterator[Row]:
         window=options.window or options.seconds / 20,
         batch_seconds=options.seconds / 5,
         batch_seeds=min(3, options.seeds),
+        solvers=tuple(options.solvers),
     )
     shared = {"device": jax.default_backend(), "plan": plan._asdict()}
     for name in options.games:

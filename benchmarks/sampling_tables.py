@@ -81,6 +81,32 @@ def _rates(rows: Sequence[Row]) -> Iterator[str]:
         yield table(lines, columns)
 
 
+def _size(rows: Sequence[Row]) -> Iterator[str]:
+    plan = rows[0]["plan"]
+    yield (
+        "### The size of the game\n\n"
+        "CPU time of a trajectory in one process, its share of the updates included: "
+        f"median of {plan['repeats']} windows of {plan['window']:g} s. Length is the "
+        "mean number of histories that a trajectory visits, at the average strategy.\n"
+    )
+    columns: dict[str, Column] = {
+        "game": "{name}",
+        "histories": lambda row: spaced(row["histories"]),
+        "solver": "{title}",
+        "µs/trajectory (least to most)": "{median:.2f} ({least:.2f} to {most:.2f})",
+        "length": "{length:.1f}",
+        "µs/history visited": "{each:.3f}",
+    }
+    lines = []
+    for row in rows:
+        if "missing" not in row:
+            found = row["microseconds"]
+            middle = median(found)
+            more = {"median": middle, "least": min(found), "most": max(found)}
+            lines.append({**row, **more, "each": middle / row["length"]})
+    yield table(lines, columns)
+
+
 def _quality(rows: Sequence[Row]) -> Iterator[str]:
     yield "### NashConv after equal seconds\n"
     title = (
@@ -194,6 +220,7 @@ def _variances(rows: Sequence[Row]) -> Iterator[str]:
 
 
 _SECTIONS: dict[str, Callable[[Sequence[Row]], Iterable[str]]] = {
+    "size": _size,
     "rates": _rates,
     "quality": _quality,
     "equal": _equal,

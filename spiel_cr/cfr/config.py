@@ -77,7 +77,7 @@ class MCCFRConfig:
         paper's, with which no action is left out before many iterations.
       updates: "visited" touches only what a batch's trajectories visit; "all" passes
         over all infosets in each iteration; "auto" lets the solver choose by the size
-        of game and batch (see `mccfr.updates_of`).
+        of game and batch (see `mccfr.choice`).
     """
 
     name: str = dataclasses.field(compare=False)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from spiel_cr.cfr.abstraction import Labels, pool
@@ -121,6 +122,7 @@ class Solver:
         weighs_reach: bool = True,
         buckets: Labels = (None, None),
         reader: Reader | None = None,
+        consumes: bool = False,
     ) -> None:
         """Puts game and state on the device and compiles the program.
 
@@ -138,8 +140,10 @@ class Solver:
             proportions within an infoset mean something.
           buckets: for each player the bucket of each infoset, or None.
           reader: of strategies; None where the state has them as `players`.
+          consumes: the program writes into the arrays of the state that it is given.
         """
         self._reader = reader
+        self._consumes = consumes
         self._weighs_reach = weighs_reach
         self.buckets = buckets
         self.form = form
@@ -150,13 +154,25 @@ class Solver:
         self._order = (first, 1 - first)
         self._program = program
         with precision(dtype):
-            self.problem, self.state = jax.device_put((problem, state))
+            self.problem, self._state = jax.device_put((problem, state))
+        # numpy arrays may have become the device's without a copy.
+        self._lent = True
         self.compile_seconds = self._advance(0)
+
+    @property
+    def state(self) -> Any:
+        """The state; it stays as it is when the solver goes on."""
+        self._lent = True
+        return self._state
+
+    @state.setter
+    def state(self, state: Any) -> None:
+        self._state, self._lent = state, True
 
     @property
     def iterations(self) -> int:
         """Iterations done so far."""
-        return int(self.state.iteration)
+        return int(self._state.iteration)
 
     def restore(self, leaves: Sequence[np.ndarray], *, seconds: float) -> None:
         """Puts back a state that was taken apart by `jax.tree.leaves`.
@@ -169,7 +185,7 @@ class Solver:
           ValueError: the arrays do not fit this game, or no solve can have left these
             numbers. The solver is as it was.
         """
-        mine, structure = jax.tree.flatten(self.state)
+        mine, structure = jax.tree.flatten(self._state)
         shapes = [(leaf.shape, leaf.dtype) for leaf in mine]
         if shapes != [(leaf.shape, leaf.dtype) for leaf in leaves]:
             raise ValueError("the state is one of another game, dtype or solver option")
@@ -247,7 +263,7 @@ class Solver:
     def current_behaviour(self, player: int) -> np.ndarray:
         """float64 [S], the last iterate's action probabilities, by logical sequence."""
         if self._reader is not None:
-            return self._reader.current(self.state, player)
+            return self._reader.current(self._state, player)
         with precision(self.dtype):
             rows = [
                 np.asarray(block).reshape(-1)
@@ -274,12 +290,12 @@ class Solver:
         return by_position[self.form.layouts[player].infosets]
 
     def _player(self, player: int) -> PlayerState:
-        mine: PlayerState = self.state.players[self._order[player]]
+        mine: PlayerState = self._state.players[self._order[player]]
         return mine
 
     def _sequences(self, player: int) -> np.ndarray:
         if self._reader is not None:
-            return self._reader.average(self.state, player)
+            return self._reader.average(self._state, player)
         by_position = np.asarray(self._player(player).average, np.float64)
         return by_position[self.form.layouts[player].sequences]
 
@@ -288,6 +304,9 @@ class Solver:
         started = time.perf_counter()
         count = np.asarray(iterations, np.int32)
         with precision(self.dtype):
-            after = self._program(self.problem, self.state, count, config=self.config)
-            self.state = jax.block_until_ready(after)
+            state = self._state
+            if self._consumes and self._lent:
+                state = jax.tree.map(jnp.copy, state)
+            after = self._program(self.problem, state, count, config=self.config)
+            self._state, self._lent = jax.block_until_ready(after), False
         return time.perf_counter() - started

@@ -8,12 +8,15 @@ import numpy as np
 from spiel_cr.cfr import footprint
 from spiel_cr.cfr.config import MCCFRConfig
 from spiel_cr.compilation.tree import CHANCE, CompiledGame
+from spiel_cr.mccfr import choice
 
 # Of XLA, whose program has every depth apart: for any program, each depth, and each
 # action of the widest history of each depth.
 _PROGRAM, _PROGRAM_DEPTH, _PROGRAM_ACTION = 30e6, 25e6, 2e6
 # What share of that the program of outcome sampling without baselines takes.
 _PLAIN = 0.8
+# Of a program that updates visited infosets.
+_PROGRAM_VISITED = 120e6
 # How often the arrays of game and state are there at the peak.
 _COPIES = 2.5
 # Numbers that a trajectory leaves at each depth, and those for each action there.
@@ -41,6 +44,10 @@ def peak_bytes(
     outcomes = int(children[histories.player == CHANCE].sum())
     entries = sum(own.decisions.num_sequences for own in tree.infosets) + outcomes
     positions = sum(own.size for own in tree.form.layouts)
+    if choice.updates_of(config, entries) == "visited":
+        return footprint.compiled_bytes(tree) + max(
+            _branching(starts), _visited_bytes(tree, config, entries, size)
+        )
     problem = (
         footprint.form_bytes(tree.form, dtype)
         + len(histories) * (4 * 4 + size)
@@ -52,12 +59,41 @@ def peak_bytes(
     if config.baseline != "none":
         state += size * (entries if config.baseline == "average" else len(histories))
     arrays = _COPIES * (problem + state)
-    # The widest pair of levels, while it is found out how far samples can branch.
-    levels = np.diff(starts)
-    branching = 8 * depths * int((levels + np.append(levels[1:], 0)).max())
     program = _PROGRAM + _PROGRAM_DEPTH * depths + _PROGRAM_ACTION * actions
     if config.scheme == "outcome" and config.baseline == "none":
         program *= _PLAIN
     batch = config.batch * size * (_NUMBERS * depths + _NUMBERS_ACTION * actions)
     solver = program + arrays + batch
-    return footprint.compiled_bytes(tree) + max(branching, solver)
+    return footprint.compiled_bytes(tree) + max(_branching(starts), solver)
+
+
+def _branching(starts: np.ndarray) -> int:
+    """Of the widest pair of levels, while it is found out how far samples branch.
+
+    Args:
+      starts: int64 [D + 1], see `Histories.level_start`.
+    """
+    levels = np.diff(starts)
+    return 8 * len(levels) * int((levels + np.append(levels[1:], 0)).max())
+
+
+def _visited_bytes(
+    tree: CompiledGame, config: MCCFRConfig, entries: int, size: int
+) -> float:
+    """Program, game and state where visited infosets are updated.
+
+    Args:
+      tree: the compiled game.
+      config: the algorithm.
+      entries: T, of tables over actions.
+      size: bytes of a number.
+    """
+    histories = tree.histories
+    points = sum(len(own) for own in tree.infosets)
+    points += int((histories.player == CHANCE).sum())
+    # By depth first, then in one array each.
+    problem = len(histories) * 2 * (3 * 4 + size) + 3 * 4 * points + 4 * size * entries
+    state = 5 * size * entries + (2 * size + 5) * points
+    if config.baseline != "none":
+        state += size * (entries if config.baseline == "average" else len(histories))
+    return _PROGRAM_VISITED + _COPIES * (problem + state)

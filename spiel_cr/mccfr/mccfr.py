@@ -18,7 +18,6 @@ information games".
 
 import dataclasses
 import functools
-import math
 from typing import Any, NamedTuple
 
 import jax
@@ -35,7 +34,9 @@ from spiel_cr.common.jax_utils import as_one_kernel, cast, precision, spread
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.mccfr import (
     baselines,
+    choice,
     descent,
+    draws,
     flat_tree,
     sample_tree,
     trajectories,
@@ -135,11 +136,11 @@ def step(
         past = cumulative_table(
             samples, plan, state.players[p], state.weight, p, config
         )
-        draws, targeted = _draw(problem.points, keys[p], plan, config, strategy.dtype)
+        drawn, targeted = _draw(problem.points, keys[p], plan, config, strategy.dtype)
         sample = trajectories.sample(
             samples,
             descent.Tables(strategy, past, baseline, known),
-            draws,
+            drawn,
             targeted if samples.levels[0].target is not None else None,
             jnp.broadcast_to(iteration_weight / config.batch, config.batch),
             plan=plan,
@@ -181,16 +182,16 @@ def _draw(
       float [D - 1, B] in [0, 1), independent over depths for each trajectory; and bool
       [B], who is targeted.
     """
-    # In single precision always: the same draws, so nearly the same run, in both.
     if points is None:
-        draws = jax.random.uniform(key, (len(plan), config.batch), jnp.float32)
+        found = draws.independent(key, len(plan), config.batch)
     else:
         # Randomised quasi-Monte Carlo, a shifted point set (Cranley & Patterson 1976):
-        # every trajectory's draws are uniform and independent over depths.
+        # every trajectory's draws are uniform and independent over depths. In single
+        # precision always, as the others.
         shift = jax.random.uniform(key, (len(plan), 1), jnp.float32)
-        draws = (points.astype(jnp.float32) + shift) % 1
-    draws = draws.astype(dtype)
-    return draws[:-1], draws[-1] < config.delta
+        found = (points.astype(jnp.float32) + shift) % 1
+    found = found.astype(dtype)
+    return found[:-1], found[-1] < config.delta
 
 
 def strategy_table(
@@ -307,21 +308,13 @@ def _program() -> Any:
     """A jitted loop with a cache of its own; programs go when it goes."""
 
     def run(
-        problem: Problem | visited.Problem,
-        state: MCCFRState | visited.VisitedState,
+        problem: Problem,
+        state: MCCFRState,
         iterations: jax.Array,
         *,
-        plan: sample_tree.Plan | int,
+        plan: sample_tree.Plan,
         config: MCCFRConfig,
-    ) -> MCCFRState | visited.VisitedState:
-        if isinstance(problem, visited.Problem):
-            assert isinstance(plan, int)
-            iterate = functools.partial(visited.iterate, depths=plan, config=config)
-            found: visited.VisitedState = as_one_kernel(
-                iterate, problem, state, iterations
-            )
-            return found
-        assert isinstance(plan, tuple)
+    ) -> MCCFRState:
         advance = functools.partial(step, problem, plan=plan, config=config)
         return jax.lax.fori_loop(0, iterations, lambda _, s: advance(s), state)
 
@@ -329,13 +322,34 @@ def _program() -> Any:
 
 
 _run = _program()
+
+
+def _visiting_program() -> Any:
+    """The same for `visited`, which writes into the state that it is given."""
+
+    def run(
+        problem: visited.Problem,
+        state: visited.VisitedState,
+        iterations: jax.Array,
+        *,
+        plan: int,
+        config: MCCFRConfig,
+    ) -> visited.VisitedState:
+        iterate = functools.partial(visited.iterate, depths=plan, config=config)
+        found: visited.VisitedState = as_one_kernel(iterate, problem, state, iterations)
+        return found
+
+    return jax.jit(run, static_argnames=("plan", "config"), donate_argnums=1)
+
+
+_run_visiting = _visiting_program()
 # For each solver that had a program alone, how many that were.
 _alone: list[int] = []
 
 
 def programs() -> int:
     """How many programs this process has compiled for sampled solvers."""
-    return int(_run._cache_size()) + sum(_alone)
+    return sum(run._cache_size() for run in (_run, _run_visiting)) + sum(_alone)
 
 
 def make_solver(
@@ -367,14 +381,23 @@ def make_solver(
     """
     dtype, seed = check_dtype(dtype), check_seed(seed)
     samples, plan = sample_tree.build(tree) if layout is None else layout
-    updates = updates_of(config, samples, plan, buckets)
+    updates = choice.updates_of(
+        config,
+        len(samples.row_of),
+        branches=any(depth.branches for depth in plan),
+        buckets=any(labels is not None for labels in buckets),
+    )
     config = dataclasses.replace(config, updates=updates)
     exponent = treeplex.exponent_of(level.utility for level in samples.levels)
     samples = sample_tree.rescale(samples, exponent)
     make = _visiting if updates == "visited" else _passing
     parts = make(tree, samples, plan, config, dtype, seed, exponent, buckets)
-    run = _program() if alone else _run
-    static = len(plan) if updates == "visited" else plan
+    run: Any
+    static: int | sample_tree.Plan
+    if updates == "visited":
+        run, static = _visiting_program() if alone else _run_visiting, len(plan)
+    else:
+        run, static = _program() if alone else _run, plan
     solver = Solver(
         tree.form,
         parts.problem,
@@ -386,6 +409,7 @@ def make_solver(
         weighs_reach=config.averaging == "exact",
         buckets=buckets,
         reader=parts.reader,
+        consumes=updates == "visited",
     )
     if alone:
         _alone.append(int(run._cache_size()))
@@ -411,7 +435,9 @@ def _passing(
     buckets: Labels,
 ) -> _Parts:
     """For updates of all infosets; arguments as in `make_solver`."""
-    points = spread(len(plan), config.batch) if config.draws == "sobol" else None
+    # A single point that is shifted is a draw like any other.
+    even = config.draws == "sobol" and config.batch > 1
+    points = spread(len(plan), config.batch) if even else None
     trees = tuple(treeplex.rescale(arrays, exponent) for arrays in tree.form.arrays)
     shared = tuple(
         shared_regrets.lay_out(tree.form, p, buckets[p], exponent) for p in range(2)
@@ -436,51 +462,6 @@ def _visiting(
     problem = visited.Problem(arrays, roots, np.ones((), dtype))  # type: ignore[arg-type]
     state = visited.init(arrays, np.asarray(samples.chance), config, dtype, seed)
     return _Parts(problem, state, visited.reader(tree, arrays, config))
-
-
-# Updates of all infosets cost about this many trajectories' worth for each entry of the
-# tables, those of visited ones this many for each trajectory (measured on CPUs).
-_ENTRIES_PER_TRAJECTORY = 150
-
-
-def updates_of(
-    config: MCCFRConfig,
-    samples: sample_tree.SampleTree,
-    plan: sample_tree.Plan,
-    buckets: Labels = (None, None),
-) -> str:
-    """Which updates a solver makes: "visited" or "all".
-
-    Args:
-      config: the algorithm.
-      samples: the game's histories.
-      plan: their shapes.
-      buckets: see `make_solver`.
-
-    Raises:
-      ValueError: "visited" was asked for and cannot be.
-    """
-    rule = config.rule
-    against = {
-        f"scheme={config.scheme}": config.scheme != "outcome",
-        "histories at which every action is followed": any(d.branches for d in plan),
-        "alpha": rule.alpha != math.inf,
-        "beta (but -inf and inf)": not math.isinf(rule.beta),
-        "predictive": rule.predictive,
-        f"gamma above {visited.MAX_GAMMA:g}": config.gamma > visited.MAX_GAMMA,
-        "baseline=oracle": config.baseline == "oracle",
-        "buckets": any(labels is not None for labels in buckets),
-    }
-    reasons = [reason for reason, holds in against.items() if holds]
-    if config.updates == "visited" and reasons:
-        raise ValueError(
-            f"updates=visited does not go with {', '.join(reasons)}; give updates=all "
-            "or leave it out"
-        )
-    if config.updates != "auto":
-        return config.updates
-    cheap = len(samples.row_of) >= _ENTRIES_PER_TRAJECTORY * config.batch
-    return "visited" if not reasons and (cheap or config.batch == 1) else "all"
 
 
 def reseed(solver: Solver, seed: int) -> None:

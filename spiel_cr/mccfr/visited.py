@@ -17,7 +17,7 @@ precision alone would stop counting after 2^24 iterations.
 
 import dataclasses
 import functools
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -26,13 +26,14 @@ import numpy as np
 from spiel_cr.cfr.config import MCCFRConfig
 from spiel_cr.cfr.regret_matching import Rule
 from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.mccfr import walk
+from spiel_cr.mccfr import draws, walk
 from spiel_cr.mccfr.flat_tree import FlatTree
 from spiel_cr.mccfr.walk import at, put
 
-# Averaging weights are (t / _UNIT)^gamma: in single precision neither the first nor the
-# sum of 2^31 of them is out of range up to this gamma.
-_UNIT, MAX_GAMMA = 65536.0, 5.0
+# Averaging weights are (t / _UNIT)^gamma: see `choice` for why.
+_UNIT = 65536.0
+
+_Walked: TypeAlias = tuple[walk.Learned, walk.Scratch]
 
 
 class Problem(NamedTuple):
@@ -156,10 +157,11 @@ def step(
     """
     iteration = state.iteration + 1
     dtype = state.strategy.dtype
-    key, *keys = jax.random.split(jax.random.wrap_key_data(state.key), 3)
-    draws = jax.vmap(
-        lambda k: jax.random.uniform(k, (depths, config.batch), jnp.float32)
-    )(jnp.stack(keys)).astype(dtype)
+    # One for the next iteration, one for each player.
+    new_keys = jax.random.key_data(
+        jax.random.split(jax.random.wrap_key_data(state.key), 3)
+    )
+    keys = new_keys[1:]
     share = problem.iteration_weight / config.batch
     t = iteration.astype(dtype)
     weight = (t / _UNIT) ** config.gamma
@@ -167,23 +169,30 @@ def step(
     state = state._replace(average=average)
 
     def sample(player: jax.Array, state: VisitedState) -> VisitedState:
-        def one(
-            b: jax.Array, s: tuple[walk.Learned, walk.Scratch]
-        ) -> tuple[walk.Learned, walk.Scratch]:
-            own = draws[player, :, b]
-            targeted = own[-1] < config.delta
-            given = walk.Given(
-                tree=problem.tree,
-                strategy=state.strategy,
-                draws=own[:-1],
-                targeted=None if problem.tree.target is None else targeted,
-                share=share,
-                player=player,
-            )
-            return walk.outcome(given, s[0], s[1], config)[:2]
+        own_key = jax.random.wrap_key_data(keys[player])
 
+        def some(number: jax.Array, s: _Walked) -> _Walked:
+            drawn = draws.chunk(own_key, number, depths, config.batch).astype(dtype)
+
+            def one(b: jax.Array, s: _Walked) -> _Walked:
+                own = drawn[:, b]
+                targeted = own[-1] < config.delta
+                given = walk.Given(
+                    tree=problem.tree,
+                    strategy=state.strategy,
+                    draws=own[:-1],
+                    targeted=None if problem.tree.target is None else targeted,
+                    share=share,
+                    player=player,
+                )
+                return walk.outcome(given, s[0], s[1], config)[:2]
+
+            left = config.batch - number * draws.CHUNK
+            return jax.lax.fori_loop(0, jnp.minimum(left, draws.CHUNK), one, s)
+
+        chunks = -(-config.batch // draws.CHUNK)
         start = state.learned, state.scratch
-        learned, scratch = jax.lax.fori_loop(0, config.batch, one, start)
+        learned, scratch = jax.lax.fori_loop(0, chunks, some, start)
         return state._replace(learned=learned, scratch=scratch)
 
     def turn(player: jax.Array, state: VisitedState) -> VisitedState:
@@ -194,7 +203,7 @@ def step(
     state = jax.lax.fori_loop(0, 2, turn, state)
     if not config.alternating:
         state = update(state)
-    return state._replace(iteration=iteration, key=jax.random.key_data(key))
+    return state._replace(iteration=iteration, key=new_keys[0])
 
 
 def _update(

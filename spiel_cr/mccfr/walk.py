@@ -76,7 +76,7 @@ class Given(NamedTuple):
 
 
 class _Stack(NamedTuple):
-    """The visits from the root; D - 1 places each, those not yet used undefined.
+    """The visits from the root, all or those to update; D - 1 places each.
 
     Attributes:
       history: int32.
@@ -99,12 +99,14 @@ class _Front(NamedTuple):
     """Where a walk is on its way down; see `descent.Front`, all scalars.
 
     Attributes:
+      place: int32, the next place on the stack.
       listed, known: the point's entries in the arrays of these names.
     """
 
     history: jax.Array
     point: jax.Array
     depth: jax.Array
+    place: jax.Array
     weight: jax.Array
     ratio: jax.Array | None
     own: jax.Array | None
@@ -135,6 +137,7 @@ def outcome(
         history=jnp.int32(0),
         point=root,
         depth=jnp.int32(0),
+        place=jnp.int32(0),
         weight=share,
         ratio=None if tree.target is None else jnp.ones_like(share),
         own=share if config.averaging == "sampled" else None,
@@ -152,7 +155,7 @@ def outcome(
         lambda s: s[0].point != nobody, lambda s: _descend(given, config, *s), down
     )
     utility = at(tree.utility, front.history)
-    up = (front.depth, utility, utility, learned.baseline, scratch.pending)
+    up = (front.place, utility, utility, learned.baseline, scratch.pending)
     _, estimate, _, baseline, pending = jax.lax.while_loop(
         lambda s: s[0] > 0, lambda s: _ascend(given, config, stack, *s), up
     )
@@ -203,16 +206,17 @@ def _descend(
         visit_rho = rho * (config.delta * ratio + 1 - config.delta) / mixed
         weight = weight / mixed
         visit_own = None if front.own is None else front.own / mixed
+    place = front.place
     sign = (1 - 2 * given.player).astype(weight.dtype)
     stack = _Stack(
-        history=put(stack.history, depth, front.history),
-        action=put(stack.action, depth, action),
-        rho=put(stack.rho, depth, visit_rho),
-        sigma=put(stack.sigma, depth, sigma),
-        weight=put(stack.weight, depth, jnp.where(updated, sign * weight, 0)),
+        history=put(stack.history, place, front.history),
+        action=put(stack.action, place, action),
+        rho=put(stack.rho, place, visit_rho),
+        sigma=put(stack.sigma, place, sigma),
+        weight=put(stack.weight, place, jnp.where(updated, sign * weight, 0)),
         teaches=None
         if stack.teaches is None or front.in_tree is None
-        else put(stack.teaches, depth, front.in_tree),
+        else put(stack.teaches, place, front.in_tree),
     )
     scratch = _list(scratch, front, updated)
     if scratch.owned is not None and visit_own is not None:
@@ -230,6 +234,9 @@ def _descend(
         history=history,
         point=after,
         depth=depth + 1,
+        # Others draw from their own strategies: sigma / rho is one, and without a
+        # baseline the value passes through.
+        place=place + jnp.where(updated, 1, 0 if _skips(tree, config) else 1),
         weight=front.weight / jnp.where(own, rho, 1),
         ratio=ratio,
         own=None if front.own is None else front.own * jnp.where(own, sigma, 1) / rho,
@@ -238,6 +245,11 @@ def _descend(
         known=None if known is None else at(known, after),
     )
     return front, stack, scratch, known
+
+
+def _skips(tree: FlatTree, config: MCCFRConfig) -> bool:
+    """Whether visits that are not updated have no part in the way up."""
+    return config.baseline == "none" and tree.target is None
 
 
 def _gain(
@@ -291,30 +303,30 @@ def _ascend(
     given: Given,
     config: MCCFRConfig,
     stack: _Stack,
-    depth: jax.Array,
+    place: jax.Array,
     estimate: jax.Array,
     below: jax.Array,
     baseline: jax.Array | None,
     pending: jax.Array,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | None, jax.Array]:
-    """Takes the value of the followed action in, at the last depth not yet done.
+    """Takes the value of the followed action in, at the last visit not yet done.
 
     Args:
       given, config, stack: see `outcome`.
-      depth: int32, of the visit below.
+      place: int32, the place on the stack of the visit below.
       estimate: float, sampled utility of player 0 there.
       below: float, what the baselines expect there now.
       baseline, pending: to be updated.
 
     Returns:
-      The same of this depth.
+      The same of this visit.
     """
-    depth = depth - 1
-    history = at(stack.history, depth)
+    place = place - 1
+    history = at(stack.history, place)
     point = at(given.tree.point, history)
     first, count = at(given.tree.first, point), at(given.tree.code, point) >> 2
-    chosen, sigma = at(stack.action, depth), at(stack.sigma, depth)
-    rho, weight = at(stack.rho, depth), at(stack.weight, depth)
+    chosen, sigma = at(stack.action, place), at(stack.sigma, place)
+    rho, weight = at(stack.rho, place), at(stack.weight, place)
     if baseline is None:
         excess = estimate / rho
         mean = sigma * excess
@@ -322,7 +334,7 @@ def _ascend(
         begin = first
         if config.baseline != "average":
             begin = at(given.tree.first_child, history)
-        teaches = None if stack.teaches is None else at(stack.teaches, depth)
+        teaches = None if stack.teaches is None else at(stack.teaches, place)
         learned = below if config.baseline == "expected" else None
 
         def learn(a: jax.Array, s: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
@@ -354,19 +366,23 @@ def _ascend(
 
     ends = jnp.where(weight != 0, count, 0)
     pending = jax.lax.fori_loop(0, ends, gain, pending)
-    return depth, mean, below, baseline, pending
+    return place, mean, below, baseline, pending
 
 
 def at(array: jax.Array, index: jax.Array) -> jax.Array:
     """array[index], which must exist."""
-    return array.at[index].get(mode="promise_in_bounds")
+    return array.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
 def put(array: jax.Array, index: jax.Array, value: jax.Array) -> jax.Array:
     """The array with another value at an index, which must exist."""
-    return array.at[index].set(value, mode="promise_in_bounds")
+    return array.at[index].set(
+        value, mode="promise_in_bounds", wrap_negative_indices=False
+    )
 
 
 def add(array: jax.Array, index: jax.Array, value: jax.Array) -> jax.Array:
     """The array with a value added at an index, which must exist."""
-    return array.at[index].add(value, mode="promise_in_bounds")
+    return array.at[index].add(
+        value, mode="promise_in_bounds", wrap_negative_indices=False
+    )

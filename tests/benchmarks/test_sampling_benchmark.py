@@ -29,6 +29,8 @@ FEW = (
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> sampling._Game:
     monkeypatch.setattr(sampling, "_RATED", FEW)
+    monkeypatch.setattr(sampling, "_SIZES", ("kuhn_poker", "matrix_mp"))
+    monkeypatch.setattr(sampling, "_SIZED", FEW[::3])
     monkeypatch.setattr(sampling, "_JUDGED", (*FEW, "cfr+", "no-such"))
     monkeypatch.setattr(sampling, "_EQUAL", FEW)
     monkeypatch.setattr(sampling, "_EQUAL_TRAJECTORIES", 64)
@@ -58,6 +60,14 @@ def test_all_parts_on_a_small_game(few: sampling._Game, tmp_path: pathlib.Path) 
     for row in by_part["rates"]:
         assert len(row["rates"]) == 3 and min(row["rates"]) > 0
 
+    sized = [(row["name"], row["algorithm"]) for row in by_part["size"]]
+    assert sized == [(n, a) for n in ("kuhn_poker", "matrix_mp") for a in FEW[::3]]
+    # In Kuhn poker two cards and two or three actions and the end; in matching pennies
+    # two actions.
+    assert all(5 < row["length"] < 6 for row in by_part["size"][:2])
+    assert all(row["length"] == 3 for row in by_part["size"][2:])
+    assert all(min(row["microseconds"]) > 0 for row in by_part["size"])
+
     missing = [row for row in by_part["quality"] if "missing" in row]
     assert [row["algorithm"] for row in missing] == ["no-such"]
     solved = [row for row in by_part["quality"] if "missing" not in row]
@@ -86,7 +96,7 @@ def test_all_parts_on_a_small_game(few: sampling._Game, tmp_path: pathlib.Path) 
         assert sorted(set(seconds)) == list(seconds) and seconds[-1] >= PLAN.seconds
 
     text = sampling_tables.markdown(rows)
-    assert "no figures; ValueError" in text and text.count("\n### ") == 5
+    assert "no figures; ValueError" in text and text.count("### ") == 6
     pytest.importorskip("matplotlib")
     sampling_tables.draw(rows, argparse.Namespace(markdown=tmp_path / "page.md"))
     for name in ("batch", "curves"):

@@ -10,12 +10,13 @@ import pytest
 
 import spiel_cr
 from spiel_cr.cfr import config as algorithm
-from spiel_cr.mccfr import mccfr, sample_tree, visited
+from spiel_cr.mccfr import choice, mccfr, sample_tree, visited
 from tests.support import games
 
 PLAYERS = (0, 1)
 # With one trajectory or independent draws both walk the same trajectories.
-ROWS = [
+ROWS = [("matrix_rps", "vr-mccfr+(baseline=history)")]
+_MORE = [
     ("kuhn", "vr-mccfr+(baseline=history)"),
     ("kuhn", "os-mccfr(batch=5,draws=independent,alternating=false,explore=balanced)"),
 ]
@@ -31,6 +32,7 @@ SLOW_ROWS = [
     ("goofspiel4", "vr-mccfr"),
     ("goofspiel4", "os-mccfr(batch=20,draws=independent,beta=-inf,gamma=2)"),
     ("hex", "os-mccfr(batch=1)"),
+    *_MORE,
 ]
 slow = pytest.mark.slow
 
@@ -60,10 +62,11 @@ def test_updates_of_visited_infosets_are_those_of_all(name, variant):
         sparse.run(count)
         dense.run(count)
         assert_alike(sparse, dense)
-    uniform = solver_of(name, variant, "visited").average_behaviour(0)
-    assert np.abs(sparse.average_behaviour(0) - uniform).max() > 0.1
+    start = solver_of(name, variant, "visited").current_behaviour(0)
+    assert np.abs(sparse.current_behaviour(0) - start).max() > 0.1
 
 
+@slow
 def test_a_target_that_moves_is_followed_alike():
     """Targeted, weighted, moved: as with updates of all infosets."""
     tree = games.compiled("kuhn")
@@ -85,15 +88,29 @@ def test_nothing_large_is_copied():
     """XLA keeps the tables in place: else each iteration would cost the whole game."""
     solver = solver_of("kuhn", "vr-mccfr", "visited")
     depths = len(games.compiled("kuhn").histories.by_depth)
-    run = functools.partial(mccfr._run.lower, plan=depths, config=solver.config)
+    run = functools.partial(
+        mccfr._run_visiting.lower, plan=depths, config=solver.config
+    )
     with jax.enable_x64(True):
         text = run(solver.problem, solver.state, np.int32(1)).compile().as_text()
     entries = len(solver.state.regrets)
     assert f"f64[{entries}]" in text
-    copies = re.findall(rf"\[{entries}\]\S* copy\((\S+?)\)", text)
-    # Once each at the start, from the state that the caller keeps.
-    assert copies and all(name.startswith("%state") for name in copies)
-    assert len(copies) == len(set(copies))
+    assert not re.findall(rf"\[{entries}\]\S* copy\(", text)
+
+
+def test_a_state_that_was_handed_out_stays():
+    """Though the program writes into what it is given."""
+    solver = solver_of("matrix_rps", "vr-mccfr", "visited")
+    solver.run(3)
+    held = solver.state
+    before = jax.tree.map(np.array, held)
+    solver.run(5)
+    jax.tree.map(np.testing.assert_array_equal, before, jax.tree.map(np.array, held))
+    later = solver.average_behaviour(0)
+    solver.state = held
+    assert solver.iterations == 3
+    solver.run(5)
+    np.testing.assert_array_equal(solver.average_behaviour(0), later)
 
 
 def test_sums_do_not_stop_in_single_precision():
@@ -104,6 +121,7 @@ def test_sums_do_not_stop_in_single_precision():
     assert float(sums.high) + float(sums.low) == 2.0**25 + 100
 
 
+@slow
 def test_checkpoints(tmp_path):
     """The same bits as in one go; the file says which updates were made."""
     path, options = tmp_path / "checkpoint", {"seed": 4}
@@ -138,10 +156,15 @@ def test_what_cannot_be_sparse_is_refused(variant, reason):
 
 
 def test_the_solver_chooses_by_size():
-    chosen = {
-        variant: mccfr.make_solver(
-            games.compiled("kuhn"), config=algorithm.parse_any(variant)
-        ).config.updates
-        for variant in ("os-mccfr(batch=1)", "os-mccfr(batch=32)", "es-mccfr(batch=2)")
-    }
-    assert list(chosen.values()) == ["visited", "all", "all"]
+    def chosen(variant, entries, **options):
+        return choice.updates_of(algorithm.parse_any(variant), entries, **options)
+
+    assert chosen("os-mccfr(batch=1)", 10) == "visited"
+    assert chosen("os-mccfr(batch=64)", 1000) == "all"
+    assert chosen("os-mccfr(batch=64)", 10_000) == "visited"
+    assert chosen("os-mccfr(batch=64)", 10_000, branches=True) == "all"
+    assert chosen("os-mccfr(batch=64)", 10_000, buckets=True) == "all"
+    assert chosen("os-mccfr(updates=all)", 10**6) == "all"
+    assert chosen("es-mccfr", 10**6) == "all"
+    solver = solver_of("matrix_rps", "vr-mccfr", "auto")
+    assert solver.config.updates == "visited"
