@@ -37,9 +37,9 @@ def parse_uncompiled(
 
     Where a string does not say otherwise, trees are built incrementally, and outcome
     sampling has batches of 4096. Measured on 6-card goofspiel in equal seconds, these
-    have half the NashConv of batches of 256. Where the table holds a quarter of the
-    infosets, incremental trees have 0.4 and 0.6 times the NashConv of others; where it
-    holds all, as much.
+    have 0.6 times the NashConv of batches of 256. Where the table holds a quarter of
+    the infosets, incremental trees have 0.6 to 0.8 times the NashConv of others; where
+    it holds all, about as much.
 
     Args:
       algorithm: as for `config.parse_sampled`; a configuration is taken as it is.
