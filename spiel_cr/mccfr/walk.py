@@ -328,6 +328,7 @@ def _ascend(
     chosen, sigma = at(stack.action, place), at(stack.sigma, place)
     rho, weight = at(stack.rho, place), at(stack.weight, place)
     if baseline is None:
+        begin, guess = first, jnp.zeros_like(estimate)
         excess = estimate / rho
         mean = sigma * excess
     else:
@@ -338,23 +339,22 @@ def _ascend(
         learned = below if config.baseline == "expected" else None
 
         def learn(a: jax.Array, s: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-            table, old, gains, expected, guess = s
+            table, old, expected, guess = s
             new = learned
             if new is None:
                 new = old + config.decay * (estimate - old)
             follows = a == chosen
             updates = follows if teaches is None else follows & teaches
             table = put(table, begin + a, jnp.where(updates, new, old))
-            gains = add(gains, first + a, weight * old)
             expected = expected + at(given.strategy, first + a) * old
             guess = jnp.where(follows, old, guess)
             after = at(table, begin + jnp.minimum(a + 1, count - 1))
-            return table, after, gains, expected, guess
+            return table, after, expected, guess
 
         zero = jnp.zeros_like(estimate)
-        start = (baseline, at(baseline, begin), pending, zero, zero)
+        start = (baseline, at(baseline, begin), zero, zero)
         learnt = jax.lax.fori_loop(0, count, learn, start)
-        baseline, _, pending, expected, guess = learnt
+        baseline, _, expected, guess = learnt
         excess = (estimate - guess) / rho
         mean = expected + sigma * excess
         fresh = expected + sigma * (below - guess)
@@ -362,6 +362,9 @@ def _ascend(
 
     def gain(a: jax.Array, gains: jax.Array) -> jax.Array:
         value = jnp.where(a == chosen, excess, 0)
+        if baseline is not None:
+            # What the estimate was made with: of the followed action it has changed.
+            value = value + jnp.where(a == chosen, guess, at(baseline, begin + a))
         return add(gains, first + a, weight * (value - mean))
 
     ends = jnp.where(weight != 0, count, 0)
