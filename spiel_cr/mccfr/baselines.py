@@ -6,7 +6,9 @@ for, so a batch reads the old table and leaves a new one. Tables cover chance ou
 like actions, and serve the updates of both players (the other's utility is minus this).
 
   average   one entry for each infoset-action or outcome of a chance history: decayed
-            mean of the sampled values after it (Schmid et al. 2019, section 4).
+            mean of the sampled values after it (Schmid et al. 2019, section "Choice of
+            baselines"; they have one for each player's updates, at histories of others
+            by what that player knows there, which compiled games do not record).
   history   the same for each history (Davis et al. 2020, learned history baselines).
   expected  for each history, the current strategies' expectation over the entries
             below, backed up along the sampled histories; at terminals the utility. No

@@ -1,13 +1,14 @@
 """Monte Carlo CFR: sampled solvers as one jitted step.
 
-An iteration samples a batch of trajectories for each player (`trajectories.py`), takes
-the mean of their estimates for the counterfactual values of actions, and from there on
-is an iteration of the full-width family: the same regret rules on the same blocks
-(`cfr.update_regrets`), the same averages. So it costs time for its trajectories *and*
-time linear in the compiled game's sequences and chance outcomes, however few it visits:
-what is saved over full-width CFR is the sum over terminals.
-With a batch of one it gives the iterates of its scheme's textbook algorithm, with an
-exact average (`averaging=sampled` for the textbook's), but at the cost of that pass.
+Here an iteration samples a batch of trajectories for each player (`trajectories.py`),
+takes the mean of their estimates for the counterfactual values of actions, and from
+there on is an iteration of the full-width family: the same regret rules on the same
+blocks (`cfr.update_regrets`), the same averages. So it costs time for its trajectories
+*and* time linear in the compiled game's sequences and chance outcomes, however few it
+visits: what is saved over full-width CFR is the sum over terminals. `visited.py`
+updates what was visited and nothing else; `choice.py` says which of the two a solver
+does. With a batch of one both give the iterates of the scheme's textbook algorithm, with an
+exact average (`averaging=sampled` for the textbook's).
 
 Lanctot et al. 2009, "Monte Carlo sampling for regret minimization in extensive games";
 Schmid et al. 2019, "Variance reduction in Monte Carlo counterfactual regret
