@@ -7,8 +7,8 @@ blocks (`cfr.update_regrets`), the same averages. So it costs time for its traje
 *and* time linear in the compiled game's sequences and chance outcomes, however few it
 visits: what is saved over full-width CFR is the sum over terminals. `visited.py`
 updates what was visited and nothing else; `choice.py` says which of the two a solver
-does. With a batch of one both give the iterates of the scheme's textbook algorithm, with an
-exact average (`averaging=sampled` for the textbook's).
+does. With a batch of one both give the iterates of the scheme's textbook algorithm,
+with an exact average (`averaging=sampled` for the textbook's).
 
 Lanctot et al. 2009, "Monte Carlo sampling for regret minimization in extensive games";
 Schmid et al. 2019, "Variance reduction in Monte Carlo counterfactual regret
