@@ -49,7 +49,7 @@ _RATED = (
     EXTERNAL,
     "openspiel-os-mccfr-python",
     *(f"os-mccfr(batch={batch})" for batch in (1, 64, 1024, 4096)),
-    "os-mccfr(batch=8192,updates=visited)",
+    "os-mccfr(batch=32768,updates=visited)",
     "vr-mccfr",
     *(f"evr-mccfr(batch={batch})" for batch in (1, 64, 1024, 4096)),
     "evr-mccfr(batch=4096,updates=visited)",
