@@ -14,15 +14,12 @@ _ENTRIES_PER_TRAJECTORY = 100
 _MAX_GAMMA = 5.0
 
 
-def updates_of(
-    config: MCCFRConfig, entries: int, *, branches: bool = False, buckets: bool = False
-) -> str:
+def updates_of(config: MCCFRConfig, entries: int, *, buckets: bool = False) -> str:
     """ "visited" or "all".
 
     Args:
       config: the algorithm.
       entries: T, of tables over actions.
-      branches: whether some histories are followed in full, see `sample_tree.build`.
       buckets: whether infosets share regrets.
 
     Raises:
@@ -31,7 +28,6 @@ def updates_of(
     rule = config.rule
     against = {
         f"scheme={config.scheme}": config.scheme != "outcome",
-        "histories at which every action is followed": branches,
         "alpha": rule.alpha != math.inf,
         "beta (but -inf and inf)": not math.isinf(rule.beta),
         "predictive": rule.predictive,

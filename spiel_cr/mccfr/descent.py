@@ -95,8 +95,7 @@ def follows_several(
     plan: sample_tree.Plan, depth: int, player: int, scheme: str
 ) -> bool:
     """Whether a sample can follow more than one action at some history of a depth."""
-    shape = plan[depth]
-    return shape.branches or (scheme != "outcome" and player in shape.players)
+    return scheme != "outcome" and player in plan[depth].players
 
 
 def descend(
@@ -139,11 +138,6 @@ def descend(
             in_tree[None], _explore(batch, entries, count, legal, sigma), sigma
         )
     every = own if config.scheme != "outcome" else jnp.zeros_like(own)
-    if shape.branches:
-        assert level.branch is not None
-        branch = level.branch[history]
-        rho = jnp.where(branch[None], _mask(jnp.ones_like(rho), legal), rho)
-        every = every | branch
     gain, by_trajectory = None, rho
     if batch.targeted is not None:
         gain = _gain(batch, history, rho, every, depth)
@@ -156,11 +150,8 @@ def descend(
         included = _include(by_trajectory, draw)
         follow = jnp.where(every[None], included, actions == chosen[None])
         follow = _mask(follow, count[None] > 0)
-        below = batch.plan[depth + 1]
-        slots_each = below.forced
-        if config.scheme != "outcome":
-            slots_each = below.slots[batch.player]
-        slots, parent, taken, empty = _pack(follow, batch.size * slots_each)
+        places = batch.size * batch.plan[depth + 1].slots[batch.player]
+        slots, parent, taken, empty = _pack(follow, places)
         positive = jnp.where(follow, rho, 1)
         step = _Step(parent, taken, positive[taken, parent], sigma[taken, parent])
         child = level.first_child[history[parent]] + taken

@@ -385,7 +385,6 @@ def make_solver(
     updates = choice.updates_of(
         config,
         len(samples.row_of),
-        branches=any(depth.branches for depth in plan),
         buckets=any(labels is not None for labels in buckets),
     )
     config = dataclasses.replace(config, updates=updates)

@@ -31,7 +31,6 @@ class SampleLevel(NamedTuple):
       utility: float [n + 1], player 0's utility at terminals, else 0; in the game's
         units, or in a solver's (see `rescale`).
       target: bool [n + 1 + A] or None, what targeted trajectories may visit.
-      branch: bool [n + 1] or None, histories at which every action is followed.
     """
 
     first_child: jax.Array
@@ -40,7 +39,6 @@ class SampleLevel(NamedTuple):
     player: jax.Array
     utility: jax.Array
     target: jax.Array | None
-    branch: jax.Array | None
 
 
 class SampleTree(NamedTuple):
@@ -71,19 +69,14 @@ class Depth(NamedTuple):
       width: the largest number of actions.
       full: every history has `width` actions and no trajectory has finished before.
       players: who acts at some history of this depth.
-      branches: some history here is one at which every action is followed.
       slots: for the updates of each player, how many histories of this depth one
-        sample can visit if it follows all of that player's actions and those at
-        `branch` histories.
-      forced: the same if only `branch` histories are followed in full.
+        sample can visit if it follows all of that player's actions.
     """
 
     width: int
     full: bool
     players: frozenset[int]
-    branches: bool
     slots: tuple[int, int]
-    forced: int
 
 
 Plan = tuple[Depth, ...]
@@ -93,7 +86,6 @@ def build(
     tree: CompiledGame,
     *,
     target: np.ndarray | None = None,
-    branch: np.ndarray | None = None,
 ) -> tuple[SampleTree, Plan]:
     """Lays out the histories for sampling; numpy arrays.
 
@@ -101,15 +93,11 @@ def build(
       tree: the compiled game.
       target: bool [N], histories that targeted trajectories must pass through; None:
         no targeting.
-      branch: bool [N], histories at which every sample follows all actions, such as the
-        opponent's choices between terminating and following in a gadget game.
 
     Raises:
       ValueError: an array of another length, or an empty target.
     """
     histories = tree.histories
-    if branch is not None:
-        _check_mask(tree, "branch", branch)
     counts = np.bincount(histories.parent[1:], minlength=len(histories))
     player = np.select(
         [histories.player == CHANCE, histories.player == TERMINAL],
@@ -132,7 +120,6 @@ def build(
                 player=_row(player[here], _NOBODY),
                 utility=_host(np.append(histories.utility[here], 0.0)),
                 target=None,
-                branch=None if branch is None else _flags(branch[here], 1),
             )
         )
     entries = sum(sizes) + len(chance)
@@ -156,7 +143,7 @@ def build(
     )
     if target is not None:
         arrays = retarget(arrays, tree, target)
-    return arrays, _plan(tree, player, counts, branch)
+    return arrays, _plan(tree, player, counts)
 
 
 def retarget(arrays: SampleTree, tree: CompiledGame, target: np.ndarray) -> SampleTree:
@@ -181,14 +168,6 @@ def rescale(arrays: SampleTree, exponent: int) -> SampleTree:
         for level in arrays.levels
     ]
     return arrays._replace(levels=tuple(levels))
-
-
-def _check_mask(tree: CompiledGame, name: str, mask: np.ndarray) -> None:
-    if mask.shape != (len(tree.histories),):
-        raise ValueError(
-            f"{name} has shape {mask.shape}; it must say yes or no for each of the "
-            f"{len(tree.histories)} histories"
-        )
 
 
 def _balance(decisions: Decisions) -> np.ndarray:
@@ -227,7 +206,11 @@ def leads_to(tree: CompiledGame, target: np.ndarray) -> np.ndarray:
     Raises:
       ValueError: an array of another length, or an empty target.
     """
-    _check_mask(tree, "target", target)
+    if target.shape != (len(tree.histories),):
+        raise ValueError(
+            f"target has shape {target.shape}; it must say yes or no for each of the "
+            f"{len(tree.histories)} histories"
+        )
     if not target.any():
         raise ValueError("target names no history; leave it out or name some")
     histories = tree.histories
@@ -265,12 +248,9 @@ def _plan(
     tree: CompiledGame,
     player: np.ndarray,
     counts: np.ndarray,
-    branch: np.ndarray | None,
 ) -> Plan:
     histories = tree.histories
-    forced = np.zeros(len(histories), bool) if branch is None else branch
-    follows = [forced | (player == p) for p in range(2)]
-    slots = [_slots(histories, follow) for follow in (*follows, forced)]
+    slots = [_slots(histories, player == p) for p in range(2)]
     depths, alive = [], True
     for d, here in enumerate(histories.by_depth):
         widths = counts[here]
@@ -280,9 +260,7 @@ def _plan(
                 width=width,
                 full=alive and width > 0 and bool((widths == width).all()),
                 players=frozenset(int(p) for p in np.unique(player[here])),
-                branches=bool(forced[here].any()),
                 slots=(int(slots[0][d]), int(slots[1][d])),
-                forced=int(slots[2][d]),
             )
         )
         alive = alive and bool((widths > 0).all())

@@ -49,7 +49,7 @@ def test_levels_are_the_games_histories(name):
     for depth, level in enumerate(samples.levels):
         begin, end = starts[depth], starts[depth + 1]
         assert [len(part) for part in level[:5]] == [end - begin + 1] * 5
-        assert level.target is None and level.branch is None
+        assert level.target is None
         # The last row is for trajectories that are over.
         last = [part[-1] for part in level[:5]]
         after = 0 if depth + 2 == len(starts) else starts[depth + 2] - end
@@ -178,19 +178,11 @@ def test_slots_are_as_many_as_needed(name):
     """Attained by some sample and never exceeded."""
     tree = compiled(name)
     histories = tree.histories
-    branch = np.zeros(len(histories), bool)
-    decides = np.flatnonzero(histories.player == 1)
-    same = histories.infoset[decides] == histories.infoset[decides[-1]]
-    branch[decides[same]] = True
-    for forced in (None, branch):
-        _, plan = sample_tree.build(tree, branch=forced)
-        more = np.zeros(len(histories), bool) if forced is None else forced
-        for p in PLAYERS:
-            needed = most_visited(tree, more | (histories.player == p))
-            assert [depth.slots[p] for depth in plan] == needed
-            assert max(needed) > 1
-        assert [depth.forced for depth in plan] == most_visited(tree, more)
-        assert any(depth.branches for depth in plan) == (forced is not None)
+    _, plan = sample_tree.build(tree)
+    for p in PLAYERS:
+        needed = most_visited(tree, histories.player == p)
+        assert [depth.slots[p] for depth in plan] == needed
+        assert max(needed) > 1
 
 
 @pytest.mark.parametrize("name", GAMES)
@@ -228,34 +220,29 @@ def test_leads_to():
 def test_masks_by_level():
     tree = compiled("kuhn")
     mask = np.random.default_rng(2).uniform(size=58) < 0.1
-    samples, plan = sample_tree.build(tree, target=mask, branch=mask)
+    samples, plan = sample_tree.build(tree, target=mask)
     led = sample_tree.leads_to(tree, mask)
     starts = tree.histories.level_start
     for depth, level in enumerate(samples.levels):
         here = slice(starts[depth], starts[depth + 1])
         size = starts[depth + 1] - starts[depth]
         np.testing.assert_array_equal(level.target[:size], led[here])
-        np.testing.assert_array_equal(level.branch[:size], mask[here])
-        assert not level.target[size:].any() and not level.branch[size:].any()
+        assert not level.target[size:].any()
         # One more entry for each action of a trajectory that is over.
         assert len(level.target) - size > max(shape.width for shape in plan)
 
 
-@pytest.mark.parametrize("what", ["target", "branch"])
-def test_wrong_masks_are_refused(what):
+def test_wrong_masks_are_refused():
     tree = compiled("kuhn")
     for shape in ((57,), (59,), (58, 1), ()):
-        with pytest.raises(ValueError, match=f"{what} has shape.*58 histories"):
-            sample_tree.build(tree, **{what: np.ones(shape, bool)})
+        with pytest.raises(ValueError, match="target has shape.*58 histories"):
+            sample_tree.build(tree, target=np.ones(shape, bool))
 
 
 def test_empty_targets_are_refused():
     tree = compiled("kuhn")
     with pytest.raises(ValueError, match="target names no history; leave it out"):
         sample_tree.build(tree, target=np.zeros(58, bool))
-    # No branches at all are as good as none asked for.
-    _, plan = sample_tree.build(tree, branch=np.zeros(58, bool))
-    assert plan == sample_tree.build(tree)[1]
 
 
 def test_arrays_are_on_the_host():

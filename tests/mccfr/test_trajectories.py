@@ -106,7 +106,6 @@ def rules_of(
     scheme: str,
     player: int,
     targeted: bool = False,
-    branch: frozenset[int] = frozenset(),
 ) -> sampling_reference.Rules:
     game, config = setup(name), config_of(scheme)
     return sampling_reference.Rules(
@@ -117,7 +116,6 @@ def rules_of(
         bonus=config.bonus,
         target=target(name) if targeted else frozenset(),
         delta=DELTA if targeted else 0.0,
-        branch=branch,
     )
 
 
@@ -165,10 +163,8 @@ class Sampler:
 
     def __init__(self, name, rules, config):
         self.game, self.rules, self.config = setup(name), rules, config
-        mask = marked(self.game, rules.target), marked(self.game, rules.branch)
-        self.host, self.plan = sample_tree.build(
-            self.game.compiled, target=mask[0], branch=mask[1]
-        )
+        mask = marked(self.game, rules.target)
+        self.host, self.plan = sample_tree.build(self.game.compiled, target=mask)
         self.width = max(shape.width for shape in self.plan)
         self.entries = len(self.host.row_of)
         start = self.game.compiled.histories.level_start
@@ -417,60 +413,6 @@ def test_a_batch_is_the_sum_of_its_trajectories(scheme, targeted):
         close(sample.baseline[above][place], new)
         repeated += len(seen) > 1
     assert repeated
-
-
-def branches(name: str, player: int) -> frozenset[int]:
-    """The other player's infoset after which the player decides most often."""
-    tree = setup(name).tree
-
-    def later(key) -> int:
-        paths = [tree.nodes[i].path for i in tree.infosets[key]]
-        return sum(
-            node.player == player and any(node.path[: len(p)] == p for p in paths)
-            for node in tree.nodes
-        )
-
-    other = [key for key in tree.infosets if key[0] == 1 - player]
-    found = max(reversed(other), key=later)
-    assert later(found) > 0
-    return frozenset(tree.infosets[found])
-
-
-@pytest.mark.parametrize(
-    "targeted", [pytest.param(False, marks=pytest.mark.slow), True]
-)
-@pytest.mark.parametrize(
-    "name", ["kuhn", pytest.param("goofspiel3", marks=pytest.mark.slow)]
-)
-def test_branches_are_followed_in_full(name, targeted):
-    """With decay 1 the new baselines are the samples: they tell what was visited."""
-    for player in PLAYERS:
-        branch = branches(name, player)
-        rules = rules_of(name, "outcome", player, targeted, branch)
-        config = config_of(
-            "outcome", baseline="history", decay=1.0, delta=DELTA, batch=1
-        )
-        with jax.enable_x64(True):
-            sampler, walks = Sampler(name, rules, config), walks_of(rules)
-            sample = sampler.each(walks)
-        check_unbiased(sampler, walks, sample)
-        check_each(sampler, walks, sample)
-        entries = np.array([sampler.child(i) for i in range(len(rules.tree.nodes))])
-        old = jax.device_get(sampler.tables.baseline)
-        changed = np.zeros((len(walks.shares), len(entries)), bool)
-        for i, (above, place) in enumerate(entries):
-            if above >= 0:
-                changed[:, i] = sample.baseline[above][:, place] != old[above][place]
-        met = 0
-        for walk, (visited, aimed) in enumerate(
-            zip(changed, walks.targeted, strict=True)
-        ):
-            assert set(np.flatnonzero(visited)) == walks.followed[walk] - {0}
-            for i in branch & walks.followed[walk]:
-                children = list(rules.tree.nodes[i].children.values())
-                met += 1
-                assert visited[children].all() or aimed
-        assert met > 1
 
 
 def learned(sampler, followed) -> list[float]:

@@ -162,7 +162,6 @@ def test_the_solver_chooses_by_size():
     assert chosen("os-mccfr(batch=1)", 10) == "visited"
     assert chosen("os-mccfr(batch=64)", 1000) == "all"
     assert chosen("os-mccfr(batch=64)", 10_000) == "visited"
-    assert chosen("os-mccfr(batch=64)", 10_000, branches=True) == "all"
     assert chosen("os-mccfr(batch=64)", 10_000, buckets=True) == "all"
     assert chosen("os-mccfr(updates=all)", 10**6) == "all"
     assert chosen("es-mccfr", 10**6) == "all"

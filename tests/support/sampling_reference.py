@@ -32,7 +32,6 @@ class Rules:
       threshold, bonus: of average-strategy sampling.
       target: targeted trajectories pass through one of these histories.
       delta: share of targeted trajectories, 0 where nobody is.
-      branch: histories at which all actions are followed.
     """
 
     tree: reference.Tree
@@ -46,7 +45,6 @@ class Rules:
     bonus: float = 1e6
     target: frozenset[int] = frozenset()
     delta: float = 0.0
-    branch: frozenset[int] = frozenset()
 
     def strategy(self, index: int) -> dict[int, float]:
         """Of whoever acts, chance included."""
@@ -58,14 +56,13 @@ class Rules:
 
     def all_followed(self, index: int) -> bool:
         """Whether actions are followed each for itself, not one of them."""
-        own = self.mine(index) and self.scheme != "outcome"
-        return own or index in self.branch
+        return self.mine(index) and self.scheme != "outcome"
 
     @functools.cache  # noqa: B019
     def follow(self, index: int) -> dict[int, float]:
         """How likely a trajectory that is not targeted follows each action."""
         actions, strategy = self.tree.nodes[index].children, self.strategy(index)
-        if index in self.branch or (self.mine(index) and self.scheme == "external"):
+        if self.mine(index) and self.scheme == "external":
             return dict.fromkeys(actions, 1.0)
         if not self.mine(index):
             return strategy
