@@ -42,7 +42,8 @@ def add(commands: Commands) -> None:
         "--compile",
         "never: sample without laying out the game's tree, on a table that grows (for "
         "algorithms that sample); auto: so where the tree does not fit into "
-        "--memory-limit; always: refuse such games",
+        "--memory-limit, and where --checkpoint was begun so; always: refuse such "
+        "games",
         "auto",
         choices=COMPILE,
     )
@@ -121,16 +122,55 @@ def _solve(arguments: argparse.Namespace) -> dict[str, object]:
             f"--workers {arguments.workers} are for games that are not compiled; leave "
             f"them out, or give --compile never"
         )
-    if arguments.compile == "never":
+    kept = solve_uncompiled.is_sampled(arguments.checkpoint)
+    _check_checkpoint(arguments, kept)
+    if arguments.compile == "never" or kept:
         return solve_uncompiled.solve(arguments)
     try:
         return {**_solve_whole(arguments), "compiled": True}
     except GameTooLargeError as error:
-        if arguments.compile == "always" or not solve_uncompiled.can(arguments):
+        if arguments.compile == "always":
             raise
+        why_not = solve_uncompiled.why_not(arguments)
+        if kept is False:
+            why_not = f"the checkpoint {arguments.checkpoint} is of the compiled game"
+        if why_not is not None:
+            raise GameTooLargeError(
+                f"{error}; here it cannot be sampled without compiling: {why_not}"
+            ) from error
         why = str(error).partition(";")[0]
         print(f"sampled without compiling: {why}", file=sys.stderr)
     return solve_uncompiled.solve(arguments)
+
+
+def _check_checkpoint(arguments: argparse.Namespace, kept: bool | None) -> None:
+    """Refuses a checkpoint that cannot be gone on with in the way that is asked for.
+
+    Args:
+      arguments: of the command.
+      kept: whether the checkpoint is of sampling without compiling; None: there is
+        none.
+
+    Raises:
+      ValueError: the game is to be compiled, and was not; or the other way round.
+    """
+    began = f"the checkpoint {arguments.checkpoint} was begun"
+    if kept and arguments.compile == "always":
+        raise ValueError(
+            f"{began} without compiling the game; leave --compile always out, or give "
+            f"another path"
+        )
+    if kept is False and arguments.compile == "never":
+        raise ValueError(
+            f"{began} on the compiled game; leave --compile never out, or give another "
+            f"path"
+        )
+    if kept:
+        why_not = solve_uncompiled.why_not(arguments)
+        if why_not is not None:
+            raise ValueError(
+                f"{began} without compiling the game, and so it goes on: {why_not}"
+            )
 
 
 def _solve_whole(arguments: argparse.Namespace) -> dict[str, object]:

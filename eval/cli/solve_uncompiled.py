@@ -1,10 +1,11 @@
 """The command `solve`, where the game is not compiled but sampled as it is met."""
 
 import argparse
+import os
 
 import spiel_cr
 from spiel_cr.cfr.config import MCCFRConfig, parse_any
-from spiel_cr.common import memory
+from spiel_cr.common import memory, storage
 from spiel_cr.solving.sampled_game import SampledResult, check_sampling
 
 from ..common.plurals import counted
@@ -22,13 +23,31 @@ _WHOLE = {
 }
 
 
-def can(arguments: argparse.Namespace) -> bool:
-    """Whether what is asked for can be done without compiling the game."""
+def why_not(arguments: argparse.Namespace) -> str | None:
+    """Why what is asked for needs the compiled game; None: it does not."""
     try:
         _check(arguments)
-    except ValueError:
-        return False
-    return True
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def is_sampled(checkpoint: str | None) -> bool | None:
+    """Whether a checkpoint is of sampling without compiling.
+
+    Args:
+      checkpoint: a path.
+
+    Returns:
+      None where there is no checkpoint, or none that can be read: who opens it says so.
+    """
+    if checkpoint is None or not os.path.isfile(checkpoint):
+        return None
+    try:
+        metadata = storage.load_metadata(checkpoint)
+    except (OSError, ValueError):
+        return None
+    return "keys" in metadata if metadata.get("kind") == "checkpoint" else None
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -37,21 +56,22 @@ def _check(arguments: argparse.Namespace) -> None:
     Raises:
       ValueError: an option, or an algorithm.
     """
+    never = arguments.compile == "never"
     for name, default in _WHOLE.items():
         if getattr(arguments, name) != default:
             flag = f"--{name.replace('_', '-')}"
             value = getattr(arguments, name)
             said = flag if value is True else f"{flag} {value}"
             raise ValueError(
-                f"{said} needs the compiled game; leave it out, or leave --compile "
-                f"never out"
+                f"{said} needs the compiled game; leave it out"
+                + ", or leave --compile never out" * never
             )
     algorithm = arguments.algorithm
     if algorithm == "lp" or not isinstance(parse_any(algorithm), MCCFRConfig):
         raise ValueError(
             f"algorithm={algorithm!r} looks at the whole game in each iteration, so "
-            f"the game must be compiled; leave --compile never out, or choose an "
-            f"algorithm that samples: os-mccfr, es-mccfr or vr-mccfr"
+            f"the game must be compiled; {'leave --compile never out, or ' * never}"
+            f"choose an algorithm that samples: os-mccfr, es-mccfr or vr-mccfr"
         )
     check_sampling(
         algorithm,

@@ -1,6 +1,7 @@
 """`spiel-cr solve` without compiling, and what takes the policies that it saves."""
 
 import json
+import re
 
 import numpy as np
 import pyspiel
@@ -76,6 +77,48 @@ def test_games_that_do_not_fit_are_sampled_where_the_algorithm_samples(capsys):
         with pytest.raises(SystemExit):
             run(*words, *more)
         assert "an algorithm that samples (os-mccfr" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--algorithm", "evr-mccfr"), "explore=balanced needs the compiled game"),
+        ((*SAMPLE, "--dtype", "float32"), "--dtype float32 needs .*; leave it out$"),
+    ],
+)
+def test_it_is_said_why_a_game_that_does_not_fit_is_not_sampled(capsys, words, why):
+    with pytest.raises(SystemExit):
+        run("solve", "--game", "phantom_ttt", *LIMIT, *words)
+    said = capsys.readouterr().err.strip()
+    assert re.search(f"cannot be sampled without compiling: .*{why}", said)
+
+
+def test_a_checkpoint_decides_whether_the_game_is_compiled(tmp_path, capsys):
+    """Not the memory that is free when a run goes on."""
+    words = ("solve", "--game", "kuhn_poker", *SAMPLE, *LIMIT, "--checkpoint")
+    for number, how in enumerate(("never", "always")):
+        path = tmp_path / f"{number}.npz"
+        run(*words, path, "--compile", how)
+        other = {"never": "always", "always": "never"}[how]
+        found, _ = report(capsys, *words, path)
+        assert found["compiled"] is (how == "always") and found["iterations"] == 3
+        with pytest.raises(SystemExit):
+            run(*words, path, "--compile", other)
+        said = capsys.readouterr().err
+        assert "was begun" in said and f"leave --compile {other} out" in said
+    with pytest.raises(SystemExit):
+        run(*words, tmp_path / "0.npz", "--until", "1")
+    assert "without compiling the game, and so it goes on: --until" in (
+        capsys.readouterr().err
+    )
+
+
+def test_a_checkpoint_of_a_compiled_game_is_not_sampled(tmp_path, capsys):
+    words = ("solve", "--game", "kuhn_poker", *SAMPLE, "--checkpoint", tmp_path / "c")
+    run(*words)
+    with pytest.raises(SystemExit):
+        run(*words, "--memory-limit", "1MB")
+    assert "c is of the compiled game" in capsys.readouterr().err
 
 
 def test_games_that_fit_are_compiled(capsys):
