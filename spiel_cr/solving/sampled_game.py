@@ -22,7 +22,7 @@ from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.solving.checkpoint import Keeper, settings_of
 from spiel_cr.solving.policy_files import TABLE
-from spiel_cr.uncompiled import key_making
+from spiel_cr.uncompiled import key_making, recall_checks
 from spiel_cr.uncompiled.policy import TablePolicy, arrays_of
 from spiel_cr.uncompiled.rules_source import RulesSource
 from spiel_cr.uncompiled.solver import UncompiledSolver, parse_uncompiled
@@ -216,6 +216,7 @@ def sample_uncompiled(
         kind = key_making.kind_for(loaded, use_rules=vectorised)
         source = key_making.make_source(loaded, kind, workers=workers)
         try:
+            recall_checks.check_source(source, exact=config.averaging == "exact")
             size, room = _table_room(source, config, memory_limit, checkpoint_path)
             solver = UncompiledSolver(source, config, seed=seed, max_bytes=room)
             keeper = None

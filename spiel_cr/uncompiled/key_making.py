@@ -20,6 +20,8 @@ RULES, STRINGS = "rules", "strings"
 KINDS = (RULES, STRINGS)
 # Matches that are looked at for a fingerprint, and the most moves of each.
 _MATCHES, _MOVES = 8, 200
+# Parameters that say where a game lies, and not what it is.
+_PLACES = ("filename",)
 
 
 def kind_for(game: pyspiel.Game, *, use_rules: bool = True) -> str:
@@ -60,12 +62,16 @@ def make_source(game: str | pyspiel.Game, kind: str, *, workers: int = 1) -> Sou
 
 
 def fingerprint(source: Source) -> str:
-    """A hash of the keys and actions in some matches, always the same ones.
+    """A hash of a game's name and parameters, and of some matches, always the same.
+
+    In these it takes in keys, actions, the probabilities of chance and returns. They
+    tell two versions of a game apart, and files from which games are read.
 
     Args:
       source: of the game.
     """
     random, digest = np.random.default_rng(0), hashlib.sha256()
+    digest.update(repr(_settings(source.game)).encode())
     for _ in range(_MATCHES):
         state = source.game.new_initial_state()
         for _ in range(_MOVES):
@@ -73,10 +79,21 @@ def fingerprint(source: Source) -> str:
                 digest.update(np.array(state.returns()).tobytes())
                 break
             if state.is_chance_node():
-                legal = sorted(action for action, _ in chance_outcomes(state))
+                outcomes = sorted(chance_outcomes(state))
+                legal = [action for action, _ in outcomes]
+                digest.update(np.array([odds for _, odds in outcomes]).tobytes())
             else:
                 legal = sorted(state.legal_actions())
                 digest.update(source.key_of(state).tobytes())
             digest.update(np.array(legal, np.int64).tobytes())
             state.apply_action(legal[int(random.random() * len(legal))])
     return digest.hexdigest()
+
+
+def _settings(game: pyspiel.Game) -> tuple[str, list[tuple[str, str]]]:
+    """A game's name, and its parameters with those that were left out."""
+    kind = game.get_type()
+    given = {**kind.parameter_specification, **game.get_parameters()}
+    return kind.short_name, sorted(
+        (name, repr(value)) for name, value in given.items() if name not in _PLACES
+    )

@@ -129,6 +129,9 @@ def read_strategy(arrays: Mapping[str, np.ndarray], path: object) -> TableStrate
         raise damaged("its arrays have other shapes")
     if (count < 1).any() or count.sum(dtype=np.int64) != len(played):
         raise damaged("its rows do not add up to its probabilities")
+    ordered = key[np.lexsort(key.T)]
+    if (ordered[1:] == ordered[:-1]).all(axis=1).any():
+        raise damaged("two of its rows have the same key")
     # Written so that NaN fails.
     good = bool((played >= 0).all())
     if good and rows:

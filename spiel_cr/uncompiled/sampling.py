@@ -35,8 +35,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cr.cfr.config import MCCFRConfig
-from spiel_cr.common.errors import ImperfectRecallError, InvalidGameError
-from spiel_cr.uncompiled import strategy
+from spiel_cr.uncompiled import recall_checks, strategy
 from spiel_cr.uncompiled.source import Positions, Source
 from spiel_cr.uncompiled.table import Table
 
@@ -227,7 +226,7 @@ class Trajectories:
         rows = decisions.row[updated]
         places = decisions.live[updated]
         sequence = front.sequence[places]
-        _check(
+        recall_checks.check_promises(
             self._source,
             same_actions=table.count[rows] == decisions.num_actions[updated],
             # Sampled averages do not look at what comes before.
@@ -388,26 +387,6 @@ def _flat(
     action, place = np.nonzero(decisions.legal[:, updated])
     place = updated[place]
     return decisions.entries[action, place], place, values[action, place]
-
-
-def _check(
-    source: Source, *, same_actions: np.ndarray, same_sequence: np.ndarray | bool
-) -> None:
-    """Refuses games whose information states are none of perfect recall.
-
-    Where averages are sampled, what a player did before may be forgotten.
-    """
-    if not same_actions.all():
-        raise InvalidGameError(
-            f"{source.game}: an information state of a player has different numbers of "
-            f"legal actions; correct the game's information states"
-        )
-    if not np.all(same_sequence):
-        raise ImperfectRecallError(
-            f"{source.game}: imperfect recall: an information state of a player is "
-            f"reached after different own actions, and exact averages need to know "
-            f"after which; give the algorithm the parameter averaging=sampled"
-        )
 
 
 def _choose(probabilities: np.ndarray, random: np.random.Generator) -> np.ndarray:
