@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyspiel
+from absl import logging
 from tqdm import tqdm
 
 from spiel_cr.cfr.config import MCCFRConfig
@@ -185,8 +186,10 @@ def sample_uncompiled(
         with.
       checkpoint_path: a file to continue from where it exists, and to write to.
       checkpoint_every: seconds between writes; the last state is written too, also
-        when the run is interrupted from the keyboard. If a write fails, a warning names
-        the file and the run goes on; that of the last one is an `UnsavedWarning`.
+        when the run is interrupted from the keyboard, which ends it between two
+        iterations. After an error within one (a worker process ended) the file stays
+        as it was. If a write fails, a warning names the file and the run goes on; that
+        of the last one is an `UnsavedWarning`.
       progress: show a progress bar on stderr.
 
     Raises:
@@ -284,7 +287,7 @@ class _Sampler:
         check_state(arrays, fresh, max_actions=actions)
         try:
             self._solver.restore(arrays)
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, OverflowError) as error:
             raise ValueError(f"its random numbers are none: {error!r}") from error
 
 
@@ -359,8 +362,14 @@ def _run(
                 left = None if seconds is None else seconds - solver.seconds
                 solver.run(more, seconds=left, after_chunk=after_chunk)
         finally:
-            if keeper is not None:
+            if keeper is not None and solver.whole:
                 keeper.write_last()
+            elif keeper is not None:
+                logging.warning(
+                    "iteration %d ended in its middle, so it is not written to the "
+                    "checkpoint, which stays as it was written last",
+                    solver.iteration,
+                )
 
 
 def _shown(solver: UncompiledSolver, known: float) -> dict[str, Any]:

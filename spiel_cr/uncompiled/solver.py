@@ -11,7 +11,7 @@ import numpy as np
 from absl import logging
 
 from spiel_cr.cfr.config import MCCFRConfig, parse_sampled
-from spiel_cr.common import parameters
+from spiel_cr.common import interrupts, parameters
 from spiel_cr.common.checks import check_iterations, check_number, check_seed
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.uncompiled import sampling, strategy, table
@@ -129,6 +129,8 @@ class UncompiledSolver:
       seconds: spent on that.
       met: decisions of updating players on trajectories so far.
       known: those among them whose infoset was in the table before.
+      whole: whether all iterations are whole. False after an error in one: the state
+        is then that of no run, and nobody may go on from it.
     """
 
     def __init__(
@@ -184,6 +186,7 @@ class UncompiledSolver:
         self._narrowed = False
         self.iteration = self.trajectories = self.met = self.known = 0
         self.seconds = 0.0
+        self.whole = True
 
     def run(
         self,
@@ -193,6 +196,8 @@ class UncompiledSolver:
         after_chunk: Callable[[int], bool | None] | None = None,
     ) -> bool:
         """Iterates.
+
+        Signals (Ctrl-C) are handled between iterations; see `interrupts.Steps`.
 
         Args:
           iterations: how many more, at most; None: no limit.
@@ -215,10 +220,22 @@ class UncompiledSolver:
         if seconds is not None:
             check_number(seconds, "seconds", "(0, inf)")
         deadline = math.inf if seconds is None else time.perf_counter() + seconds
+        with interrupts.Steps() as steps:
+            return self._run(most, deadline, after_chunk, steps)
+
+    def _run(
+        self,
+        most: int,
+        deadline: float,
+        after_chunk: Callable[[int], bool | None] | None,
+        steps: interrupts.Steps,
+    ) -> bool:
+        """As `run`, until so many iterations are done, or `perf_counter` says so."""
         done = chunk = 0
         started = time.perf_counter()
         while done < most:
-            self._iterate()
+            with steps.step():
+                self._iterate()
             done += 1
             chunk += 1
             now = time.perf_counter()
@@ -277,6 +294,7 @@ class UncompiledSolver:
     def _iterate(self) -> None:
         """One batch for each player."""
         config = self.config
+        self.whole = False
         self.iteration += 1
         weight = float(self.iteration) ** config.gamma
         self._mass += weight
@@ -289,6 +307,7 @@ class UncompiledSolver:
             self._count(first.climb())
             self._count(second.climb())
         self.trajectories += 2 * config.batch
+        self.whole = True
 
     def _descend(self, player: int, weight: float) -> sampling.Trajectories:
         """A batch for one player, down to its ends."""

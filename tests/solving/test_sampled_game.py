@@ -1,6 +1,8 @@
 """Games that are sampled without compiling: arguments, checkpoints, limits, files."""
 
+import os
 import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -19,6 +21,7 @@ from spiel_cr.common.errors import (
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.conversions import behaviour_from_policy
 from spiel_cr.solving import policy_files, sampled_game
+from spiel_cr.uncompiled import sampling
 from spiel_cr.uncompiled.policy import arrays_of
 from tests.support import games
 
@@ -287,3 +290,36 @@ def test_the_peak_stays_under_the_limit(tmp_path):
     full, table, peak = map(int, done.stdout.split())
     assert full and 8e7 < table < peak < 5.5e8
     assert done.stderr.count("the table is full") == 1
+
+
+def send_interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def fail():
+    raise RuntimeError("a worker died")
+
+
+@pytest.mark.parametrize(
+    ("happens", "raised", "left"),
+    [(send_interrupt, KeyboardInterrupt, 6), (fail, RuntimeError, 5)],
+)
+def test_half_an_iteration_is_never_written(
+    tmp_path, monkeypatch, caplog, happens, raised, left
+):
+    """Ctrl-C waits for the end of the sixth; an error there leaves the file alone."""
+    path, climb, climbs = tmp_path / "c.npz", sampling.Trajectories.climb, []
+    sample(iterations=5, checkpoint_path=path)
+
+    def disturbed(batch):
+        climbs.append(1)
+        if len(climbs) == 1:
+            happens()
+        return climb(batch)
+
+    monkeypatch.setattr(sampling.Trajectories, "climb", disturbed)
+    with pytest.raises(raised):
+        sample(checkpoint_path=path)
+    assert storage.load(path)[1]["iterations"] == left
+    assert ("stays as it was" in caplog.text) == (left == 5)
+    assert_same(sample(checkpoint_path=path), sample())
