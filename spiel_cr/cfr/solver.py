@@ -14,12 +14,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from spiel_cr.cfr.abstraction import Labels, pool
+from spiel_cr.common import interrupts
 from spiel_cr.common.jax_utils import precision
 from spiel_cr.policies.conversions import behaviour_from_reach, reach_from_behaviour
 from spiel_cr.sequence_form import layout, treeplex
 
 # The clock is looked at between chunks of about this many seconds.
 _CHUNK_SECONDS = 0.25
+# What an int32 counts.
+MOST_ITERATIONS = 2**31 - 1
 # With less time than this before a deadline, no further chunk is begun.
 _LAST_SECONDS = 5e-4
 
@@ -210,7 +213,16 @@ class Solver:
 
         Returns:
           Whether `after_chunk` stopped it.
+
+        Raises:
+          ValueError: there would be more than 2^31 - 1 iterations in all.
         """
+        if iterations > MOST_ITERATIONS - self.iterations:
+            raise ValueError(
+                f"iterations={iterations} after {self.iterations}: a solver counts up "
+                f"to {MOST_ITERATIONS}; give fewer, or draw more per iteration with a "
+                f"larger batch"
+            )
         done, chunk = 0, 1
         while done < iterations:
             chunk = min(chunk, iterations - done)
@@ -222,7 +234,7 @@ class Solver:
             chunk = max(1, int(chunk * min(8.0, _CHUNK_SECONDS / max(elapsed, 1e-9))))
         return False
 
-    def run_until(self, deadline: float, *, most: int = 2**31 - 1) -> int:
+    def run_until(self, deadline: float, *, most: int = MOST_ITERATIONS) -> int:
         """Iterates until shortly before a point in time.
 
         Args:
@@ -231,8 +243,9 @@ class Solver:
           most: iterations to stop after.
 
         Returns:
-          How many iterations were done.
+          How many iterations were done; 0 where no more than 2^31 - 1 can be counted.
         """
+        most = min(most, MOST_ITERATIONS - self.iterations)
         done, chunk = 0, 1
         while done < most:
             chunk = min(chunk, most - done)
@@ -307,6 +320,12 @@ class Solver:
             state = self._state
             if self._consumes and self._lent:
                 state = jax.tree.map(jnp.copy, state)
-            after = self._program(self.problem, state, count, config=self.config)
-            self._state, self._lent = jax.block_until_ready(after), False
+            # What a program consumes is gone: until its result has taken its place,
+            # nobody may interrupt.
+            with interrupts.Steps() as steps, steps.step():
+                self._state = self._program(
+                    self.problem, state, count, config=self.config
+                )
+                self._lent = False
+            jax.block_until_ready(self._state)
         return time.perf_counter() - started

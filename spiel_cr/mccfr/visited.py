@@ -344,8 +344,10 @@ def increased(sums: Sums, value: jax.Array) -> Sums:
     """One sum and a value; what rounding takes from `high` goes to `low`."""
     high = sums.high + value
     back = high - sums.high
-    lost = (sums.high - (high - back)) + (value - back)
-    return Sums(high, sums.low + lost)
+    low = sums.low + (sums.high - (high - back)) + (value - back)
+    # Else `low` alone would take what `high` is too coarse for, until it is, too.
+    top = high + low
+    return Sums(top, low - (top - high))
 
 
 def _credit(problem: Problem, average: Sums, weight: jax.Array) -> Sums:

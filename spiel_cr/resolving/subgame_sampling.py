@@ -208,7 +208,7 @@ def init(
         baseline=np.zeros(entries, dtype),  # type: ignore[arg-type]
         iteration=np.zeros((), np.int32),  # type: ignore[arg-type]
         weight=np.zeros((), dtype),  # type: ignore[arg-type]
-        key=np.array([0, seed], np.uint32),  # type: ignore[arg-type]
+        key=np.asarray(jax.random.key_data(jax.random.key(seed))),  # type: ignore[arg-type]
     )
 
 

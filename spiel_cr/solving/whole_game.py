@@ -1,15 +1,17 @@
 """Solving a whole game: `solve`, by the CFR family or exactly by linear programming."""
 
+import dataclasses
 import time
 from typing import Any, NamedTuple
 
 import numpy as np
+from absl import logging
 from tqdm import tqdm
 
 from spiel_cr.cfr import cfr
 from spiel_cr.cfr.abstraction import Buckets, labels_of
 from spiel_cr.cfr.config import CFRConfig, MCCFRConfig, parse_any
-from spiel_cr.cfr.solver import Solver
+from spiel_cr.cfr.solver import MOST_ITERATIONS, Solver
 from spiel_cr.common import storage
 from spiel_cr.common.checks import (
     check_dtype,
@@ -26,7 +28,7 @@ from spiel_cr.policies.result import CurvePoint, SolveResult
 from spiel_cr.solving import footprint, lp
 from spiel_cr.solving.checkpoint import Keeper, keep_solver
 
-_NO_LIMIT = 2**31 - 1
+_NO_LIMIT = MOST_ITERATIONS
 
 # With `until` and no `eval_every`, NashConv is computed each time that the iterations
 # have grown by this factor.
@@ -213,7 +215,10 @@ def solve(
             progress=progress,
         )
         build_seconds = time.perf_counter() - started
-        footprint.check(tree, "lp" if exact else config, dtype, memory_limit)
+        asked = "lp" if exact else config
+        if isinstance(asked, MCCFRConfig) and (buckets is not None or imperfect_recall):
+            asked = dataclasses.replace(asked, updates="all")  # no others share regrets
+        footprint.check(tree, asked, dtype, memory_limit)
         if exact:
             return _solve_exactly(tree, build_seconds)
         labels = labels_of(tree, buckets, imperfect_recall=imperfect_recall)
@@ -292,6 +297,13 @@ def _run(
             more = goal.next_evaluation(solver.iterations) - solver.iterations
             stopped = solver.run(more, after_chunk=after_chunk)
             stopped = evaluate() or stopped
+        if solver.iterations == _NO_LIMIT and not stopped:
+            logging.warning(
+                "%s stops at %d iterations, the most that are counted; draw more per "
+                "iteration with a larger batch",
+                solver.config.name,
+                _NO_LIMIT,
+            )
     finally:
         if keeper is not None:
             keeper.write_last()

@@ -3,6 +3,8 @@
 import dataclasses
 import functools
 import re
+import signal
+import time
 
 import jax
 import numpy as np
@@ -113,12 +115,54 @@ def test_a_state_that_was_handed_out_stays():
     np.testing.assert_array_equal(solver.average_behaviour(0), later)
 
 
-def test_sums_do_not_stop_in_single_precision():
-    """2^25 + 1 + 1 + ... in float32, where 2^25 + 1 is 2^25."""
-    sums = visited.Sums(jax.numpy.float32(2.0**25), jax.numpy.float32(0))
+@pytest.mark.parametrize("high, low", [(2**25, 0), (2**24, 2**24 - 2), (2**40, 0)])
+def test_sums_do_not_stop_in_single_precision(high, low):
+    """2^25 + 1 + 1 + ... in float32, where 2^25 + 1 is 2^25; nor later."""
+    single = jax.numpy.float32
+    sums = visited.Sums(single(high), single(low))
     for _ in range(100):
-        sums = visited.increased(sums, jax.numpy.float32(1))
-    assert float(sums.high) + float(sums.low) == 2.0**25 + 100
+        sums = visited.increased(sums, single(1))
+    assert float(sums.high) + float(sums.low) == high + low + 100
+
+
+def test_an_interrupt_leaves_a_state(monkeypatch):
+    """It comes when the old state is consumed and the new one is not yet there."""
+    solver = solver_of("kuhn", "os-mccfr(batch=1)", "visited")
+    solver.run(3)
+    program = solver._program
+
+    def interrupted(*args, **options):
+        after = program(*args, **options)
+        signal.raise_signal(signal.SIGINT)
+        return after
+
+    solver._program = interrupted
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            solver.run(1)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    solver._program = program
+    assert solver.iterations == 4
+    solver.run(2)
+    other = solver_of("kuhn", "os-mccfr(batch=1)", "visited")
+    other.run(6)
+    for one, same in zip(
+        *map(jax.tree.leaves, (solver.state, other.state)), strict=True
+    ):
+        np.testing.assert_array_equal(one, same)
+
+
+def test_iterations_are_counted_to_an_end():
+    solver = solver_of("kuhn", "os-mccfr(batch=1)", "visited")
+    most = np.int32(2**31 - 3)
+    solver.state = solver.state._replace(iteration=jax.numpy.asarray(most))
+    with pytest.raises(ValueError, match="iterations=3 after 2147483645: .* larger ba"):
+        solver.run(3)
+    assert solver.run_until(time.perf_counter() + 60) == 2
+    assert solver.run_until(time.perf_counter() + 60) == 0
+    assert solver.iterations == 2**31 - 1
 
 
 @slow
