@@ -31,6 +31,8 @@ _DTYPE = np.float32
 # where tables cost less than trajectories, or at most so many times its own.
 _SMALL_HISTORIES = 4096
 _SMALL_RATIO = 4
+# Tables of subgames that a layer keeps for the next time.
+_KEPT_BYTES = 1 << 26
 
 
 class Shape(NamedTuple):
@@ -190,9 +192,7 @@ class SampledLayer:
             layer is laid out for that; -1: none.
           seed: of all random numbers.
         """
-        tree = self._known.get(number)
-        if tree is None:
-            tree = self._known[number] = self._cut(number, subgame)
+        tree = self._tables(number, subgame)
         nodes = self._groups.of(number)
         tree, mass = self._fill(tree, nodes, subgame, own_reach, opponent_values)
         if self._whole.aimed:
@@ -216,6 +216,18 @@ class SampledLayer:
             below=len(subgame.next_augmented),
             unit=mass * self._whole.scale,
         )
+
+    def _tables(self, number: int, subgame: Subgame) -> SubgameTree:
+        """`_cut` of a subgame; the last ones are kept, as many as take little memory."""
+        tree = self._known.pop(number, None)
+        if tree is None:
+            tree = self._cut(number, subgame)
+        self._known[number] = tree
+        # All have one shape.
+        size = sum(leaf.nbytes for leaf in jax.tree.leaves(tree))
+        while len(self._known) > max(1, _KEPT_BYTES // size):
+            del self._known[next(iter(self._known))]
+        return tree
 
     def _label(self) -> tuple[np.ndarray, np.ndarray]:
         """int32 [N], the subgame of each history, -1 above; moves since its root."""

@@ -308,8 +308,9 @@ def test_trajectories_are_aimed_at_the_infoset_and_its_surroundings():
 
 
 @pytest.mark.parametrize("target", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_one_program_for_all_subgames_of_a_seat(target):
+def test_one_program_for_all_subgames_of_a_seat(target, monkeypatch):
     """Compiled when the player is made; so it is made in seconds."""
+    monkeypatch.setattr(sampled_subgames, "_KEPT_BYTES", 1)
     before = subgame_sampling.programs()
     config = ResolvingConfig("os-mccfr(batch=24)", 2, values="iterates", target=target)
     resolver = Resolver(compiled("leduc7"), 0, config)
@@ -319,6 +320,7 @@ def test_one_program_for_all_subgames_of_a_seat(target):
         resolver.strategy(match, infoset)
     assert len(match.solved) > 10
     assert subgame_sampling.programs() == before + 1
+    assert {len(layer._known) for layer in resolver._sampled} == {1}
 
 
 @pytest.mark.parametrize(
