@@ -218,7 +218,7 @@ class SampledLayer:
         )
 
     def _tables(self, number: int, subgame: Subgame) -> SubgameTree:
-        """`_cut` of a subgame; the last ones are kept, as many as take little memory."""
+        """`_cut` of a subgame; the last ones are kept, as many as the memory holds."""
         tree = self._known.pop(number, None)
         if tree is None:
             tree = self._cut(number, subgame)
