@@ -37,6 +37,7 @@ from typing import Any
 
 import numpy as np
 import pyspiel
+from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.errors import GameTooLargeError
@@ -48,6 +49,7 @@ from spiel_cr.policies import conversions
 from spiel_cr.responses import opponents
 from spiel_cr.responses.ismcts_config import POSTERIORS, SearchConfig
 from spiel_cr.responses.local_best_response import LEAVES
+from spiel_cr.uncompiled.policy import TablePolicy
 
 from ..common.plurals import counted
 from ..players.approximate_nash_conv import (
@@ -126,10 +128,15 @@ def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
     players = [0, 1] if arguments.player == "both" else [int(arguments.player)]
     opponent_strings.check_opponent(arguments.policy, arguments.game)
     tree = _compile(arguments)
+    opponent: openspiel_policy.Policy | None = None
     if tree is None or arguments.states:
-        seats = _on_states(arguments, players, config, tree)
+        opponent, seats = _on_states(arguments, players, config, tree)
     else:
-        behaviour = opponent_behaviour(tree, arguments.policy, seed=arguments.seed)
+        if arguments.policy.strip().endswith(".npz"):
+            opponent = opponent_strings.load_opponent(arguments.policy, tree)
+            behaviour = conversions.behaviour_from_policy(tree, opponent)
+        else:
+            behaviour = opponent_behaviour(tree, arguments.policy, seed=arguments.seed)
         rivals = [_rival(arguments, tree, player) for player in players]
         seats = [
             on_tree(tree, player, behaviour, config, rival=rival)
@@ -139,8 +146,15 @@ def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
         **given(arguments, "game", "policy", "method"),
         "compiled": tree is not None and not arguments.states,
         **summary(seats),
+        "unmet_share": None,
     }
     _print(report, seats)
+    if isinstance(opponent, TablePolicy) and opponent.asked:
+        report["unmet_share"] = share = opponent.unmet / opponent.asked
+        print(
+            f"  the policy is uniform at infosets that it never met: {share:.1%} of "
+            f"{opponent.asked:,} times that it was asked"
+        )
     return report
 
 
@@ -170,7 +184,7 @@ def _on_states(
     players: list[int],
     config: ResponseConfig,
     tree: CompiledGame | None,
-) -> list[Seat]:
+) -> tuple[openspiel_policy.Policy, list[Seat]]:
     """Searches in matches; where the game fits, best responses are known."""
     game = load_game(arguments.game)
     known = game if tree is None else tree
@@ -181,7 +195,7 @@ def _on_states(
     judged = None
     if tree is not None and not any(rivals.values()):
         judged = Known(tree, conversions.behaviour_from_policy(tree, opponent))
-    return [
+    return opponent, [
         on_states(game, p, opponent, config, rival=rivals[p], known=judged)
         for p in players
     ]

@@ -83,7 +83,8 @@ def _tournament(arguments: argparse.Namespace) -> dict[str, object]:
     if not arguments.unwritten:
         print(f"written to {arguments.out}")
     keys = ("bots", "mean", "half_width", "matches")
-    return {key: getattr(result, key) for key in keys}
+    shares = [effort.unmet_share for effort in result.efforts]
+    return {**{key: getattr(result, key) for key in keys}, "unmet_share": shares}
 
 
 def _print_table(result: Tournament) -> None:
@@ -107,3 +108,9 @@ def _print_table(result: Tournament) -> None:
             f"{number:<4}{effort.moves:>9,}{effort.mean_ms:>10.2f}{effort.max_ms:>10.1f}"
             f"{late:>7}{effort.programs_compiled:>10}  {effort.bot}"
         )
+    for number, effort in zip(numbers, result.efforts, strict=True):
+        if effort.unmet_share is not None:
+            print(
+                f"{number} is uniform at infosets that it never met: "
+                f"{effort.unmet_share:.1%} of {effort.asked:,} decisions"
+            )

@@ -28,6 +28,8 @@ from spiel_cr.compilation.compiler import Game
 from spiel_cr.compilation.fingerprints import fingerprint
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.players import bot_strings
+from spiel_cr.players.bots import PolicyBot
+from spiel_cr.uncompiled.policy import TablePolicy
 
 from ..common.json_log import (
     JsonLog,
@@ -68,6 +70,8 @@ class Effort(NamedTuple):
       max_ms: the longest.
       late_moves: answers after its own time was up; None: it keeps no record.
       programs_compiled: JAX programs that were compiled while it was thinking.
+      asked: decisions of its `TablePolicy`; None: it has none.
+      unmet: those among them at infosets that were never met, where it is uniform.
     """
 
     bot: str
@@ -76,6 +80,13 @@ class Effort(NamedTuple):
     max_ms: float
     late_moves: int | None
     programs_compiled: int
+    asked: int | None = None
+    unmet: int | None = None
+
+    @property
+    def unmet_share(self) -> float | None:
+        """`unmet` of `asked`; None where it was never asked."""
+        return (self.unmet or 0) / self.asked if self.asked else None
 
 
 class Tournament(NamedTuple):
@@ -243,10 +254,15 @@ _LINE: dict[str, Test] = {
     **{name: is_list(test) for name, test in _EACH_SEAT.items()},
 }
 
+_UNMET = {"unmet": is_list(optional(is_list(is_whole, 2)), 2)}
+
 
 def _check_line(bots: Sequence[str], record: Record) -> None:
     """Raises ValueError where a line is no match of these bots."""
     check_fields(record, _LINE)
+    # Folders of before have none.
+    if "unmet" in record:
+        check_fields(record, _UNMET)
     if [len(record[name]) for name in _BY_SEAT] != [2] * len(_BY_SEAT):
         raise ValueError(f"is wrong: two values are due in each of {_BY_SEAT}")
     slot = _Slot(*(record[name] for name in _Slot._fields))
@@ -300,6 +316,7 @@ def _play(
         for stream in (0, 2 if slot.swapped else 1)
     )
     late = [_late_moves(player) for player in players]
+    counts = [_counts(player) for player in players]
     programs = ProgramCounter()
     try:
         match = play_match(
@@ -320,12 +337,26 @@ def _play(
             for before, player in zip(late, players, strict=True)
         ],
         "programs_compiled": programs.counts,
+        "unmet": [
+            None
+            if before is None or after is None
+            else np.subtract(after, before).tolist()
+            for before, after in zip(counts, map(_counts, players), strict=True)
+        ],
     }
 
 
 def _late_moves(bot: pyspiel.Bot) -> int | None:
     statistics = statistics_of(bot)
     return None if statistics is None else statistics.late_moves
+
+
+def _counts(bot: pyspiel.Bot) -> tuple[int, int] | None:
+    """How often a bot's `TablePolicy` was asked, and had not met the infoset."""
+    policy = bot.policy if isinstance(bot, PolicyBot) else None
+    if isinstance(policy, TablePolicy):
+        return policy.asked, policy.unmet
+    return None
 
 
 def _row_returns(records: _Records, row: int, column: int) -> np.ndarray:
@@ -361,6 +392,13 @@ def _effort(bot: str, number: int, records: _Records) -> Effort:
     ]
     milliseconds = [1000 * s for match in own for s in match["seconds"]]
     late = [match["late_moves"] for match in own]
+    counts = [
+        record["unmet"][slot.seats.index(number)]
+        for slot, record in records.items()
+        if number in slot.seats and "unmet" in record
+    ]
+    counted = [count for count in counts if count is not None]
+    asked, unmet = np.sum(counted, axis=0).tolist() if counted else (None, None)
     return Effort(
         bot=bot,
         moves=len(milliseconds),
@@ -368,6 +406,8 @@ def _effort(bot: str, number: int, records: _Records) -> Effort:
         max_ms=max(milliseconds, default=0.0),
         late_moves=None if None in late else sum(late),
         programs_compiled=sum(match["programs_compiled"] for match in own),
+        asked=asked,
+        unmet=unmet,
     )
 
 

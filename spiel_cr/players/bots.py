@@ -311,6 +311,11 @@ class PolicyBot(PolicyPlayer):
         super().__init__(player, seed=seed)
         self._policy = policy
 
+    @property
+    def policy(self) -> openspiel_policy.Policy:
+        """What it plays."""
+        return self._policy
+
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
         self.check_turn(state)
         given = self._policy.action_probabilities(state, self._player)

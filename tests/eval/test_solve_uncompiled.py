@@ -155,6 +155,28 @@ def test_a_best_response_to_the_policy_is_exact(saved, capsys):
     behaviour = behaviour_from_policy(tree, spiel_cr.load_policy(saved, tree))
     expected = nash_conv(tree.form, reach_of(tree.form, behaviour))
     assert found["value"] == pytest.approx(expected, abs=1e-9) and expected > 0.1
+    assert found["unmet_share"] == 0
+
+
+def test_infosets_that_were_never_met_are_reported(tmp_path, capsys):
+    path = tmp_path / "policy.npz"
+    words = ("--algorithm", "os-mccfr(batch=1)", "--iterations", "2", *LIMIT)
+    game = ("--game", "leduc_poker")
+    run("solve", *game, *words, "--compile", "never", "--save", path)
+    capsys.readouterr()
+    bots = ("--bots", f"policy(path={path});uniform", "--matches", "4")
+    # The second time all matches lie in the folder.
+    for _ in range(2):
+        run("tournament", *game, *bots, "--out", tmp_path / "out", "--json")
+        out = capsys.readouterr().out
+        share, none = json.loads(out.splitlines()[-1])["unmet_share"]
+        assert none is None and 0.3 < share <= 1
+        assert f"never met: {share:.1%} of" in out
+    words = ("--policy", path, "--method", "lbr", "--states", "--matches", "2")
+    run("best-response", *game, *words, "--rollouts", "1", "--json")
+    out = capsys.readouterr().out
+    share = json.loads(out.splitlines()[-1])["unmet_share"]
+    assert 0.3 < share <= 1 and f"never met: {share:.1%} of" in out
 
 
 def test_show_lists_the_policy(saved, capsys):
