@@ -25,8 +25,7 @@ from spiel_cr.solving.checkpoint import Keeper, settings_of
 from spiel_cr.solving.policy_files import TABLE
 from spiel_cr.uncompiled import key_making, recall_checks
 from spiel_cr.uncompiled.policy import TablePolicy, arrays_of
-from spiel_cr.uncompiled.rules_source import RulesSource
-from spiel_cr.uncompiled.solver import UncompiledSolver, parse_uncompiled
+from spiel_cr.uncompiled.solver import BRANCHES, UncompiledSolver, parse_uncompiled
 from spiel_cr.uncompiled.source import Source
 from spiel_cr.uncompiled.state_checks import check_state
 from spiel_cr.uncompiled.workers import MOST_WORKERS, Workers
@@ -35,8 +34,8 @@ _ITERATIONS = 1000
 # What a process takes besides the table: imported packages, and numpy's temporary
 # arrays.
 _PROCESS_BYTES = memory.BASE_BYTES
-# An OpenSpiel state with its actions; those of two depths are held.
-_STATE_BYTES, _DEPTHS = 4000, 2
+# Of so many depths the states of a batch are held.
+_DEPTHS = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +50,7 @@ class SampledResult:
       seconds: time spent iterating.
       build_seconds: time spent before.
       table_bytes: what the table took in the end.
-      table_limit: what it might have taken.
+      table_limit: what it might have taken; a batch takes the rest of the memory.
       full: whether infosets were left out because there was no more memory.
       met: decisions of updating players on all trajectories.
       known: those among them whose infoset was in the table before.
@@ -164,8 +163,8 @@ def sample_uncompiled(
 
     Infosets that trajectories meet are kept in a table that grows up to the memory
     limit; when it is full it takes in no more, says so once, and goes on. The same
-    arguments (without `seconds`) give the same bits, for any number of workers,
-    interrupted and resumed or not.
+    arguments (without `seconds`) give the same bits, interrupted and resumed or not;
+    where a memory limit is given and the table is not full, for any number of workers.
 
     Args:
       game: OpenSpiel game string or game, two players and zero-sum, with
@@ -221,7 +220,13 @@ def sample_uncompiled(
         try:
             recall_checks.check_source(source, exact=config.averaging == "exact")
             size, room = _table_room(source, config, memory_limit, checkpoint_path)
-            solver = UncompiledSolver(source, config, seed=seed, max_bytes=room)
+            solver = UncompiledSolver(
+                *(source, config),
+                seed=seed,
+                max_bytes=room,
+                # Not of the room, which depends on workers, and on this process.
+                branch_bytes=BRANCHES * max(0, size - _PROCESS_BYTES),
+            )
             keeper = None
             if checkpoint_path is not None:
                 identity = {
@@ -256,7 +261,7 @@ def sample_uncompiled(
         seconds=solver.seconds,
         build_seconds=build_seconds,
         table_bytes=solver.table.nbytes,
-        table_limit=room,
+        table_limit=solver.table.limit,
         full=solver.table.full,
         met=solver.met,
         known=solver.known,
@@ -313,8 +318,7 @@ def _table_room(
             return size, room
     size = int(memory.parse_limit(limit))
     taken = max(_PROCESS_BYTES, memory.held_bytes())
-    if not isinstance(source, RulesSource):
-        taken += _DEPTHS * config.batch * _STATE_BYTES
+    taken += _DEPTHS * config.batch * source.state_bytes
     if isinstance(source, Workers):
         taken += source.held_bytes
     if taken >= size:

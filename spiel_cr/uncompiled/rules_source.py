@@ -40,7 +40,10 @@ class RulesSource:
       game: the game.
       rules: its vectorised rules.
       max_actions: the most actions of a decision.
+      state_bytes: 0, states are numbers in arrays.
     """
+
+    state_bytes = 0
 
     def __init__(self, game: pyspiel.Game, rules: VectorisedGame | None = None) -> None:
         """Asks for the game's rules.

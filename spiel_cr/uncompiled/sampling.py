@@ -24,6 +24,13 @@ m = S(s) - taken(I), where taken(I) is what S(s) was then. A trajectory takes th
 its way down, before regrets change; parents come before children. `strategy.of_table`
 does the same for all rows.
 
+Sampled averages (`averaging=sampled`) add weight times sigma over the probability of
+the draws at each visit, as OpenSpiel's outcome sampling does. A history that the other
+player's strategy never leads to is never visited: an iteration counts at an infoset by
+own reach times the chance of those of its histories that the other player can reach
+then. Where that changes from iteration to iteration, as it does once the other player
+plays some actions never, these averages are biased.
+
 **Baselines** guess player 0's utility after an action, one for each entry of a row: the
 decayed mean of what was sampled there, by trajectories of both players. (Schmid et al.
 2019 keep one table for each player; their decay is per sample, and so it is here, as if

@@ -26,8 +26,13 @@ _VISIT, _VISIT_ACTION = 200, 40
 _BATCH = 4096
 # Where a batch is mostly overhead, which is said.
 _SMALL_BATCH = 64
+# Averages hold float32, below 2^128. Weights stay below 2^32, their sum below that
+# times the iterations; what trajectories are weighed by may take the rest.
+_WEIGHT_BITS = 32
+# From here on rounding errors of gamma times a logarithm can be seen in weights.
+_MOST_GAMMA = 1000.0
 # What share of the memory the visits of external sampling may take.
-_BRANCHES = 0.25
+BRANCHES = 0.25
 
 
 def parse_uncompiled(
@@ -101,7 +106,33 @@ def check_config(config: MCCFRConfig) -> MCCFRConfig:
                 f"all infosets in each iteration, which needs the compiled game; "
                 f"choose {name}={choices}, or compile the game"
             )
+    if config.gamma > _MOST_GAMMA:
+        raise ValueError(
+            f"algorithm={config.name!r}: gamma={config.gamma} leaves nothing of the "
+            f"average but the last strategy; choose at most {_MOST_GAMMA:g}"
+        )
     return dataclasses.replace(config, draws="independent", updates="visited")
+
+
+def _weight(iteration: int, gamma: float) -> tuple[float, int]:
+    """What an iteration's strategies weigh in averages, t^gamma in units that grow.
+
+    Args:
+      iteration: t, from 1.
+      gamma: the exponent.
+
+    Returns:
+      The weight, from 1 to below 2^33, and by how many powers of two the unit is
+      larger than that of the iteration before.
+    """
+
+    def unit(time: int) -> int:
+        return int(gamma * math.log2(time) // _WEIGHT_BITS) * _WEIGHT_BITS
+
+    now, before = unit(iteration), unit(max(iteration - 1, 1))
+    if not now:
+        return float(iteration) ** gamma, 0
+    return 2.0 ** (gamma * math.log2(iteration) - now), now - before
 
 
 def batch_bytes(config: MCCFRConfig, max_actions: int, max_length: int) -> int:
@@ -140,6 +171,7 @@ class UncompiledSolver:
         *,
         seed: int = 0,
         max_bytes: float,
+        branch_bytes: float | None = None,
     ) -> None:
         """Lays out an empty table.
 
@@ -149,6 +181,9 @@ class UncompiledSolver:
           seed: of all random numbers.
           max_bytes: for table, batch, and the strategy in the end; not for the process
             besides, nor for the source's own.
+          branch_bytes: how much of it the visits of a batch may take where external
+            sampling follows all actions, states included; None: a quarter. Where that
+            is less than what is followed, bits depend on it.
 
         Raises:
           ValueError: settings that need the compiled game, or a bad seed.
@@ -160,9 +195,14 @@ class UncompiledSolver:
         length = source.game.max_game_length()
         actions = source.max_actions
         batch = batch_bytes(self.config, actions, length)
+        visit = _VISIT + _VISIT_ACTION * actions
         if config.scheme == "external":
-            batch = max(batch, int(_BRANCHES * max_bytes))
-        self._most_visits = batch // (_VISIT + _VISIT_ACTION * actions)
+            if branch_bytes is None:
+                branch_bytes = BRANCHES * max_bytes
+            batch = max(batch, int(branch_bytes))
+            # Each visit of a batch holds a state of its own.
+            visit += source.state_bytes
+        self._most_visits = batch // visit
         baselines = config.baseline == "average"
         entry = table.entry_bytes(baselines=baselines)
         least = 2 * length * (table.row_bytes() + actions * entry) + actions * entry
@@ -178,7 +218,7 @@ class UncompiledSolver:
                 f"memory_limit: table and batch have {int(max_bytes)} bytes, and a "
                 f"batch of {config.batch} trajectories of up to {length} moves takes "
                 f"{batch}, and what one trajectory meets up to {least}; allow more "
-                f"memory, or choose a smaller batch"
+                f"memory, or choose a smaller batch or fewer workers"
             )
         self.table = table.Table(int(max_bytes) - batch, actions, baselines=baselines)
         self._random = np.random.Generator(np.random.PCG64(self.seed))
@@ -280,7 +320,8 @@ class UncompiledSolver:
         """Puts back what `state` gave.
 
         Args:
-          state: of a solver of the same game, configuration and memory limit.
+          state: of a solver of the same game, configuration and memory limit; the
+            table's columns are taken out.
 
         Raises:
           ValueError: it does not fit.
@@ -296,7 +337,10 @@ class UncompiledSolver:
         config = self.config
         self.whole = False
         self.iteration += 1
-        weight = float(self.iteration) ** config.gamma
+        weight, shift = _weight(self.iteration, config.gamma)
+        if shift:
+            self.table.scale_averages(-shift)
+            self._mass = math.ldexp(self._mass, -shift)
         self._mass += weight
         first = self._descend(0, weight)
         if config.alternating:

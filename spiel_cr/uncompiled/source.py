@@ -40,6 +40,10 @@ class Source(Protocol):
     def max_actions(self) -> int:
         """The most legal actions of any decision, or more."""
 
+    @property
+    def state_bytes(self) -> int:
+        """What the state of a position takes, besides numbers in arrays."""
+
     def start(self, count: int, random: np.random.Generator) -> Positions:
         """The first decisions of `count` matches; chance has played.
 

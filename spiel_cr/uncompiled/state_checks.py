@@ -1,6 +1,6 @@
 """What no run can have left in a checkpoint is refused, before it does harm."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -12,6 +12,8 @@ _ENTRIES = ("regret", "average")
 # Numbers that only grow from 0, and numbers that may be anything finite.
 _POSITIVE = ("average", "taken", "mass", "seconds", "counts")
 _FINITE = ("regret", "baseline")
+# Numbers that are looked at together.
+_CHUNK = 1 << 16
 
 
 def check_state(
@@ -47,16 +49,46 @@ def check_state(
     for name, shape in lengths.items():
         if state[name].shape != shape:
             raise ValueError(f"its {name} has the shape {state[name].shape}")
-    first = ROOTS + np.cumsum(count, dtype=np.int64) - count
-    if (count < 1).any() or (count > max_actions).any():
-        raise ValueError(f"its rows do not have from 1 to {max_actions} actions")
-    if (state["first"] != first).any() or entries != ROOTS + count.sum(dtype=np.int64):
-        raise ValueError("its rows do not lie one after another")
-    if (state["parent"] >= first).any() or (state["depth"] > len(count)).any():
-        raise ValueError("its rows do not lie behind those that lead there")
+    _check_rows(state, entries, max_actions)
     for name in (*_POSITIVE, *_FINITE):
-        fine = np.isfinite(state[name])
-        if name in _POSITIVE:
-            fine &= state[name] >= 0
-        if not fine.all():
-            raise ValueError(f"its {name} holds numbers that no run leaves")
+        for some in _chunks(len(np.atleast_1d(state[name]))):
+            numbers = np.atleast_1d(state[name])[some]
+            # Written so that NaN fails.
+            least = 0 if name in _POSITIVE else -np.inf
+            if not (np.isfinite(numbers) & (numbers >= least)).all():
+                raise ValueError(f"its {name} holds numbers that no run leaves")
+
+
+def _check_rows(
+    state: Mapping[str, np.ndarray], entries: int, max_actions: int
+) -> None:
+    """Refuses rows that do not lie one after another, or before others.
+
+    Args:
+      state: with arrays of fitting types and shapes.
+      entries: how many it has.
+      max_actions: as for `check_state`.
+
+    Raises:
+      ValueError: as there.
+    """
+    rows, end = len(state["count"]), ROOTS
+    for some in _chunks(rows):
+        count = state["count"][some].astype(np.int64)
+        if (count < 1).any() or (count > max_actions).any():
+            raise ValueError(f"its rows do not have from 1 to {max_actions} actions")
+        first = end + np.cumsum(count) - count
+        end += int(count.sum())
+        if (state["first"][some] != first).any():
+            raise ValueError("its rows do not lie one after another")
+        behind = state["parent"][some] >= first
+        if behind.any() or (state["depth"][some] > rows).any():
+            raise ValueError("its rows do not lie behind those that lead there")
+    if entries != end:
+        raise ValueError("its rows do not lie one after another")
+
+
+def _chunks(size: int) -> Iterator[slice]:
+    """Parts of a long array, so that what is computed of them takes little memory."""
+    for start in range(0, size, _CHUNK):
+        yield slice(start, start + _CHUNK)

@@ -25,6 +25,8 @@ FACTS = np.dtype(
         ("key", np.uint64, 2),
     ]
 )
+# An OpenSpiel state with its actions.
+STATE_BYTES = 4000
 # Steele et al. 2014, "Fast splittable pseudorandom number generators", figure 14.
 _GAMMA, _MIX1, _MIX2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _MASK = (1 << 64) - 1
@@ -48,7 +50,10 @@ class StateSource:
     Attributes:
       game: the (sequential) game.
       max_actions: no decision has more actions.
+      state_bytes: of an OpenSpiel state with its actions, about.
     """
+
+    state_bytes = STATE_BYTES
 
     def __init__(self, game: str | pyspiel.Game) -> None:
         """Loads the game.

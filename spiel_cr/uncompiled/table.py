@@ -125,6 +125,11 @@ class Table:
         """What the rows take now, with a strategy that is made of them in the end."""
         return self.rows * self._row + self.entries * self._entry
 
+    @property
+    def limit(self) -> int:
+        """What `nbytes` may become."""
+        return self._max_bytes + ROOTS * self._entry
+
     def find(self, keys: np.ndarray) -> np.ndarray:
         """int64 [n], the rows of keys, uint64 [n, 2]; -1 where there is none."""
         return self._index.find(keys)
@@ -176,6 +181,14 @@ class Table:
         self._index.extend(end)
         return np.where(group < taken, begin + group, -1)
 
+    def scale_averages(self, power: int) -> None:
+        """Multiplies averages, and what rows have taken of them, by a power of two.
+
+        Strategies stay as they are, but for sums that become too small for float32.
+        """
+        for column in (self.average[: self.entries], self.taken[: self.rows]):
+            np.ldexp(column, power, out=column)
+
     def state(self) -> dict[str, np.ndarray]:
         """All columns up to the last row: views, which the next batch changes."""
         rows = {name: getattr(self, name)[: self.rows] for name in _ROWS}
@@ -186,6 +199,10 @@ class Table:
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Puts back what `state` gave, in place of all rows.
+
+        Args:
+          state: its columns are taken out one by one, so that no two copies of the
+            table are held at once.
 
         Raises:
           ValueError: the rows do not fit into this table, or the columns are others.
@@ -209,7 +226,7 @@ class Table:
                     f"{given.dtype} [{len(given)}] and must be {column.dtype} [{size}]"
                 )
         for name in sizes:
-            column, given = getattr(self, name), state[name]
+            column, given = getattr(self, name), state.pop(name)
             # What has never been written must stay so, or it takes memory.
             used = self.rows if name in _ROWS else self.entries
             column[len(given) : used] = 0

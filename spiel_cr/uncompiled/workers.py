@@ -73,8 +73,11 @@ class Workers:
     Attributes:
       game: the (sequential) game.
       max_actions: no decision has more actions.
+      state_bytes: as of `StateSource`, in the workers.
       held_bytes: what the processes held together before their first step.
     """
+
+    state_bytes = state_source.STATE_BYTES
 
     def __init__(self, game: str | pyspiel.Game, count: int) -> None:
         """Starts the processes, and waits until each has loaded the game.

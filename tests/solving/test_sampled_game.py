@@ -323,3 +323,20 @@ def test_half_an_iteration_is_never_written(
     assert storage.load(path)[1]["iterations"] == left
     assert ("stays as it was" in caplog.text) == (left == 5)
     assert_same(sample(checkpoint_path=path), sample())
+
+
+def test_what_workers_hold_does_not_change_what_is_followed(monkeypatch, caplog):
+    """External sampling follows as much as the limit says, not as is free."""
+    results = []
+    for held in (100_000_000, 440_000_000):
+        monkeypatch.setattr(sampled_game.memory, "held_bytes", lambda held=held: held)
+        results.append(
+            sample(
+                *(games.goofspiel(5, "descending"), "es-mccfr(batch=64)", 2),
+                memory_limit="500MB",
+                vectorised=False,
+            )
+        )
+    assert results[0].table_limit > results[1].table_limit
+    assert caplog.text.count("below that one action") == 2
+    assert_same(*results)

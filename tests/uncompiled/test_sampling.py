@@ -159,13 +159,29 @@ def test_narrowed_external_sampling_is_unbiased():
         np.testing.assert_allclose(gained, regrets, atol=TOLERANCE)
 
 
-def test_sampled_averages_are_unbiased():
-    """Each history of an infoset adds chance times own reach times strategy."""
+@pytest.mark.parametrize("never", [False, True])
+def test_sampled_averages(never):
+    """Each history of an infoset adds chance times own reach times strategy.
+
+    But for those that the other player never plays to: with `never`, player 1 never
+    bets after a pass unless it holds the king, and an infoset behind that bet counts
+    by one of its two histories.
+    """
     game = "kuhn_poker"
     epsilon = GRIDS[game][-1]
     source, tree = uncompiled.source_of(game), tree_of(game)
     table = filled(source, game, baselines=False)
     table.average[:] = 0
+    after_pass = [
+        key
+        for key, histories in tree.infosets.items()
+        if key[0] == 1 and tree.nodes[histories[0]].path[2:] == (0,)
+    ]
+    assert len(after_pass) == 3
+    for key in after_pass if never else ():
+        king = tree.nodes[tree.infosets[key][0]].path[1] == 2
+        first = table.first[int(table.find(keys_of(game)[key][None])[0])]
+        table.regret[first : first + 2] = [0, 1] if king else [1, 0]
     policy = uncompiled.current_policy(tree, keys_of(game), table)
     grid = grid_of(game, 0)
     config = MCCFRConfig("test", epsilon=epsilon, averaging="sampled", batch=grid.size)
@@ -174,23 +190,26 @@ def test_sampled_averages_are_unbiased():
         weight=3.0,
         most_visits=10**9,
     )
+    left_out = 0
     for key, histories in tree.infosets.items():
         if key[0] == 1:
             continue
         row = int(table.find(keys_of(game)[key][None])[0])
         # Chance draws the histories; the players' draws are divided by their odds.
-        reach = sum(
-            tree.nodes[h].chance * tree.own_reach(h, 0, policy) for h in histories
-        )
+        met = [h for h in histories if tree.own_reach(h, 1, policy) > 0]
+        left_out += len(histories) - len(met)
+        reach = sum(tree.nodes[h].chance * tree.own_reach(h, 0, policy) for h in met)
         expected = [3 * reach * share for share in policy[key].values()]
         entries = slice(table.first[row], table.first[row] + table.count[row])
         np.testing.assert_allclose(table.average[entries], expected, atol=TOLERANCE)
+    assert (left_out > 0) == never
 
 
 @pytest.mark.parametrize(
     ("game", "algorithm", "max_bytes"),
     [
         ("kuhn_poker", "os-mccfr(batch=2,gamma=1)", 10**6),
+        ("kuhn_poker", "os-mccfr(batch=2,gamma=40)", 10**6),  # 25^40 is no float32
         ("dark_hex(board_size=2)", "vr-mccfr+(batch=3,gamma=2)", 10**6),
         ("dark_hex(board_size=2)", "os-mccfr(batch=2,exploration=0.1)", 10**6),
         ("python_leduc_poker", "es-mccfr(batch=1,incremental=true)", 10**6),

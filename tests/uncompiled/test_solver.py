@@ -75,6 +75,7 @@ def test_the_same_seed_gives_the_same_bits(algorithm):
         ("os-mccfr(updates=all)", "updates=all needs"),
         ("os-mccfr(alpha=1.5)", "alpha=1.5 discounts .*; choose alpha=inf"),
         ("os-mccfr(beta=0)", "beta=0.0 discounts .*; choose beta=inf or -inf"),
+        ("os-mccfr(gamma=2000)", "gamma=2000.0 leaves .*; choose at most 1000"),
     ],
 )
 def test_settings_that_need_a_tree(algorithm, said):
@@ -120,6 +121,21 @@ def test_who_answers_whom(alternating):
         (second or descend(1)).climb()
     assert table.regret.any()
     assert np.array_equal(solver.table.regret, table.regret)
+
+
+@pytest.mark.parametrize("averaging", ["exact", "sampled"])
+@pytest.mark.parametrize("gamma", [20, 1000])
+def test_weights_never_leave_the_numbers(gamma, averaging):
+    """120^20 is no float32, 120^1000 none at all: the unit grows with the weights."""
+    algorithm = f"os-mccfr(batch=4,gamma={gamma},averaging={averaging})"
+    solver = make(algorithm, "kuhn_poker")
+    solver.run(120)
+    assert solver.state()["mass"] < 2.0**50
+    for name in ("average", "taken"):
+        assert np.isfinite(solver.state()[name]).all()
+    found = solver.average()
+    for row in range(len(found)):
+        assert found.probabilities(row).sum() == pytest.approx(1, abs=1e-6)
 
 
 def test_bad_arguments():

@@ -122,6 +122,18 @@ def test_memory_is_what_it_says(width, baselines):
     own = finished.probability.nbytes + finished._first.nbytes
     own += finished._index._slots.nbytes
     assert 0.8 * limit < columns + slots + own <= limit
+    largest = table.row_bytes() + width * table.entry_bytes(baselines=baselines)
+    assert made.limit - largest < made.nbytes <= made.limit == limit
+
+
+def test_restoring_takes_columns_out():
+    """So that a table and its file are not held at once."""
+    made, other = (Table(10**5, MAX_ACTIONS, baselines=True) for _ in range(2))
+    inserted(made, [(number << 50, 0) for number in range(200)])
+    state = {name: column.copy() for name, column in made.state().items()}
+    other.restore(state)
+    assert set(state) == {"full"}
+    assert np.array_equal(other.key, made.key)
 
 
 def test_no_room_at_all():
