@@ -150,8 +150,8 @@ def descend(
         included = _include(by_trajectory, draw)
         follow = jnp.where(every[None], included, actions == chosen[None])
         follow = _mask(follow, count[None] > 0)
-        room = batch.size * batch.plan[depth + 1].slots[batch.player]
-        slots, parent, taken, empty = _pack(follow, room)
+        capacity = batch.size * batch.plan[depth + 1].slots[batch.player]
+        slots, parent, taken, empty = _pack(follow, capacity)
         positive = jnp.where(follow, rho, 1)
         step = _Step(parent, taken, positive[taken, parent], sigma[taken, parent])
         child = level.first_child[history[parent]] + taken
