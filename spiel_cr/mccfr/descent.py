@@ -18,7 +18,7 @@ from spiel_cr.sequence_form import treeplex
 # Numbers that belong to different actions or visits of one trajectory are this far
 # apart, modulo 1 (the golden ratio's fraction: far from all small fractions).
 _STRIDE = 0.6180339887498949
-_WEYL = np.uint32(2654435769)
+WEYL = np.uint32(2654435769)
 # Draws stay below 1 by more than the rounding error of a sum of probabilities.
 _BELOW_ONE = 1 - 2.0**-22
 
@@ -121,7 +121,7 @@ def descend(
         # The visits of one trajectory share its draw; keep them apart.
         # Whole numbers wrap around without losing digits: multiples of the golden ratio
         # modulo 1, in units of 2^-32.
-        places = jnp.arange(len(front.trajectory), dtype=jnp.uint32) * _WEYL
+        places = jnp.arange(len(front.trajectory), dtype=jnp.uint32) * WEYL
         draw = (draw[front.trajectory] + places.astype(draw.dtype) * 2.0**-32) % 1
     shape, level = batch.plan[depth], batch.tree.levels[depth]
     config, history = batch.config, front.history

@@ -20,7 +20,7 @@ CHANCE, NOBODY = 2, 3
 
 
 class FlatTree(NamedTuple):
-    """N histories, P points, T entries.
+    """N histories, P points, T entries, D depths.
 
     Attributes:
       first_child: int32 [N], where the game is over anything.
@@ -33,6 +33,7 @@ class FlatTree(NamedTuple):
       tolerance: float [T], how large a regret rounding alone leaves in one iteration.
       balanced: float [T], see `sample_tree.SampleTree`.
       target: bool [N] or None, what targeted trajectories may visit.
+      decides: bool [2, D], whether a player acts at some history of a depth.
     """
 
     first_child: jax.Array
@@ -44,6 +45,7 @@ class FlatTree(NamedTuple):
     tolerance: jax.Array
     balanced: jax.Array
     target: jax.Array | None
+    decides: jax.Array
 
 
 def build(tree: CompiledGame, samples: SampleTree, exponent: int) -> FlatTree:
@@ -101,6 +103,14 @@ def build(tree: CompiledGame, samples: SampleTree, exponent: int) -> FlatTree:
         tolerance=_host(tolerance),
         balanced=_host(np.asarray(samples.balanced)[:entries]),
         target=None,
+        decides=_host(
+            np.array(
+                [
+                    [(np.asarray(level.player) == p).any() for level in samples.levels]
+                    for p in range(2)
+                ]
+            )
+        ),
     )
     if samples.levels[0].target is not None:
         parts = [

@@ -385,6 +385,7 @@ def make_solver(
     updates = choice.updates_of(
         config,
         len(samples.row_of),
+        targets=samples.levels[0].target is not None,
         buckets=any(labels is not None for labels in buckets),
     )
     config = dataclasses.replace(config, updates=updates)

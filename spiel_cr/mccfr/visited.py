@@ -26,14 +26,15 @@ import numpy as np
 from spiel_cr.cfr.config import MCCFRConfig
 from spiel_cr.cfr.regret_matching import Rule
 from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.mccfr import draws, walk
+from spiel_cr.mccfr import branching_walk, draws, walk
 from spiel_cr.mccfr.flat_tree import FlatTree
 from spiel_cr.mccfr.walk import at, put
 
 # Averaging weights are (t / _UNIT)^gamma: see `choice` for why.
 _UNIT = 65536.0
 
-_Walked: TypeAlias = tuple[walk.Learned, walk.Scratch]
+# What was learned, the visits so far by depth, and what is left for the update.
+_Walked: TypeAlias = tuple[walk.Learned, jax.Array, walk.Scratch]
 
 
 class Problem(NamedTuple):
@@ -185,14 +186,18 @@ def step(
                     share=share,
                     player=player,
                 )
-                return walk.outcome(given, s[0], s[1], config)[:2]
+                learned, arrivals, scratch = s
+                if config.scheme == "external":
+                    return learned, *branching_walk.external(given, arrivals, scratch)
+                learned, scratch, _ = walk.outcome(given, learned, scratch, config)
+                return learned, arrivals, scratch
 
             left = config.batch - number * draws.CHUNK
             return jax.lax.fori_loop(0, jnp.minimum(left, draws.CHUNK), one, s)
 
         chunks = -(-config.batch // draws.CHUNK)
-        start = state.learned, state.scratch
-        learned, scratch = jax.lax.fori_loop(0, chunks, some, start)
+        start = state.learned, jnp.zeros(depths, jnp.int32), state.scratch
+        learned, _, scratch = jax.lax.fori_loop(0, chunks, some, start)
         return state._replace(learned=learned, scratch=scratch)
 
     def turn(player: jax.Array, state: VisitedState) -> VisitedState:
@@ -240,9 +245,13 @@ def _update(
             below = Sums(*(at(part, point) for part in s.taken))
             missing = (above.high - below.high) + (above.low - below.low)
 
+        mean = jnp.zeros_like(t)
+        if config.scheme == "external":
+            mean = _mean(s.strategy, scratch.pending, first, count)
+
         def change(a: jax.Array, c: _Changing) -> _Changing:
             entry, after = first + a, first + jnp.minimum(a + 1, count - 1)
-            regret = c.here.regret + c.here.pending
+            regret = c.here.regret + (c.here.pending - mean)
             regret = _kept(rule, regret, at(tree.tolerance, entry) * jnp.sqrt(t))
             reach = missing * at(s.strategy, entry)
             sums = increased(c.here.average, reach)
@@ -332,6 +341,17 @@ def _read(
 ) -> _Entry:
     sums = Sums(at(average.high, entry), at(average.low, entry))
     return _Entry(at(regrets, entry), sums, at(pending, entry))
+
+
+def _mean(
+    strategy: jax.Array, values: jax.Array, first: jax.Array, count: jax.Array
+) -> jax.Array:
+    """float scalar, what a strategy expects at the infoset with these entries."""
+
+    def take(a: jax.Array, total: jax.Array) -> jax.Array:
+        return total + at(strategy, first + a) * at(values, first + a)
+
+    return jax.lax.fori_loop(0, count, take, jnp.zeros((), values.dtype))
 
 
 def _kept(rule: Rule, regret: jax.Array, tolerance: jax.Array) -> jax.Array:

@@ -21,7 +21,7 @@ from spiel_cr.cfr.config import MCCFRConfig
 from spiel_cr.mccfr.flat_tree import FlatTree
 
 # An action's probability.
-_Chance: TypeAlias = Callable[[jax.Array], jax.Array]
+Chance: TypeAlias = Callable[[jax.Array], jax.Array]
 
 
 class Learned(NamedTuple):
@@ -40,7 +40,8 @@ class Scratch(NamedTuple):
     """What a batch leaves for the update; empty in between.
 
     Attributes:
-      pending: float [T], sum of the batch's sampled regrets.
+      pending: float [T], sum of the batch's sampled regrets; of external sampling the
+        sampled values, from which the update makes regrets.
       owned: float [P] or None, own reach over sampling probability, summed, for sampled
         averages.
       listed: bool [P], points in the list.
@@ -195,7 +196,7 @@ def _descend(
         def drawn(action: jax.Array) -> jax.Array:
             return likely(action) * jnp.where(led, leads(action), 1)
 
-    action = _choose(drawn, count, at(given.draws, depth))
+    action = choose(drawn, count, at(given.draws, depth))
     rho, sigma = likely(action), at(given.strategy, first + action)
     weight, visit_rho, visit_own = front.weight, rho, front.own
     ratio = front.ratio
@@ -218,7 +219,7 @@ def _descend(
         if stack.teaches is None or front.in_tree is None
         else put(stack.teaches, place, front.in_tree),
     )
-    scratch = _list(scratch, front, updated)
+    scratch = enlist(scratch, point, front.listed, updated)
     if scratch.owned is not None and visit_own is not None:
         added = jnp.where(updated, visit_own, 0)
         scratch = scratch._replace(owned=add(scratch.owned, point, added))
@@ -253,8 +254,8 @@ def _skips(tree: FlatTree, config: MCCFRConfig) -> bool:
 
 
 def _gain(
-    target: jax.Array, likely: _Chance, child: jax.Array, count: jax.Array
-) -> _Chance:
+    target: jax.Array, likely: Chance, child: jax.Array, count: jax.Array
+) -> Chance:
     """How much likelier a targeted trajectory follows each action."""
     mass = jax.lax.fori_loop(
         0,
@@ -267,7 +268,7 @@ def _gain(
     return lambda a: jnp.where(leads, jnp.where(at(target, child + a), share, 0), 1)
 
 
-def _choose(chance: _Chance, count: jax.Array, draw: jax.Array) -> jax.Array:
+def choose(chance: Chance, count: jax.Array, draw: jax.Array) -> jax.Array:
     """int32, an action by a draw in [0, 1).
 
     Where rounding leaves the sum below the draw it is the last one that can be chosen.
@@ -289,13 +290,22 @@ def _choose(chance: _Chance, count: jax.Array, draw: jax.Array) -> jax.Array:
     return chosen
 
 
-def _list(scratch: Scratch, front: _Front, visited: jax.Array) -> Scratch:
-    """Puts a point into the list, once."""
+def enlist(
+    scratch: Scratch, point: jax.Array, listed: jax.Array, visited: jax.Array
+) -> Scratch:
+    """Puts a point into the list, once.
+
+    Args:
+      scratch: the batch's.
+      point: int32 scalar.
+      listed: bool scalar, whether it is in the list; read before.
+      visited: bool scalar, whether it is to be listed.
+    """
     return scratch._replace(
-        listed=put(scratch.listed, front.point, front.listed | visited),
+        listed=put(scratch.listed, point, listed | visited),
         # Where it is not to be listed the next one is written over it.
-        points=put(scratch.points, scratch.length, front.point),
-        length=scratch.length + (visited & ~front.listed),
+        points=put(scratch.points, scratch.length, point),
+        length=scratch.length + (visited & ~listed),
     )
 
 

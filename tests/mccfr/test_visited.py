@@ -35,6 +35,15 @@ SLOW_ROWS = [
     ("goofspiel4", "os-mccfr(batch=20,draws=independent,beta=-inf,gamma=2)"),
     ("hex", "os-mccfr(batch=1)"),
     *_MORE,
+    # Every own action is followed.
+    ("kuhn", "es-mccfr(batch=1)"),
+    ("kuhn", "es-mccfr(batch=1,averaging=sampled)"),
+    ("kuhn", "es-mccfr(batch=5,draws=independent,alternating=false)"),
+    ("leduc", "es-mccfr(batch=3,draws=independent,averaging=sampled,gamma=1)"),
+    ("leduc", "es-mccfr(batch=1,exploration=0.1)"),
+    ("goofspiel4", "es-mccfr(batch=20,draws=independent,beta=-inf,gamma=2)"),
+    ("goofspiel3_simultaneous", "es-mccfr(batch=1)"),
+    ("hex", "es-mccfr(batch=1)"),
 ]
 slow = pytest.mark.slow
 
@@ -86,9 +95,13 @@ def test_a_target_that_moves_is_followed_alike():
     assert_alike(*solvers)
 
 
-def test_nothing_large_is_copied():
+@pytest.mark.parametrize(
+    "variant",
+    ["vr-mccfr", pytest.param("es-mccfr(averaging=sampled)", marks=slow)],
+)
+def test_nothing_large_is_copied(variant):
     """XLA keeps the tables in place: else each iteration would cost the whole game."""
-    solver = solver_of("kuhn", "vr-mccfr", "visited")
+    solver = solver_of("kuhn", variant, "visited")
     depths = len(games.compiled("kuhn").histories.by_depth)
     run = functools.partial(
         mccfr._run_visiting.lower, plan=depths, config=solver.config
@@ -166,10 +179,11 @@ def test_iterations_are_counted_to_an_end():
 
 
 @slow
-def test_checkpoints(tmp_path):
+@pytest.mark.parametrize("variant", ["vr-mccfr", "es-mccfr"])
+def test_checkpoints(tmp_path, variant):
     """The same bits as in one go; the file says which updates were made."""
     path, options = tmp_path / "checkpoint", {"seed": 4}
-    tree, variant = games.compiled("kuhn"), "vr-mccfr"
+    tree = games.compiled("kuhn")
     expected = spiel_cr.solve(tree, variant, 60, **options)
     for iterations in (30, 60):
         result = spiel_cr.solve(
@@ -179,14 +193,16 @@ def test_checkpoints(tmp_path):
         np.testing.assert_array_equal(result.average[p], expected.average[p])
     with pytest.raises(ValueError, match="is a checkpoint with config"):
         spiel_cr.solve(
-            tree, "vr-mccfr(updates=all)", 60, checkpoint_path=path, **options
+            tree, f"{variant}(updates=all)", 60, checkpoint_path=path, **options
         )
 
 
 @pytest.mark.parametrize(
     ("variant", "reason"),
     [
-        ("es-mccfr", "scheme=external"),
+        ("as-mccfr", "scheme=average"),
+        ("es-mccfr(baseline=history)", "scheme=external and a baseline"),
+        ("es-mccfr(incremental=true)", "scheme=external and incremental=true"),
         ("os-mccfr(alpha=1.5)", "alpha"),
         ("os-mccfr(beta=0)", "beta"),
         ("os-mccfr(predictive=true)", "predictive"),
@@ -208,6 +224,10 @@ def test_the_solver_chooses_by_size():
     assert chosen("os-mccfr(batch=64)", 10_000) == "visited"
     assert chosen("os-mccfr(batch=64)", 10_000, buckets=True) == "all"
     assert chosen("os-mccfr(updates=all)", 10**6) == "all"
-    assert chosen("es-mccfr", 10**6) == "all"
+    assert chosen("es-mccfr(batch=64)", 600) == "all"
+    assert chosen("es-mccfr(batch=64)", 1000) == "visited"
+    assert chosen("es-mccfr(batch=64)", 1000, targets=True) == "all"
+    assert chosen("es-mccfr(baseline=average)", 10**6) == "all"
+    assert chosen("as-mccfr", 10**6) == "all"
     solver = solver_of("matrix_rps", "vr-mccfr", "auto")
     assert solver.config.updates == "visited"
