@@ -179,11 +179,12 @@ def test_iterations_are_counted_to_an_end():
 
 
 @slow
-@pytest.mark.parametrize("variant", ["vr-mccfr", "es-mccfr"])
-def test_checkpoints(tmp_path, variant):
+@pytest.mark.parametrize("name", ["vr-mccfr", "es-mccfr"])
+def test_checkpoints(tmp_path, name):
     """The same bits as in one go; the file says which updates were made."""
     path, options = tmp_path / "checkpoint", {"seed": 4}
-    tree = games.compiled("kuhn")
+    tree, variant = games.compiled("kuhn"), f"{name}(batch=1)"
+    dense = f"{name}(batch=1,updates=all)"
     expected = spiel_cr.solve(tree, variant, 60, **options)
     for iterations in (30, 60):
         result = spiel_cr.solve(
@@ -192,9 +193,7 @@ def test_checkpoints(tmp_path, variant):
     for p in PLAYERS:
         np.testing.assert_array_equal(result.average[p], expected.average[p])
     with pytest.raises(ValueError, match="is a checkpoint with config"):
-        spiel_cr.solve(
-            tree, f"{variant}(updates=all)", 60, checkpoint_path=path, **options
-        )
+        spiel_cr.solve(tree, dense, 60, checkpoint_path=path, **options)
 
 
 @pytest.mark.parametrize(
