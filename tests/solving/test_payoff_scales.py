@@ -53,7 +53,7 @@ RESOLVING = (
     {"gadget": "unsafe"},
     {"values": "best_response", "subgames": "sequences"},
     {"depth": 2},
-    {"solver": "es-mccfr(batch=8)"},
+    {"solver": "os-mccfr(batch=64)"},
 )
 
 
