@@ -276,6 +276,7 @@ def action_values(tree, strategy, other):
     return jnp.concatenate([jnp.zeros(1), *parts])
 
 
+@pytest.mark.slow
 def test_samples_without_noise_are_an_iteration_of_the_full_width_family():
     """Exact values instead of estimates: the same regrets and the same strategies."""
     game = compiled(FORGETFUL[0])

@@ -1,5 +1,6 @@
 """Studies: what the command prints, and that our figures are the published ones."""
 
+import itertools
 import json
 import types
 
@@ -65,7 +66,12 @@ def pretend(monkeypatch, nash_conv):
             stop = options.get("until", 0.0)
             short = [point for point in curve if point.nash_conv > stop]
             curve = curve[: len(short) + 1]
-        return types.SimpleNamespace(nash_conv=lambda: value, curve=tuple(curve))
+        return types.SimpleNamespace(
+            nash_conv=lambda: value,
+            curve=tuple(curve),
+            seconds=seconds,
+            iterations=curve[-1].iterations,
+        )
 
     monkeypatch.setattr(spiel_cr, "solve", solve)
 
@@ -75,7 +81,7 @@ def test_sampling_counts_iterations_and_trajectories(monkeypatch, helps):
     monkeypatch.setattr(sampling, "_GAME", "kuhn_poker")
     better = 0.1 if helps else 0.9
     pretend(monkeypatch, lambda c: 0.5 if c.baseline == "none" else better)
-    *worth, plain, fast = sampling.STUDY.run(2e-3)
+    *worth, plain, fast = itertools.islice(sampling.STUDY.run(2e-3), 5)
     # A factor of five in NashConv is one of 25 in iterations; the first look is at 10.
     said = "10 after 100, 25 after 1,000: NashConv 5.00e-01 after 40, of MCCFR 5.00e-01"
     if not helps:
@@ -89,12 +95,28 @@ def test_sampling_counts_iterations_and_trajectories(monkeypatch, helps):
     assert plain.ours.endswith("5.00e-01 after 0.02 s, 32,768 trajectories")
 
 
+def test_sampling_looks_at_games_on_which_nothing_was_tuned(monkeypatch):
+    monkeypatch.setattr(sampling, "_GAME", "kuhn_poker")
+    monkeypatch.setattr(sampling, "_UNTUNED", ("matrix_rps",))
+    pretend(monkeypatch, lambda c: 0.5 if c.baseline == "none" else 0.25)
+    lines = list(sampling.STUDY.run(2e-3))[5:]
+    names = ["os-mccfr", "vr-mccfr", "vr-mccfr+", "evr-mccfr"]
+    said = "matrix_rps, on which nothing was tuned"
+    assert [line.what for line in lines] == [f"{name} on {said}" for name in names]
+    assert all(line.agrees is None for line in lines)
+    # 2 * 1024 a batch fit once into a five-hundredth of 2^20; 16 batches by the clock.
+    assert lines[0].ours == (
+        "5.00e-01 after 2,048 trajectories; 5.00e-01 after 0.02 s, 32,768 trajectories"
+    )
+    assert lines[1].ours.startswith("2.50e-01 after 2,096 trajectories; ")
+
+
 def test_worth_must_grow_and_be_above_one(monkeypatch):
     """As much early as late, or less than one iteration: not what was published."""
     monkeypatch.setattr(sampling, "_GAME", "kuhn_poker")
     for better, found in ((0.5, False), (0.45, True)):
         pretend(monkeypatch, lambda c, b=better: 0.5 if c.baseline == "none" else b)
-        assert list(sampling.STUDY.run(2e-3))[0].agrees is found
+        assert next(iter(sampling.STUDY.run(2e-3))).agrees is found
 
 
 def test_variances_of_other_experiments_have_no_verdict(monkeypatch):

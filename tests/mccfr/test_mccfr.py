@@ -37,10 +37,10 @@ ROWS += [("kuhn", f"{name}(batch={BATCH})") for name in PRESETS]
 ROWS += [
     ("matrix_rps", "evr-mccfr(batch=32)"),
     ("hex", "os-mccfr(batch=32)"),
-    ("leduc7", "os-mccfr(batch=32)"),
 ]
 # These compile for long.
 SLOW_ROWS = [
+    ("leduc7", "os-mccfr(batch=32)"),
     ("goofspiel4", "os-mccfr(batch=32)"),
     ("goofspiel3_simultaneous", "as-mccfr(batch=32)"),
     ("hex", "es-mccfr(batch=32)"),

@@ -23,7 +23,8 @@ from tests.support import games, reference, sampling_reference
 TOLERANCE = 1e-10
 PLAYERS = (0, 1)
 STRINGS = {"kuhn": "kuhn_poker", "goofspiel3": games.goofspiel(3, "descending")}
-BASELINES = ("none", "average", "history", "expected", "oracle")
+LEARNED = ("average", "history", "expected")
+BASELINES = ("none", *LEARNED, "oracle")
 SCHEMES = {
     "outcome": {"scheme": "outcome", "epsilon": 0.3},
     "balanced": {"scheme": "outcome", "epsilon": 0.8, "explore": "balanced"},
@@ -377,7 +378,7 @@ def test_outcome_sampling_is_the_textbooks(name, targeted):
     [
         pytest.param("outcome", True, marks=pytest.mark.slow),
         pytest.param("external", False, marks=pytest.mark.slow),
-        ("average", True),
+        pytest.param("average", True, marks=pytest.mark.slow),
     ],
 )
 def test_a_batch_is_the_sum_of_its_trajectories(scheme, targeted):
@@ -442,10 +443,16 @@ def learned(sampler, followed) -> list[float]:
     return new
 
 
-@pytest.mark.parametrize("kind", ["average", "history", "expected"])
 @pytest.mark.parametrize(
-    ("name", "scheme"),
-    [("kuhn", "outcome"), ("kuhn", "external"), ("goofspiel3", "outcome")],
+    ("name", "scheme", "kind"),
+    [
+        *[("kuhn", "outcome", kind) for kind in LEARNED],
+        *[("goofspiel3", "outcome", kind) for kind in LEARNED],
+        ("kuhn", "external", "expected"),
+        # The operations of these compile for long.
+        pytest.param("kuhn", "external", "average", marks=pytest.mark.slow),
+        pytest.param("kuhn", "external", "history", marks=pytest.mark.slow),
+    ],
 )
 def test_baselines_learn(name, scheme, kind):
     for player in PLAYERS:

@@ -260,6 +260,7 @@ def test_either_of_the_opponents_values_will_do(values):
     assert -1e-9 <= loss("goofspiel4", 1, values=values, iterations=300) < 1e-8
 
 
+@pytest.mark.slow
 def test_subgames_by_sequences_are_coarser_and_work():
     """Measured 4e-10."""
     name = "goofspiel4"
