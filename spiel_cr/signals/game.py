@@ -226,7 +226,9 @@ class SignalGame:
         ends = betting.player[terms.leaf] == TERMINAL
         rounds = np.array([kernel.round for kernel in self.kernels], int)
         problems = {
-            "an action is taken after an end": (betting.player[above] == TERMINAL).any(),
+            "an action is taken after an end": (
+                betting.player[above] == TERMINAL
+            ).any(),
             "a round ends before it begins": (
                 betting.round[1:] < betting.round[above]
             ).any(),

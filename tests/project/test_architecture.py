@@ -24,10 +24,12 @@ SPIEL_CR = {
     "sequence_form": "common",
     "compilation": "common sequence_form",
     "policies": "common sequence_form compilation",
+    "signals": "common sequence_form compilation policies",
     "cfr": "common sequence_form compilation policies",
     "mccfr": "common sequence_form compilation policies cfr",
     "uncompiled": "common compilation policies cfr",
-    "solving": "common sequence_form compilation policies cfr mccfr uncompiled",
+    "solving": "common sequence_form compilation policies signals cfr mccfr "
+    "uncompiled",
     "resolving": "common sequence_form compilation policies cfr mccfr",
     "partial": "common sequence_form compilation policies cfr resolving",
     "responses": "common sequence_form compilation policies",
