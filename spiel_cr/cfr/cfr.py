@@ -64,7 +64,7 @@ def init(trees: Trees, *, shared: Shared = _ALONE, values: bool = False) -> CFRS
         uniform = treeplex.uniform_strategy(tree)
         reach = treeplex.reach(tree, uniform)
         dtype = reach.dtype
-        infosets = sum(level.parent.shape[0] for level in tree.levels)
+        infosets = sum(level.num_infosets for level in tree.levels)
         blocks = uniform if buckets is None else (buckets.uniform,)
         players.append(
             PlayerState(
@@ -249,7 +249,7 @@ def compile_for(form: layout.SequenceForm, iterations: int) -> Compile:
 
     Padding counts: games of one shape get the same program.
     """
-    payoffs = sum(group.values.size for group in form.arrays[0].coupling)
+    payoffs = sum(group.num_payoffs for group in form.arrays[0].coupling)
     short = iterations * payoffs * _SECONDS_PER_PAYOFF < _SHORT_SECONDS
     return "fast" if short else "optimised"
 
@@ -284,7 +284,9 @@ def make_solver(
     # State and trees are in the order of updates, so that a program does not depend on
     # who is first.
     order = (first, 1 - first)
-    exponent = treeplex.exponent_of(group.values for group in form.arrays[0].coupling)
+    exponent = treeplex.exponent_of(
+        group.largest() for group in form.arrays[0].coupling
+    )
     trees = tuple(treeplex.rescale(form.arrays[p], exponent) for p in order)
     shared = tuple(shared_regrets.lay_out(form, p, buckets[p], exponent) for p in order)
     problem = cast((trees, shared), dtype)

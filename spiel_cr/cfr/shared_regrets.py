@@ -71,9 +71,13 @@ def lay_out(
     into = np.full(layout.size, size, np.int32)
     into[layout.sequences[1:]] = first[labels[owner]] + action * stride[labels[owner]]
     levels = form.arrays[player].levels
-    ends = 1 + np.cumsum([level.source.size for level in levels])
+    ends = 1 + np.cumsum([level.num_sequences for level in levels])
     tolerance = np.concatenate(
-        [np.asarray(block).reshape(-1) for level in levels for block in level.tolerance]
+        [
+            np.broadcast_to(np.asarray(block), shape).reshape(-1)
+            for level in levels
+            for block, shape in zip(level.tolerance, level.shapes, strict=True)
+        ]
     )
     total = np.bincount(
         into[1:],
@@ -139,7 +143,7 @@ def update(
     played = [block.reshape(-1) for block in matched]
     table = jnp.concatenate([*played, jnp.zeros(1, gained.dtype)])
     next_strategy = tuple(
-        tuple(_blocks(table[into], level.uniform))
+        tuple(level.split(table[into]))
         for level, into in zip(tree.levels, shared.into, strict=True)
     )
     return (new_regrets,), next_strategy

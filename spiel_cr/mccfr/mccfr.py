@@ -389,7 +389,9 @@ def make_solver(
         buckets=any(labels is not None for labels in buckets),
     )
     config = dataclasses.replace(config, updates=updates)
-    exponent = treeplex.exponent_of(level.utility for level in samples.levels)
+    exponent = treeplex.exponent_of(
+        float(np.abs(level.utility).max(initial=0)) for level in samples.levels
+    )
     samples = sample_tree.rescale(samples, exponent)
     make = _visiting if updates == "visited" else _passing
     parts = make(tree, samples, plan, config, dtype, seed, exponent, buckets)

@@ -4,6 +4,8 @@ These serve inside loops (convergence curves, stopping rules, values at subgame 
 results that people see come from OpenSpiel's own exact tools.
 """
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -44,6 +46,19 @@ def infoset_values(
     return np.concatenate([by_position[own.infosets], [root_value]])
 
 
+def _action_values(
+    form: layout.SequenceForm, player: int, other_reach: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Values against best responses below, of sequences [S] and of infosets [I]."""
+    own, other = form.layouts[player], form.layouts[1 - player]
+    other_positions = np.zeros(other.size)
+    other_positions[other.sequences] = other_reach
+    with jax.enable_x64(True):
+        tree = form.arrays[player]
+        values, _, actions = _evaluate(tree, other_positions, None, actions=True)
+    return np.asarray(actions)[own.sequences], np.asarray(values)[own.infosets]
+
+
 def best_response_value(
     form: layout.SequenceForm, player: int, other_reach: np.ndarray
 ) -> float:
@@ -71,15 +86,11 @@ def best_response(
       float64 [S], action probabilities by logical sequence, 0 or 1.
     """
     decisions = form.decisions[player]
-    rows, columns, values = form.payoffs
-    own, other = (rows, columns) if player == 0 else (columns, rows)
-    gain = values * other_reach[other] * (1 if player == 0 else -1)
-    total = np.bincount(own, gain, minlength=decisions.num_sequences)
-    below = infoset_values(form, player, other_reach)[:-1]
-    np.add.at(total, decisions.parent, below)
+    total, below = _action_values(form, player, other_reach)
     owner = decisions.owner[1:]
     # Equal up to rounding, beside the game's payoffs: the first one.
-    rounding = 1e-12 * np.abs(values).max(initial=0)
+    largest = max((part.largest() for part in form.arrays[player].coupling), default=0)
+    rounding = 1e-12 * largest
     best = np.isclose(total[1:], below[owner], rtol=1e-12, atol=rounding)
     best_value = np.full(len(decisions), -np.inf)
     np.maximum.at(best_value, owner, total[1:])
@@ -96,8 +107,12 @@ def expected_value(
     form: layout.SequenceForm, reach: tuple[np.ndarray, np.ndarray]
 ) -> float:
     """Player 0's expected utility when both play, strategies in sequence form [S]."""
-    rows, columns, values = form.payoffs
-    return float(np.sum(values * reach[0][rows] * reach[1][columns]))
+    positions = []
+    for own, mine in zip(form.layouts, reach, strict=True):
+        positions.append(np.zeros(own.size))
+        positions[-1][own.sequences] = mine
+    with jax.enable_x64(True):
+        return float(_expected(form.arrays[0], *positions))
 
 
 def nash_conv(form: layout.SequenceForm, reach: tuple[np.ndarray, np.ndarray]) -> float:
@@ -117,40 +132,61 @@ def programs() -> int:
     return int(_evaluate._cache_size())  # type: ignore[attr-defined]
 
 
-@jax.jit
+@functools.partial(jax.jit, static_argnames="actions")
 def _evaluate(
-    tree: treeplex.Treeplex, other_reach: jax.Array, behaviour: jax.Array | None
-) -> tuple[jax.Array, jax.Array]:
-    """Values of all infosets by position, and of the root."""
+    tree: treeplex.Treeplex,
+    other_reach: jax.Array,
+    behaviour: jax.Array | None,
+    *,
+    actions: bool = False,
+) -> tuple[jax.Array, ...]:
+    """Values of all infosets by position, and of the root; if asked, of actions."""
     leaves = treeplex.leaf_values(tree, other_reach)
     child: treeplex.Level | None = None
     child_values: jax.Array | None = None
-    end = 1 + sum(level.source.shape[0] for level in tree.levels)
-    values = []
+    end = 1 + sum(level.num_sequences for level in tree.levels)
+    values, all_actions = [], []
     for level in reversed(tree.levels):
         parts = []
-        begin = end - level.source.shape[0]
-        at = begin
-        for actions, uniform in zip(
-            treeplex.values_below(level, leaves, child, child_values),
-            level.uniform,
-            strict=True,
+        begin = end - level.num_sequences
+        blocks = treeplex.values_below(level, leaves, child, child_values)
+        if actions:
+            all_actions.append(treeplex.join([block.reshape(-1) for block in blocks]))
+        chosen = [] if behaviour is None else level.split(behaviour[begin:end])
+        for number, (block, uniform) in enumerate(
+            zip(blocks, level.uniform, strict=True)
         ):
             if behaviour is None:
-                best = jnp.where(uniform > 0, actions, -jnp.inf).max(axis=0)
+                best = jnp.where(uniform > 0, block, -jnp.inf).max(axis=0)
                 # The first action of an infoset is legal unless it is padding.
                 parts.append(jnp.where(uniform[0] > 0, best, 0))
             else:
-                chosen = behaviour[at : at + uniform.size].reshape(uniform.shape)
-                parts.append((chosen * actions).sum(axis=0))
-            at += uniform.size
+                parts.append((chosen[number] * block).sum(axis=0))
         child, child_values = level, treeplex.join(parts)
         values.append(child_values)
         end = begin
-    root = leaves[tree.root_source[0]]
-    if child_values is None:
-        return jnp.zeros(0, leaves.dtype), root
-    return jnp.concatenate(values[::-1]), root + child_values.sum()
+    root = treeplex.root_value(tree, leaves)
+    result = [jnp.zeros(0, leaves.dtype), root]
+    if child_values is not None:
+        result = [jnp.concatenate(values[::-1]), root + child_values.sum()]
+    if actions:
+        result.append(jnp.concatenate([result[1][None], *all_actions[::-1]]))
+    return tuple(result)
+
+
+@jax.jit
+def _expected(
+    tree: treeplex.Treeplex, own_reach: jax.Array, other_reach: jax.Array
+) -> jax.Array:
+    """The owner's expected utility; both players' reach by position."""
+    leaves = treeplex.leaf_values(tree, other_reach)
+    total = treeplex.root_value(tree, leaves)
+    begin = 1
+    for level in tree.levels:
+        end = begin + level.num_sequences
+        total += (own_reach[begin:end] * treeplex.leaves_of(level, leaves)).sum()
+        begin = end
+    return total
 
 
 def reach_of(

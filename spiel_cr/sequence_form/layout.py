@@ -14,8 +14,9 @@ that sums over actions are sums of rows, which compilers vectorise.
 """
 
 import dataclasses
+import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, cast
 
 import jax
@@ -57,15 +58,24 @@ class SequenceForm:
 
     Attributes:
       decisions: each player's decision points, logical.
-      payoffs: the coupling in coordinates, player 0's utility.
+      list_payoffs: lists the coupling in coordinates.
       layouts: logical numbers to positions, for each player.
       arrays: what the jitted passes of `treeplex.py` take, for each player; numpy.
     """
 
     decisions: tuple[Decisions, Decisions]
-    payoffs: Payoffs
+    list_payoffs: Callable[[], Payoffs]
     layouts: tuple[Layout, Layout]
     arrays: tuple[treeplex.Treeplex, treeplex.Treeplex]
+
+    @functools.cached_property
+    def payoffs(self) -> Payoffs:
+        """The coupling in coordinates, player 0's utility.
+
+        Raises:
+          GameTooLargeError: it is not kept so, and too large to be listed.
+        """
+        return self.list_payoffs()
 
 
 class PaddedShape(NamedTuple):
@@ -159,7 +169,8 @@ def build(
         _couple(levels0, layout0, rows, columns, payoffs.values, capacity[0].rows),
         _couple(levels1, layout1, columns, rows, -payoffs.values, capacity[1].rows),
     )
-    return SequenceForm(decisions, payoffs, (layout0, layout1), arrays)
+    listed = functools.partial(Payoffs, *payoffs)
+    return SequenceForm(decisions, listed, (layout0, layout1), arrays)
 
 
 def _lay_out(
@@ -210,8 +221,8 @@ def _lay_out(
         position[mine] = offset + in_level[mine]
         levels.append(
             treeplex.Level(
-                parent=_host(np.concatenate(parents)),
-                source=_host(np.zeros(size, np.int32)),
+                parent=(treeplex.Slices(_host(np.concatenate(parents))),),
+                source=(),
                 uniform=tuple(uniform),
                 tolerance=tuple(tolerance),
             )
@@ -260,12 +271,13 @@ def _couple(
         source[rows] = done + np.arange(len(rows), dtype=np.int32)
         done += len(rows) + padding
     source[source < 0] = done
-    ends = np.cumsum([1, *(len(level.source) for level in levels)])
+    ends = np.cumsum([1, *(level.num_sequences for level in levels)])
     coupled = tuple(
-        level._replace(source=_host(source[begin:end]))
+        level._replace(source=(treeplex.Slices(_host(source[begin:end])),))
         for level, begin, end in zip(levels, ends[:-1], ends[1:], strict=True)
     )
-    return treeplex.Treeplex(coupled, tuple(groups), _host(source[:1]))
+    zero = _host(np.zeros(1))
+    return treeplex.Treeplex(coupled, tuple(groups), _host(source[:1]), zero)
 
 
 def _scales(
