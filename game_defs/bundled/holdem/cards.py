@@ -1,0 +1,93 @@
+"""A deck, hands of it, and what becomes of them when suits change places."""
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+RANKS, SUITS = "23456789TJQKA", "cdhs"
+
+
+class Deck(NamedTuple):
+    """Cards by numbers: rank times `num_suits` plus suit, OpenSpiel's when it deals.
+
+    Attributes:
+      num_ranks: at most 13, from the two.
+      num_suits: at most 4.
+    """
+
+    num_ranks: int
+    num_suits: int
+
+    def __len__(self) -> int:
+        return self.num_ranks * self.num_suits
+
+    def cards(self, text: str) -> list[int]:
+        """The cards of a text such as "5c9dJs"."""
+        pairs = zip(text[::2], text[1::2], strict=True)
+        return [RANKS.index(r) * self.num_suits + SUITS.index(s) for r, s in pairs]
+
+    def text(self, cards: Iterable[int]) -> str:
+        """Cards as people write them, in the order given."""
+        split = (divmod(int(card), self.num_suits) for card in cards)
+        return "".join(RANKS[rank] + SUITS[suit] for rank, suit in split)
+
+    def permuted(self, cards: np.ndarray, suits: Sequence[int]) -> np.ndarray:
+        """The cards [...] with suit s replaced by suits[s]."""
+        rank, suit = np.divmod(cards, self.num_suits)
+        return rank * self.num_suits + np.array(suits)[suit]
+
+    def permutations(self) -> list[tuple[int, ...]]:
+        """Of the suits; the first one changes nothing."""
+        return list(itertools.permutations(range(self.num_suits)))
+
+
+class Sets:
+    """All sets of some cards, numbered in lexicographic order.
+
+    Attributes:
+      cards: int64 [n, size], ascending in each set.
+      bits: int64 [n], the cards as a mask.
+    """
+
+    def __init__(self, cards: Sequence[int], size: int, deck: Deck) -> None:
+        """Lists them.
+
+        Args:
+          cards: that sets are made of, ascending.
+          size: of each set.
+          deck: whose cards they are.
+        """
+        every = list(itertools.combinations(cards, size))
+        self.cards = np.array(every, np.int64).reshape(len(every), size)
+        self.bits = bits(self.cards)
+        self._base = len(deck)
+        self._codes = self._code(self.cards)
+
+    def __len__(self) -> int:
+        return len(self.cards)
+
+    def _code(self, ascending: np.ndarray) -> np.ndarray:
+        """int64 [n], in lexicographic order; fewer than twelve cards fit."""
+        powers = self._base ** np.arange(ascending.shape[1])[::-1]
+        code: np.ndarray = ascending @ powers
+        return code
+
+    def find(self, cards: np.ndarray) -> np.ndarray:
+        """The numbers of sets int [m, size], cards in any order; int64 [m].
+
+        Raises:
+          KeyError: one is not listed.
+        """
+        code = self._code(np.sort(cards, axis=1))
+        number = np.searchsorted(self._codes, code).clip(max=len(self) - 1)
+        if (self._codes[number] != code).any():
+            raise KeyError("a set of cards is not there")
+        return number
+
+
+def bits(cards: np.ndarray) -> np.ndarray:
+    """Sets of cards int [n, size] as masks, int64 [n]."""
+    masks: np.ndarray = np.left_shift(np.int64(1), cards).sum(axis=1)
+    return masks

@@ -1,0 +1,204 @@
+"""Declares a `universal_poker` as a signal game: betting, signals, kernels, payoffs.
+
+The classes have the fields of those in `spiel_cr.signals.game`, which turns them into
+its own; this package does not know it.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import pyspiel
+
+from game_defs.bundled.holdem import betting as public_tree
+from game_defs.bundled.holdem import signals as dealing
+from game_defs.bundled.holdem import strengths
+from game_defs.bundled.holdem.betting import Deal, PublicTree
+from game_defs.bundled.holdem.reader import HandReader
+from game_defs.bundled.holdem.rules import rules_of
+from game_defs.bundled.holdem.signals import Boards, Deals, Signals
+
+
+class Hands(NamedTuple):
+    """One player's hands, board by board; n of them.
+
+    Attributes:
+      signal: int32 [n], that each hand belongs to.
+      board: int32 [n], the canonical board; hands meet hands of their own board only.
+      cards: int8 [n, c], the private cards.
+      strength: int32 [n], the higher one wins.
+      weight: float64 [n]; the product of two hands' is the probability of their deal,
+        times the number of boards that the canonical one stands for.
+    """
+
+    signal: np.ndarray
+    board: np.ndarray
+    cards: np.ndarray
+    strength: np.ndarray
+    weight: np.ndarray
+
+
+class Kernel(NamedTuple):
+    """How hands compare.
+
+    Attributes:
+      round: whose signals.
+      shape: how many signals the players have.
+      hands: of both players.
+      showdown: strengths count; else only who can hold what.
+    """
+
+    round: int
+    shape: tuple[int, int]
+    hands: tuple[Hands, Hands]
+    showdown: bool
+
+
+class Terms(NamedTuple):
+    """What is paid at ends: player 0 gets stake times kernel.
+
+    Attributes:
+      leaf: int32 [T], the public node.
+      kernel: int32 [T], number of the kernel.
+      stake: float64 [T], in chips.
+    """
+
+    leaf: np.ndarray
+    kernel: np.ndarray
+    stake: np.ndarray
+
+
+class Declaration(NamedTuple):
+    """A signal game.
+
+    Attributes:
+      betting: the public tree.
+      parents: for each player and round int32 [n], the signal of the round before.
+      kernels: how signals compare.
+      terms: what is paid.
+      reader: finds the signals of states, and names them.
+    """
+
+    betting: PublicTree
+    parents: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
+    kernels: tuple[Kernel, ...]
+    terms: Terms
+    reader: HandReader
+
+
+def signals_of_universal_poker(
+    game: pyspiel.Game, *, suits: bool = True
+) -> Declaration:
+    """Declares a game with two players and at most one deal of public cards to come.
+
+    Args:
+      game: a `universal_poker`.
+      suits: treat signals that only differ by suits that are alike as one. Without it
+        the game is the same and larger; it is there for comparison.
+
+    Raises:
+      ValueError: the game has another shape, or is too large; says what to do.
+    """
+    rules = rules_of(game)
+    deals = Deals(rules, suits=suits)
+    none, last = deals.boards(0), deals.boards(rules.deal)
+    seen = [none, last] if rules.late and rules.deal else [last]
+    rounds = [
+        tuple(deals.signals(player, boards) for boards in seen) for player in range(2)
+    ]
+    tree = public_tree.play(game, rules, _decisive(deals, last))
+    ends = np.flatnonzero(tree.stake != 0)
+    kinds, kernel = np.unique(
+        np.stack([tree.round[ends], tree.showdown[ends]], axis=1),
+        axis=0,
+        return_inverse=True,
+    )
+    kernels = []
+    for round, showdown in kinds.tolist():
+        known = [own[round] for own in rounds]
+        boards = last if showdown else seen[round]
+        kernels.append(_kernel(deals, round, known, boards, bool(showdown)))
+    terms = Terms(
+        ends.astype(np.int32), kernel.reshape(-1).astype(np.int32), tree.stake[ends]
+    )
+    parents = dealing.parents_of(rounds[0]), dealing.parents_of(rounds[1])
+    reader = HandReader(deals, seen, rounds)
+    return Declaration(tree, parents, tuple(kernels), terms, reader)
+
+
+def _strengths(deals: Deals, boards: Boards, board: np.ndarray) -> np.ndarray:
+    """int32 [b, H], of all hands on some canonical boards."""
+    suits = deals.rules.deck.num_suits
+    public = boards.every.cards[boards.canonical[board]]
+    first = np.broadcast_to(
+        np.array(deals.rules.board, np.int64), (len(public), len(deals.rules.board))
+    )
+    table = strengths.suit_masks(np.concatenate([first, public], axis=1), suits)
+    return strengths.strengths(
+        table[:, None] | strengths.suit_masks(deals.hands.cards, suits)
+    )
+
+
+def _decisive(deals: Deals, boards: Boards) -> Deal:
+    """A deal that player 0 wins, or any deal if every showdown is a tie."""
+    tie = None
+    for board in range(len(boards.canonical)):
+        public = boards.every.cards[boards.canonical[board]]
+        mask = deals.board_mask | int(boards.every.bits[boards.canonical[board]])
+        free = np.flatnonzero(deals.hands.bits & mask == 0)
+        strength = _strengths(deals, boards, np.array([board]))[0, free]
+        free = free[np.argsort(-strength, kind="stable")]
+        for first in free:
+            apart = free[deals.hands.bits[free] & deals.hands.bits[first] == 0]
+            if not len(apart):
+                continue
+            hands = deals.hands.cards[[first, apart[-1]]].tolist()
+            tie = Deal((hands[0], hands[1]), public.tolist())
+            if strength.max() > strength.min():
+                return tie
+            break
+    if tie is None:
+        raise ValueError("numRanks and numSuits: too few cards for a deal")
+    return tie
+
+
+def _kernel(
+    deals: Deals,
+    round: int,
+    known: list[Signals],
+    boards: Boards,
+    showdown: bool,
+) -> Kernel:
+    """Compares the signals of a round.
+
+    Args:
+      deals: what can be dealt.
+      round: of the signals.
+      known: each player's signals in that round.
+      boards: that hands meet on: those of the round, or those that are to come.
+      showdown: strengths count.
+    """
+    rules = deals.rules
+    left = len(rules.deck) - len(rules.board) - 2 * rules.hole
+    size = boards.every.cards.shape[1]
+    ways = np.prod([(left - i) / (i + 1) for i in range(size)])
+    # Half of it, as a factor, for each player.
+    scale = np.sqrt(boards.orbit / (deals.total() * ways))
+    both = []
+    for player, own in enumerate(known):
+        public = boards.every.bits[boards.canonical]
+        fits = deals.hands.bits & public[:, None] == 0
+        # Signals of a round before the board know nothing of it.
+        number = np.broadcast_to(own.number, fits.shape)
+        board, hand = np.nonzero(fits & (number >= 0))
+        strength = _strengths(deals, boards, np.arange(len(public)))
+        both.append(
+            Hands(
+                number[board, hand],
+                board.astype(np.int32),
+                deals.hands.cards[hand].astype(np.int8),
+                strength[board, hand],
+                deals.reaches[player, hand] * scale[board],
+            )
+        )
+    shape = len(known[0].hand), len(known[1].hand)
+    return Kernel(round, shape, (both[0], both[1]), showdown)

@@ -1,0 +1,99 @@
+"""Which signal a state of `universal_poker` shows a player, and what signals mean."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyspiel
+
+from game_defs import base
+from game_defs.bundled.holdem import betting
+from game_defs.bundled.holdem.signals import Boards, Deals, Signals
+
+
+class HandReader:
+    """Reads and names signals."""
+
+    def __init__(
+        self,
+        deals: Deals,
+        boards: Sequence[Boards],
+        signals: Sequence[Sequence[Signals]],
+    ) -> None:
+        """Keeps what there is to look up.
+
+        Args:
+          deals: what can be dealt.
+          boards: the public cards that are known in each round.
+          signals: of each player and round.
+        """
+        self._deals, self._boards, self._signals = deals, boards, signals
+
+    def signal(self, state: pyspiel.State, player: int) -> int:
+        """The player's signal at a decision or an end.
+
+        An end is in the round of the last bet: cards that are dealt after it do not
+        count.
+
+        Raises:
+          ValueError: cards are dealt next, or the deal has probability 0.
+        """
+        hands, public = self._cards(state)
+        return self.find(player, hands[player], public)
+
+    def find(self, player: int, hand: Sequence[int], public: Sequence[int]) -> int:
+        """The signal of some cards, in the round that these public cards belong to.
+
+        Args:
+          player: who holds the hand.
+          hand: private cards, in any order; see `cards.Deck` for the numbers.
+          public: those that were dealt after the first ones, in any order.
+
+        Raises:
+          ValueError: the deal has probability 0.
+        """
+        late = len(self._boards) - 1
+        round = late if len(public) == self._deals.rules.deal else 0
+        boards, signals = self._boards[round], self._signals[player][round]
+        size = boards.every.cards.shape[1]
+        which = boards.every.find(np.array([public[:size]], np.int64))[0]
+        number = self._deals.hands.find(np.array([hand], np.int64))[0]
+        moved = self._deals.symmetry.hands[boards.by[which], number]
+        signal = int(signals.number[boards.stands_for[which], moved])
+        if signal < 0:
+            deck = self._deals.rules.deck
+            raise ValueError(
+                f"player {player} is never dealt {deck.text(hand)} where"
+                f" {deck.text([*self._deals.rules.board, *public])} lies there"
+            )
+        return signal
+
+    def name(self, player: int, round: int, signal: int) -> str:
+        """The hand and, after a bar, the public cards, such as "KhQd | 5c9dJs".
+
+        Where several differ by suits only, one of them.
+        """
+        deck = self._deals.rules.deck
+        signals, boards = self._signals[player][round], self._boards[round]
+        hand = self._deals.hands.cards[signals.hand[signal]][::-1]
+        dealt = boards.every.cards[boards.canonical[signals.board[signal]]]
+        public = deck.text([*self._deals.rules.board, *dealt])
+        return f"{deck.text(hand)} | {public}" if public else deck.text(hand)
+
+    def _cards(self, state: pyspiel.State) -> tuple[list[list[int]], list[int]]:
+        """Both players' hands, and the public cards dealt before the last bet.
+
+        At a decision all of them count.
+        """
+        rules = self._deals.rules
+        steps = state.full_history()
+        chance = [step.player == base.CHANCE for step in steps]
+        if state.is_chance_node():
+            raise ValueError("a signal is asked for where cards are dealt next")
+        if state.is_terminal():
+            while chance and chance[-1]:
+                chance.pop()
+        dealt = [step.action for step, by in zip(steps, chance, strict=False) if by]
+        if rules.reaches is not None:
+            dealt[:1] = betting.decode(rules, dealt[0])
+        first, second = rules.hole, 2 * rules.hole
+        return [dealt[:first], dealt[first:second]], dealt[second:]

@@ -1,0 +1,114 @@
+"""The parameters of a `universal_poker`, and whether it is a signal game."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pyspiel
+
+from game_defs import base
+from game_defs.bundled.holdem.cards import Deck
+
+MAX_HOLE_CARDS = 2
+
+
+class Rules(NamedTuple):
+    """What is dealt when. Bets are read off OpenSpiel's states.
+
+    Attributes:
+      deck: all cards.
+      hole: private cards of each player.
+      board: public cards that lie there from the start, as the game's string has them.
+      deal: how many public cards are dealt, all at once.
+      late: they are dealt after bets; else before.
+      reaches: float64 [2, n], how likely each player is to hold each hand, in the order
+        of `cards.Sets`; None: all hands are equally likely.
+    """
+
+    deck: Deck
+    hole: int
+    board: tuple[int, ...]
+    deal: int
+    late: bool
+    reaches: np.ndarray | None
+
+
+def rules_of(game: pyspiel.Game) -> Rules:
+    """Reads them off the parameters.
+
+    Raises:
+      ValueError: this is no signal game, or not one that is supported; says why.
+    """
+    given = game.get_parameters()
+    if given["numPlayers"] != base.NUM_PLAYERS:
+        raise ValueError(f"numPlayers={given['numPlayers']}: two players are supported")
+    hole = given["numHoleCards"]
+    if not 1 <= hole <= MAX_HOLE_CARDS:
+        raise ValueError(f"numHoleCards={hole}: one or two private cards are supported")
+    if given["betting"] == "limit" and given["bettingAbstraction"] == "fullgame":
+        raise ValueError(
+            "bettingAbstraction=fullgame with betting=limit: OpenSpiel offers bets that"
+            " a limit game has not; bettingAbstraction=fcpa is the whole game"
+        )
+    deck = Deck(given["numRanks"], given["numSuits"])
+    board = tuple(deck.cards(given["boardCards"]))
+    deals = _deals(given, len(board))
+    late = [cards for cards in deals[1:] if cards]
+    if len(late) + (deals[0] > 0) > 1:
+        shown = len(board) + deals[0]
+        raise ValueError(
+            f"public cards are dealt in several rounds after boardCards"
+            f"={given['boardCards']!r} ({shown} at first, then"
+            f" {', '.join(map(str, late))}): OpenSpiel's information states do not say"
+            " which of them came first, and all of hold'em is too large. Take a"
+            " subgame with at most one deal to come, such as a turn or a river: give"
+            " potSize and boardCards"
+        )
+    reaches = _reaches(given["handReaches"], deck, hole)
+    return Rules(deck, hole, board, deals[0] or sum(late), not deals[0], reaches)
+
+
+def _deals(given: dict, shown: int) -> list[int]:
+    """How many public cards are dealt before each round of bets that is left.
+
+    As OpenSpiel does, a subgame begins in the round that its last card belongs to.
+    """
+    every = [int(cards) for cards in given["numBoardCards"].split()]
+    every = (every + [0] * given["numRounds"])[: given["numRounds"]]
+    if shown > sum(every):
+        raise ValueError(
+            f"boardCards={given['boardCards']!r}: more cards than"
+            f" numBoardCards={given['numBoardCards']!r} has in numRounds"
+            f"={given['numRounds']}"
+        )
+    if not shown:
+        return every
+    start = next(r for r in range(len(every)) if sum(every[: r + 1]) >= shown)
+    return [sum(every[: start + 1]) - shown, *every[start + 1 :]]
+
+
+def _reaches(text: str, deck: Deck, hole: int) -> np.ndarray | None:
+    """In the order of `cards.Sets`.
+
+    OpenSpiel orders hands by rank and, within it, by suit backwards ("shdc").
+    """
+    if not text:
+        return None
+    given = np.array(text.split(), float)
+    low, high = np.triu_indices(len(deck), 1)
+    if hole != 2 or len(deck) != 52:
+        raise ValueError(
+            "handReaches: OpenSpiel has them for two private cards of 52 only; this"
+            f" game has {hole} of {len(deck)}"
+        )
+    if len(given) != 2 * len(low):
+        raise ValueError(
+            f"handReaches: {len(given)} numbers; {2 * len(low)} are expected, one for"
+            " each hand of each player"
+        )
+    if not (np.isfinite(given).all() and (given >= 0).all()):
+        raise ValueError("handReaches: a number is negative or not finite")
+    mirrored = deck.permuted(np.arange(len(deck)), range(deck.num_suits)[::-1])
+    # Place in the triangle of OpenSpiel's order, by two cards of it.
+    place = np.zeros((len(deck), len(deck)), int)
+    place[low, high] = place[high, low] = np.arange(len(low))
+    return given.reshape(2, -1)[:, place[mirrored[low], mirrored[high]]]

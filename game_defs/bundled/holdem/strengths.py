@@ -1,0 +1,115 @@
+"""Which poker hand is stronger, of up to seven cards, for arrays of hands.
+
+A set of cards is four masks of ranks, one per suit. Whatever decides (the highest
+cards, a straight) is looked up in tables of all 2^13 masks, so that a hand costs a few
+look-ups.
+"""
+
+import numpy as np
+
+NUM_RANKS, NUM_SUITS = 13, 4
+
+# Categories, from the weakest; a hand of no category has high cards only.
+_PAIR, _TWO_PAIRS, _TRIPS, _STRAIGHT, _FLUSH, _FULL_HOUSE, _QUADS, _STRAIGHT_FLUSH = (
+    range(1, 9)
+)
+_MASKS = 1 << NUM_RANKS
+
+
+def _highest(count: int) -> np.ndarray:
+    """int32 [2^13], a mask of the highest ranks of each mask, at most `count`."""
+    left, top = np.arange(_MASKS), np.zeros(_MASKS, np.int32)
+    for _ in range(count):
+        # frexp's exponent is one more than the place of the highest bit.
+        bit = np.where(left > 0, 1 << (np.frexp(left)[1] - 1).clip(0), 0)
+        top |= bit.astype(np.int32)
+        left ^= bit
+    return top
+
+
+def _straights() -> np.ndarray:
+    """int32 [2^13], the highest rank of the best straight as a mask; 0: there is none.
+
+    An ace is also below a two.
+    """
+    with_ace_low = np.arange(_MASKS) << 1 | np.arange(_MASKS) >> NUM_RANKS - 1
+    best = np.zeros(_MASKS, np.int32)
+    for top in range(3, NUM_RANKS):
+        five = 0b11111 << top - 3
+        best[with_ace_low & five == five] = 1 << top
+    return best
+
+
+_TOP = {count: _highest(count) for count in (1, 2, 3, 5)}
+_STRAIGHTS = _straights()
+# The cards of a flush, and nothing where there are fewer than five.
+_FLUSHES = np.where(np.bitwise_count(np.arange(_MASKS)) >= 5, _TOP[5], 0)
+
+
+def suit_masks(cards: np.ndarray, num_suits: int) -> np.ndarray:
+    """Sets of cards as masks of ranks.
+
+    Args:
+      cards: integers [..., c], rank times `num_suits` plus suit, all different.
+      num_suits: of the deck, at most four.
+
+    Returns:
+      int16 [..., 4], bit r: the card of rank r and this suit is there.
+    """
+    rank, suit = np.divmod(np.arange(num_suits * NUM_RANKS), num_suits)
+    # Four masks side by side in one number; sums of different bits are unions.
+    bits = np.left_shift(1, 16 * suit + rank, dtype="<i8")
+    masks: np.ndarray = bits[cards].sum(axis=-1, dtype="<i8")[..., None]
+    return masks.view("<i2")
+
+
+def strengths(masks: np.ndarray) -> np.ndarray:
+    """How strong hands are; the best five of up to seven cards count.
+
+    With fewer than five cards there are no straights and no flushes.
+
+    Args:
+      masks: int16 [..., 4], see `suit_masks`.
+
+    Returns:
+      int32 [...], higher is stronger, equal is a tie. Only hands of equally many cards
+      compare.
+    """
+    c, d, h, s = np.moveaxis(masks, -1, 0)
+    some, cd, hs = c | d | h | s, c & d, h & s
+    # Ranks of which there are at least two, at least three, four.
+    pairs = cd | hs | (c | d) & (h | s)
+    trips = cd & (h | s) | hs & (c | d)
+    quads = cd & hs
+    value = _value(0, 0, _TOP[5][some])
+
+    def better(where: np.ndarray, *parts: int | np.ndarray) -> None:
+        np.copyto(value, _value(*parts), where=where)
+
+    pair = _TOP[1][pairs]
+    better(pairs > 0, _PAIR, pair, _TOP[3][some & ~pair])
+    two = _TOP[2][pairs]
+    better(pairs & ~pair > 0, _TWO_PAIRS, two, _TOP[1][some & ~two])
+    trip = _TOP[1][trips]
+    better(trips > 0, _TRIPS, trip, _TOP[2][some & ~trip])
+    straight = _STRAIGHTS[some]
+    better(straight > 0, _STRAIGHT, straight, 0)
+    flush = _FLUSHES[masks].max(axis=-1)
+    better(flush > 0, _FLUSH, flush, 0)
+    under = _TOP[1][pairs & ~trip]
+    better((trips > 0) & (under > 0), _FULL_HOUSE, trip, under)
+    quad = _TOP[1][quads]
+    better(quads > 0, _QUADS, quad, _TOP[1][some & ~quad])
+    suited = _STRAIGHTS[masks].max(axis=-1)
+    better(suited > 0, _STRAIGHT_FLUSH, suited, 0)
+    return value
+
+
+def _value(
+    category: int | np.ndarray, first: int | np.ndarray, second: int | np.ndarray
+) -> np.ndarray:
+    """Orders by category, then by two masks; of equally many ranks, the higher wins."""
+    value: np.ndarray = np.asarray(
+        (category << 2 * NUM_RANKS) | (first << NUM_RANKS) | second, np.int32
+    )
+    return value
