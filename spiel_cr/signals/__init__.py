@@ -3,6 +3,7 @@
 Their payoffs factor, so an iteration costs public nodes × signals instead of histories.
 """
 
+from spiel_cr.signals.detection import Detected, detect, locate
 from spiel_cr.signals.game import (
     Betting,
     HandKernel,
@@ -16,6 +17,7 @@ from spiel_cr.signals.game import (
 
 __all__ = [
     "Betting",
+    "Detected",
     "HandKernel",
     "Hands",
     "Kernel",
@@ -23,4 +25,6 @@ __all__ = [
     "SignalGame",
     "SparseKernel",
     "Terms",
+    "detect",
+    "locate",
 ]

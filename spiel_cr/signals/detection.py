@@ -78,7 +78,7 @@ def locate(tree: CompiledGame) -> Detected:
 
 
 class _Paths(NamedTuple):
-    """Histories told apart by the moves of some movers only.
+    """Histories by the moves of some movers only.
 
     Attributes:
       node: int32 [N], the node of each history: equal for equal lists of these moves.
@@ -308,13 +308,13 @@ def _signals(
         for player in range(2):
             above = signals[player][-1][before] if number else np.zeros(1, np.int32)
             above = np.broadcast_to(above, len(part.deals))
-            first, signal = _told(table, part, player, above, outcomes)
+            first, signal = _known(table, part, player, above, outcomes)
             signals[player].append(signal.astype(np.int32))
             parents[player].append(above[first].astype(np.int32))
     return signals, (tuple(parents[0]), tuple(parents[1]))
 
 
-def _told(
+def _known(
     table: _Table, part: _Round, player: int, above: np.ndarray, outcomes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """What the deals of one round tell one player.
@@ -336,10 +336,10 @@ def _told(
     _, first, signal = np.unique(known[0], return_index=True, return_inverse=True)
     rank = np.argsort(_order(outcomes, signal, first))
     signal, first = rank[signal], first[np.argsort(rank)]
-    told = known[:, first]
-    odd = (known != told[:, signal]).any(axis=1)
+    shown = known[:, first]
+    odd = (known != shown[:, signal]).any(axis=1)
     # A node at which the player knows less gives one infoset to several signals.
-    ordered = np.sort(told, axis=1)
+    ordered = np.sort(shown, axis=1)
     odd |= (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
     if odd.any():
         raise table.refusal(
@@ -370,8 +370,8 @@ def _order(outcomes: np.ndarray, signal: np.ndarray, first: np.ndarray) -> np.nd
     """
     same = np.ones((len(first), outcomes.shape[1]), bool)
     np.logical_and.at(same, signal, outcomes == outcomes[first][signal])
-    told = np.where(same, outcomes[first], -1)
-    return np.lexsort((first, *told.T[::-1]))
+    sure = np.where(same, outcomes[first], -1)
+    return np.lexsort((first, *sure.T[::-1]))
 
 
 def _deals_before(table: _Table, number: int) -> np.ndarray:

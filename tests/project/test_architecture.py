@@ -28,8 +28,7 @@ SPIEL_CR = {
     "cfr": "common sequence_form compilation policies",
     "mccfr": "common sequence_form compilation policies cfr",
     "uncompiled": "common compilation policies cfr",
-    "solving": "common sequence_form compilation policies signals cfr mccfr "
-    "uncompiled",
+    "solving": "common sequence_form compilation policies signals cfr mccfr uncompiled",
     "resolving": "common sequence_form compilation policies cfr mccfr",
     "partial": "common sequence_form compilation policies cfr resolving",
     "responses": "common sequence_form compilation policies",
