@@ -91,6 +91,7 @@ def leduc_deck(num_ranks: int) -> Deck:
         copies=_NUM_SUITS,
         public=("public",),
         strength=strength,
+        suits=1,
         source=(leduc_deck, (num_ranks,)),
     )
 

@@ -233,6 +233,7 @@ class VectorisedPoker:
             for numbers in (_seen_by(p, deck) for p in range(base.NUM_PLAYERS))
         ]
         self._seen = np.array(seen)
+        self._signal = _signals(deck)
         self._row_place = 1 << (poker_deck.CARD_BITS * tree.num_deals)
 
     def new_initial_states(self) -> np.ndarray:
@@ -292,6 +293,22 @@ class VectorisedPoker:
         seen = [poker_deck.card_of(cards, i) for i in _seen_by(player, self._deck)]
         return np.column_stack([*seen, self._money[row]])
 
+    def signal(self, states: np.ndarray, player: int) -> np.ndarray:
+        """Returns int32 [n]: the own card and the public ones, up to names of suits."""
+        cards = states[:, 1]
+        own = poker_deck.card_of(cards, player)
+        public = cards >> (poker_deck.CARD_BITS * base.NUM_PLAYERS)
+        return self._signal[own | public << poker_deck.CARD_BITS]
+
+    def signal_names(self, states: np.ndarray, player: int) -> Sequence[str]:
+        """Returns the own card and, after a bar, the public ones: "Kh | 5c 9d"."""
+        deck, names = self._deck, []
+        for cards in states[:, 1].tolist():
+            dealt = [deck.text(cards, number) for number in _seen_by(player, deck)]
+            own, *public = [text for text in dealt if text != poker_deck.UNSEEN]
+            names.append(f"{own} | {' '.join(public)}" if public else own)
+        return names
+
     def information_state_strings(
         self, states: np.ndarray, player: int
     ) -> Sequence[str]:
@@ -306,6 +323,33 @@ class VectorisedPoker:
 def _seen_by(player: int, deck: Deck) -> list[int]:
     """The numbers of the deals that a player sees: its own and the public ones."""
     return [player, *(base.NUM_PLAYERS + i for i in range(len(deck.public)))]
+
+
+def _signals(deck: Deck) -> np.ndarray:
+    """A number for what a player sees, by its own card and the public ones, packed.
+
+    Suits are named in the order in which they appear, so that cards which differ by a
+    permutation of suits have one number; the own card counts most.
+
+    Returns:
+      int32 [2 ** (bits of a card * cards seen)].
+    """
+    seen = 1 + len(deck.public)
+    packed = np.arange(1 << (poker_deck.CARD_BITS * seen))
+    result = np.zeros(len(packed), np.int32)
+    named = np.zeros(len(packed), np.int32)  # how many suits have appeared
+    name = np.zeros((deck.suits, len(packed)), np.int32)  # from 1 on, of each suit
+    for number in range(seen):
+        card = poker_deck.card_of(packed, number)
+        suit, dealt = (card - 1) % deck.suits, card > 0
+        known = name[suit, packed]
+        new = dealt & (known == 0)
+        named[new] += 1
+        name[suit[new], packed[new]] = named[new]
+        rank = (card - 1) // deck.suits
+        here = 1 + rank * deck.suits + name[suit, packed] - 1
+        result = result * (len(deck.names) + 1) + np.where(dealt, here, 0)
+    return result.astype(np.int32)
 
 
 def _piece(name: str) -> str:

@@ -45,6 +45,8 @@ class Deck(Shared):
       public: what the public cards are called, in the order of their deals.
       strength: int, an axis for a player's card and one for each public card: who has
         the higher one wins.
+      suits: card % suits is a card's suit, and no suit is better than another; 1: cards
+        have no suits.
       source: a function and its arguments that return this deck; it is pickled as
         these, so that serialised states are small.
     """
@@ -53,6 +55,7 @@ class Deck(Shared):
     copies: int
     public: tuple[str, ...]
     strength: np.ndarray
+    suits: int
     source: tuple[Callable[..., "Deck"], tuple[int, ...]]
 
     def __reduce__(self) -> tuple[Callable[..., "Deck"], tuple[int, ...]]:

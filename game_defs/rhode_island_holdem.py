@@ -123,6 +123,7 @@ def rhode_island_deck(num_ranks: int, num_suits: int) -> Deck:
         copies=1,
         public=("flop", "turn"),
         strength=three_card_hands.strengths(num_ranks, num_suits),
+        suits=num_suits,
         source=(rhode_island_deck, (num_ranks, num_suits)),
     )
 

@@ -136,6 +136,22 @@ class VectorisedLiarsDice:
             axis=1,
         )
 
+    def signal(self, states: np.ndarray, player: int) -> np.ndarray:
+        """Returns int64 [n, k]: how many of the own dice show each face."""
+        return states[:, self._dice_columns(player)]
+
+    def payoff_key(self, states: np.ndarray) -> np.ndarray:
+        """Returns int64 [n]: who made the last bid, and which."""
+        return states[:, 2] * base.NUM_PLAYERS + states[:, 1] % base.NUM_PLAYERS
+
+    def signal_names(self, states: np.ndarray, player: int) -> Sequence[str]:
+        """Returns the own dice in order, as "1 1 5"."""
+        dice = self._faces.unpack(states[:, self._dice_columns(player)], self._sides)
+        return [
+            " ".join(str(face + 1) for face, n in enumerate(row) for _ in range(int(n)))
+            for row in dice
+        ]
+
     def information_state_strings(
         self, states: np.ndarray, player: int
     ) -> Sequence[str]:

@@ -1,0 +1,154 @@
+"""A signal game from rules on arrays that declare their signals.
+
+docs/signals.md has a complete example, and says what is checked of a declaration.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.common import memory
+from spiel_cr.compilation.tree import CHANCE
+from spiel_cr.signals import deals as dealing
+from spiel_cr.signals.deals import Dealing, Dealt
+from spiel_cr.signals.game import SignalGame
+from spiel_cr.signals.public_tree import Line, PublicTree, draw_deals, find_line, grow
+from spiel_cr.signals.rules import SignalRules, ask_names, ask_signals
+from spiel_cr.signals.stakes import check_on, find_stakes
+
+# Public nodes times deals that samples take.
+_SAMPLE = 1 << 20
+_MOST_DEALS = 1024
+_FEWEST_DEALS = 2
+
+
+def build(
+    game: pyspiel.Game,
+    rules: SignalRules,
+    random: np.random.Generator,
+    *,
+    memory_limit: memory.Limit = None,
+) -> SignalGame:
+    """Builds the signal game that rules on arrays declare.
+
+    Args:
+      game: a sequential OpenSpiel game.
+      rules: its rules on arrays, which declare signals.
+      random: consumed, by the deals on which leaves are compared and checked.
+      memory_limit: refuse games whose public tree takes more.
+
+    Returns:
+      The signal game, with sparse kernels.
+
+    Raises:
+      GameTooLargeError: it takes more memory than the limit.
+      InvalidGameError: the declaration is not true; says where.
+    """
+    tree = grow(game, rules, memory_limit)
+    line = find_line(game, tree)
+    prefer = _below(tree, line)
+    count = _sample_size(len(tree.betting))
+    classes = (
+        len(tree.leaves)
+        if tree.payoff_keys is None
+        else len(np.unique(tree.payoff_keys, axis=0))
+    )
+    stakes = find_stakes(
+        game,
+        rules,
+        tree,
+        draw_deals(game, rules, line, random, max(64, _sample_size(classes))),
+        prefer,
+    )
+    check_on(game, rules, tree, draw_deals(game, rules, line, random, count), stakes)
+    dealt = Dealing(game, rules, tree, line, stakes).run()
+    signal_game = SignalGame(
+        game,
+        tree.betting,
+        dealt.parents,
+        dealt.kernels,
+        stakes.terms,
+        DealtReader(game, rules, tree, line, dealt),
+    )
+    signal_game.check()
+    return signal_game
+
+
+def _sample_size(rows: int) -> int:
+    return int(np.clip(_SAMPLE // rows, _FEWEST_DEALS, _MOST_DEALS))
+
+
+def _below(tree: PublicTree, line: Line) -> np.ndarray:
+    """bool [P], the nodes that lie below the line where it enters their round."""
+    betting = tree.betting
+    below = np.zeros(len(betting), bool)
+    start = np.array(line.nodes)
+    below[0] = True
+    for first, last in zip(tree.level_start[1:-1], tree.level_start[2:], strict=True):
+        nodes = np.arange(first, last)
+        same_round = betting.round[nodes] == betting.round[betting.parent[nodes]]
+        on = start[betting.round[nodes]] == nodes
+        below[nodes] = on | below[betting.parent[nodes]] & same_round
+    return below
+
+
+class DealtReader:
+    """Reads signals off states by the outcomes of chance alone (see `game.Reader`)."""
+
+    def __init__(
+        self,
+        game: pyspiel.Game,
+        rules: SignalRules,
+        tree: PublicTree,
+        line: Line,
+        dealt: Dealt,
+    ) -> None:
+        """Use `build` instead."""
+        self._game, self._rules = game, rules
+        self._round_of = {int(n): r for r, n in enumerate(tree.num_deals)}
+        self._paths = [tree.path(node) for node in line.nodes]
+        self._keys, self._examples = dealt.keys, dealt.examples
+        self._number: dict[tuple[int, int], dict[tuple[int, ...], int]] = {}
+        self._known: dict[tuple[int, ...], int] = {}
+
+    def signal(self, state: pyspiel.State, player: int) -> int:
+        """The player's signal at a decision or an end, in the round of the state.
+
+        Raises:
+          ValueError: deals are yet to come before the next decision.
+        """
+        moves = state.full_history()
+        deal = tuple(move.action for move in moves if move.player == CHANCE)
+        if (player, *deal) not in self._known:
+            r = self._round_of.get(len(deal))
+            if r is None or state.is_chance_node():
+                raise ValueError(
+                    f"state: after {state.history()} of {self._game} there are deals "
+                    f"to come, and signals belong to decisions and ends"
+                )
+            self._known[player, *deal] = self._find(r, player, deal)
+        return self._known[player, *deal]
+
+    def _find(self, r: int, player: int, deal: tuple[int, ...]) -> int:
+        if (player, r) not in self._number:
+            rows = map(tuple, self._keys[player][r].tolist())
+            self._number[player, r] = {row: i for i, row in enumerate(rows)}
+        states = dealing.play(self._rules, np.array([deal]), self._paths[r])
+        (key,) = ask_signals(self._game, self._rules, states, player)
+        return self._number[player, r][tuple(key.tolist())]
+
+    def name(self, player: int, round: int, signal: int) -> str:
+        """What a signal stands for; of several deals, one of them."""
+        outcomes = self._examples[player][round][signal : signal + 1]
+        bets = self._paths[round]
+        states = dealing.play(self._rules, outcomes, bets)
+        names: Sequence[str] | None = ask_names(self._rules, states, player)
+        if names is not None:
+            return names[0]
+        state = self._game.new_initial_state()
+        left, moves = list(outcomes[0].tolist()), list(bets)
+        while left or moves:
+            state.apply_action((left if state.is_chance_node() else moves).pop(0))
+        text: str = state.information_state_string(player)
+        return text
