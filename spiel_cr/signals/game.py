@@ -17,6 +17,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyspiel
+from scipy import sparse
 
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.compilation.tree import TERMINAL
@@ -127,7 +128,7 @@ class HandKernel:
     def coordinates(self) -> Payoffs:
         """The entries; for games that are small enough to list them."""
         first, second = self.hands
-        i, j = np.nonzero(first.board[:, None] == second.board[None, :])
+        i, j = _pairs(first.board, second.board)
         shared = (first.cards[i][:, :, None] == second.cards[j][:, None, :]).any((1, 2))
         i, j = i[~shared], j[~shared]
         values = first.weight[i] * second.weight[j]
@@ -253,14 +254,24 @@ class SignalGame:
                 raise InvalidGameError(f"{self.game}: {problem} in its signal form")
 
 
+def _pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """All places i of the first and j of the second array that hold equal numbers."""
+    order, others = np.argsort(first, kind="stable"), np.argsort(second, kind="stable")
+    begins = np.searchsorted(second, first[order], "left", others)
+    counts = np.searchsorted(second, first[order], "right", others) - begins
+    skipped = np.cumsum(counts) - counts
+    within = np.arange(counts.sum()) - np.repeat(skipped - begins, counts)
+    return np.repeat(order, counts), others[within]
+
+
 def sum_entries(
     rows: np.ndarray, columns: np.ndarray, values: np.ndarray, shape: tuple[int, int]
 ) -> Payoffs:
     """Adds up entries of equal pairs; those that cancel are left out."""
-    pairs, number = np.unique(
-        rows.astype(np.int64) * shape[1] + columns, return_inverse=True
+    total = sparse.csr_array((values, (rows, columns)), shape=shape)
+    total.eliminate_zeros()
+    return Payoffs(
+        np.repeat(np.arange(shape[0], dtype=np.int32), np.diff(total.indptr)),
+        total.indices.astype(np.int32),
+        total.data,
     )
-    total = np.bincount(number, weights=values, minlength=len(pairs))
-    pairs, total = pairs[total != 0], total[total != 0]
-    first, second = np.divmod(pairs, shape[1])
-    return Payoffs(first.astype(np.int32), second.astype(np.int32), total)
