@@ -3,6 +3,7 @@
 Their payoffs factor, so an iteration costs public nodes × signals instead of histories.
 """
 
+from spiel_cr.signals.declaring.rules import SignalRules
 from spiel_cr.signals.detection import Detected, detect, locate
 from spiel_cr.signals.game import (
     Betting,
@@ -14,6 +15,7 @@ from spiel_cr.signals.game import (
     SparseKernel,
     Terms,
 )
+from spiel_cr.signals.loading import declared, signal_game
 
 __all__ = [
     "Betting",
@@ -23,8 +25,11 @@ __all__ = [
     "Kernel",
     "Reader",
     "SignalGame",
+    "SignalRules",
     "SparseKernel",
     "Terms",
+    "declared",
     "detect",
     "locate",
+    "signal_game",
 ]

@@ -1,20 +1,16 @@
 """The signal game of an OpenSpiel game, where somebody has declared it."""
 
-import functools
-from collections.abc import Callable
-from importlib import metadata
-
 import numpy as np
 import pyspiel
 
 from spiel_cr.common import memory
 from spiel_cr.compilation import vectorised
 from spiel_cr.compilation.loading import load_game
-from spiel_cr.signals import declaration
+from spiel_cr.signals import bundled
+from spiel_cr.signals.declaring import declaration
+from spiel_cr.signals.declaring.rules import declares
 from spiel_cr.signals.game import SignalGame
-from spiel_cr.signals.rules import declares
 
-_GROUP = "spiel_cr.signals"
 # Of the deals on which a declaration is checked.
 _SEED = 0
 
@@ -27,13 +23,12 @@ def signal_game(
 ) -> SignalGame:
     """Builds the signal game that is declared for an OpenSpiel game.
 
-    A game declares its signals by its vectorised rules (see `signals.rules`). Others
-    are declared by entry points of the group `spiel_cr.signals`, named after the game:
-    functions of the loaded game that return a SignalGame.
+    A game declares its signals by its vectorised rules (see `declaring.rules`). Others
+    are declared by entry points of the group `spiel_cr.signals` (see `bundled`).
 
     Args:
       game: OpenSpiel game string or game: two players, zero-sum.
-      progress: say on stderr what is done where it takes long.
+      progress: show on stderr how many deals were played, where it takes long.
       memory_limit: as for `compile_game`.
 
     Returns:
@@ -53,11 +48,12 @@ def signal_game(
             game,
             rules,  # type: ignore[arg-type]
             np.random.default_rng(_SEED),
+            progress=progress,
             memory_limit=memory_limit,
         )
-    bundled = _bundled(game.get_type().short_name)
-    if bundled is not None:
-        return bundled(game)
+    found = bundled.of_bundled(game)
+    if found is not None:
+        return found
     raise ValueError(
         f"{game}: nobody has declared its signals; give its vectorised game a method "
         f"`signal` (docs/signals.md), or compile the game"
@@ -74,13 +70,4 @@ def declared(game: str | pyspiel.Game) -> bool:
     rules = vectorised.of_game(game)
     if rules is not None and declares(rules):
         return True
-    return _bundled(game.get_type().short_name) is not None
-
-
-@functools.cache
-def _bundled(name: str) -> Callable[..., SignalGame] | None:
-    """What makes the signal game of a bundled game, if somebody wrote it."""
-    for point in metadata.entry_points(group=_GROUP, name=name):
-        make: Callable[..., SignalGame] = point.load()
-        return make
-    return None
+    return bundled.is_declared(game)

@@ -4,19 +4,26 @@ Deals are played along one line of bets; each round's signals are numbered and t
 kernels summed on the way. Nothing is kept of a deal.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import pyspiel
 
-from spiel_cr.common.arrays import ranks
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.compilation.tree import CHANCE
 from spiel_cr.sequence_form.decisions import Payoffs
+from spiel_cr.signals.declaring.numbers import Numbers
+from spiel_cr.signals.declaring.public_tree import Line, PublicTree
+from spiel_cr.signals.declaring.rules import (
+    SignalRules,
+    ask_odds,
+    ask_payoffs,
+    ask_signals,
+)
+from spiel_cr.signals.declaring.stakes import Stakes
+from spiel_cr.signals.declaring.symmetry import Seen, Symmetry
 from spiel_cr.signals.game import SparseKernel, sum_entries
-from spiel_cr.signals.public_tree import Line, PublicTree
-from spiel_cr.signals.rules import SignalRules, ask_odds, ask_payoffs, ask_signals
-from spiel_cr.signals.stakes import Stakes
 
 # Deals at once, and pairs of signals that wait to be summed up.
 _CHUNK = 1 << 17
@@ -24,44 +31,6 @@ _WAITING = 1 << 20
 # The odds of all deals sum to 1 up to rounding.
 _SUM_TOLERANCE = 1e-9
 _ROUNDING = 1e-13
-
-
-class Numbers:
-    """Numbers for rows of integers, in the order in which they are first met.
-
-    Attributes:
-      rows: int64 [H, k], what was met.
-    """
-
-    def __init__(self) -> None:
-        self.rows = np.zeros((0, 0), np.int64)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def of(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers rows.
-
-        Args:
-          rows: int64 [n, k].
-
-        Returns:
-          Their numbers, int64 [n], and where the new ones are met first, int64 [m].
-        """
-        known = len(self.rows)
-        if not known:
-            self.rows = self.rows.reshape(0, rows.shape[1])
-        both = ranks([self.rows, rows]) if rows.shape[1] else np.zeros(len(rows), int)
-        number = np.full(int(both.max()) + 1, -1)
-        number[both[:known]] = np.arange(known)
-        met = np.full(len(number), -1)
-        code = both[known:]
-        met[code[::-1]] = np.arange(len(code))[::-1]
-        new = np.flatnonzero(number < 0)
-        first = np.sort(met[new])
-        number[code[first]] = known + np.arange(len(first))
-        self.rows = np.concatenate([self.rows, rows[first]])
-        return number[code], first
 
 
 class _Sums:
@@ -114,12 +83,14 @@ class _Batch(NamedTuple):
       outcomes: int32 [n, c], of the moves of chance.
       odds: float64 [n], of all of them together.
       above: int64 [2, n], both players' signals in the round before.
+      seen: int64 [2, n], what `Symmetry.see` has given in the round before.
     """
 
     states: np.ndarray
     outcomes: np.ndarray
     odds: np.ndarray
     above: np.ndarray
+    seen: np.ndarray
 
 
 class _Round:
@@ -162,6 +133,10 @@ class Dealing:
         tree: PublicTree,
         line: Line,
         stakes: Stakes,
+        *,
+        num_deals: list[float],
+        random: np.random.Generator,
+        progress: Callable[[int], object],
     ) -> None:
         """Prepares; `run` plays.
 
@@ -171,8 +146,11 @@ class Dealing:
           tree: the public tree.
           line: of bets, which the deals are played along.
           stakes: which leaves stand for kernels.
+          num_deals: how many deals enter each round, about.
+          random: consumed, see `Symmetry`.
+          progress: called with how many more deals have been played.
         """
-        self._game, self._rules = game, rules
+        self._game, self._rules, self._progress = game, rules, progress
         self._num_deals, self._line, self._stakes = tree.num_deals, line, stakes
         rounds = tree.betting.round[stakes.leaf]
         self._kernels = [
@@ -187,6 +165,12 @@ class Dealing:
             if path[: len(start)] == start:
                 self._after[kernel] = path[len(start) :]
         self._rounds = [_Round(1 + len(some)) for some in self._kernels]
+        self._symmetry = Symmetry(
+            *(game, rules, tree, line),
+            [len(some) for some in self._kernels],
+            num_deals,
+            random,
+        )
         self._count = [0] * len(self._rounds)
 
     def run(self) -> Dealt:
@@ -197,22 +181,22 @@ class Dealing:
             the odds do not sum to 1.
         """
         states = self._rules.new_initial_states()
-        start = _Batch(
-            states, np.zeros((1, 0), np.int32), np.ones(1), np.zeros((2, 1), np.int64)
-        )
+        nothing = np.zeros((2, 1), np.int64)
+        start = _Batch(states, np.zeros((1, 0), np.int32), np.ones(1), nothing, nothing)
         self._go_on(0, start)
+        self._symmetry.judge()
         return self._finish()
 
     def _go_on(self, r: int, batch: _Batch) -> None:
         """Plays from some deals on, depth first."""
         if batch.outcomes.shape[1] == self._num_deals[r]:
-            above = self._enter(r, batch)
+            above, seen = self._enter(r, batch)
             if r + 1 == len(self._rounds):
                 return
             states = batch.states
             for action in self._line.moves[r]:
                 states = self._rules.child(states, np.full(len(states), action))
-            batch = batch._replace(states=states, above=above)
+            batch = batch._replace(states=states, above=above, seen=seen)
             r += 1
         size, start, part = len(batch.odds), 0, 1
         while start < size:
@@ -226,7 +210,7 @@ class Dealing:
         """All deals of one more outcome, after some of the deals so far."""
         batch = _Batch(
             *(batch.states[some], batch.outcomes[some], batch.odds[some]),
-            batch.above[:, some],
+            *(batch.above[:, some], batch.seen[:, some]),
         )
         odds = ask_odds(self._game, self._rules, batch.states)
         where, outcome = np.divmod(np.flatnonzero(odds > 0), odds.shape[1])
@@ -235,10 +219,15 @@ class Dealing:
             np.column_stack([batch.outcomes[where], outcome.astype(np.int32)]),
             batch.odds[where] * odds[where, outcome],
             batch.above[:, where],
+            batch.seen[:, where],
         )
 
-    def _enter(self, r: int, batch: _Batch) -> np.ndarray:
-        """Numbers signals as a round begins, and adds to kernels; int64 [2, n]."""
+    def _enter(self, r: int, batch: _Batch) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers signals as a round begins, and adds to kernels.
+
+        Returns:
+          int64 [2, n], `above` and `seen` of the deals to come.
+        """
         here = self._rounds[r]
         signals = np.empty((2, len(batch.odds)), np.int64)
         for player in range(2):
@@ -251,12 +240,15 @@ class Dealing:
                 here.examples[player].append(batch.outcomes[new])
             parent = here.parent[player][signals[player]]
             self._refines(r, player, batch, parent == batch.above[player])
-        values = [batch.odds]
-        for kernel in self._kernels[r]:
-            values.append(batch.odds * self._payoffs(int(kernel), batch))
-        here.sums.add(signals[0], signals[1], np.array(values))
+        values = np.empty((1 + len(self._kernels[r]), len(batch.odds)))
+        values[0] = batch.odds
+        for number, kernel in enumerate(self._kernels[r], 1):
+            values[number] = batch.odds * self._payoffs(int(kernel), batch)
+        here.sums.add(signals[0], signals[1], values)
         self._count[r] += len(batch.odds)
-        return signals
+        self._progress(len(batch.odds))
+        deals = Seen(*batch[:3], signals, values[1:], batch.seen)
+        return signals, self._symmetry.see(r, deals)
 
     def _refines(self, r: int, player: int, batch: _Batch, same: np.ndarray) -> None:
         if not same.all():

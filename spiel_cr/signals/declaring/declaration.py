@@ -7,20 +7,32 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyspiel
+from tqdm import tqdm
 
 from spiel_cr.common import memory
 from spiel_cr.compilation.tree import CHANCE
-from spiel_cr.signals import deals as dealing
-from spiel_cr.signals.deals import Dealing, Dealt
+from spiel_cr.signals.declaring import deals as dealing
+from spiel_cr.signals.declaring.deals import Dealing, Dealt
+from spiel_cr.signals.declaring.public_tree import (
+    Deals,
+    Line,
+    PublicTree,
+    draw_deals,
+    find_line,
+    grow,
+)
+from spiel_cr.signals.declaring.rules import SignalRules, ask_names, ask_signals
+from spiel_cr.signals.declaring.stakes import check_on, find_stakes
 from spiel_cr.signals.game import SignalGame
-from spiel_cr.signals.public_tree import Line, PublicTree, draw_deals, find_line, grow
-from spiel_cr.signals.rules import SignalRules, ask_names, ask_signals
-from spiel_cr.signals.stakes import check_on, find_stakes
 
 # Public nodes times deals that samples take.
 _SAMPLE = 1 << 20
 _MOST_DEALS = 1024
 _FEWEST_DEALS = 2
+# Deals that leaves are compared on.
+_FEWEST_SAMPLES = 64
+# Seconds before progress is shown.
+_SILENT = 2.0
 
 
 def build(
@@ -28,6 +40,7 @@ def build(
     rules: SignalRules,
     random: np.random.Generator,
     *,
+    progress: bool = False,
     memory_limit: memory.Limit = None,
 ) -> SignalGame:
     """Builds the signal game that rules on arrays declare.
@@ -36,6 +49,7 @@ def build(
       game: a sequential OpenSpiel game.
       rules: its rules on arrays, which declare signals.
       random: consumed, by the deals on which leaves are compared and checked.
+      progress: show the deals played so far on stderr, after two seconds.
       memory_limit: refuse games whose public tree takes more.
 
     Returns:
@@ -47,22 +61,30 @@ def build(
     """
     tree = grow(game, rules, memory_limit)
     line = find_line(game, tree)
-    prefer = _below(tree, line)
-    count = _sample_size(len(tree.betting))
-    classes = (
-        len(tree.leaves)
-        if tree.payoff_keys is None
-        else len(np.unique(tree.payoff_keys, axis=0))
-    )
-    stakes = find_stakes(
-        game,
-        rules,
-        tree,
-        draw_deals(game, rules, line, random, max(64, _sample_size(classes))),
-        prefer,
-    )
-    check_on(game, rules, tree, draw_deals(game, rules, line, random, count), stakes)
-    dealt = Dealing(game, rules, tree, line, stakes).run()
+
+    def draw(count: int) -> Deals:
+        return draw_deals(game, rules, line, random, count)
+
+    samples = draw(max(_FEWEST_SAMPLES, _sample_size(tree.num_classes)))
+    stakes = find_stakes(game, rules, tree, samples, _below(tree, line))
+    check_on(game, rules, tree, draw(_sample_size(len(tree.betting))), stakes)
+    with tqdm(
+        desc=f"dealing {game.get_type().short_name}",
+        unit=" deals",
+        unit_scale=True,
+        delay=_SILENT,
+        disable=not progress,
+    ) as bar:
+        dealt = Dealing(
+            *(game, rules, tree, line, stakes),
+            # The mean of 1 / odds is the number of deals.
+            num_deals=[
+                float(np.mean(1 / samples.odds[:, :count].prod(axis=1)))
+                for count in tree.num_deals
+            ],
+            random=random,
+            progress=bar.update,
+        ).run()
     signal_game = SignalGame(
         game,
         tree.betting,

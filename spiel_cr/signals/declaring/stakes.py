@@ -11,19 +11,19 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common.errors import InvalidGameError
-from spiel_cr.signals.game import Terms
-from spiel_cr.signals.public_tree import (
+from spiel_cr.signals.declaring.public_tree import (
     Deals,
     PublicTree,
     other_way,
     replay,
 )
-from spiel_cr.signals.rules import (
+from spiel_cr.signals.declaring.rules import (
     SignalRules,
     ask_payoff_keys,
     ask_payoffs,
     ask_signals,
 )
+from spiel_cr.signals.game import Terms
 
 # How far two payoffs may be apart that ought to be equal, as a share of the larger.
 _TOLERANCE = 1e-12

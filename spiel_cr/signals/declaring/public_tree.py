@@ -15,13 +15,13 @@ from spiel_cr.common import memory
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.compilation.game_checks import describe_history
 from spiel_cr.compilation.tree import CHANCE, TERMINAL
-from spiel_cr.signals.game import Betting
-from spiel_cr.signals.rules import (
+from spiel_cr.signals.declaring.rules import (
     SignalRules,
     ask_odds,
     ask_payoff_keys,
     ask_signals,
 )
+from spiel_cr.signals.game import Betting
 
 # What a public node takes at the peak, until the signal game is there.
 _NODE_BYTES = 150
@@ -47,6 +47,13 @@ class PublicTree(NamedTuple):
     def leaves(self) -> np.ndarray:
         """int64 [leaves], the nodes where the game ends."""
         return np.flatnonzero(self.betting.player == TERMINAL)
+
+    @property
+    def num_classes(self) -> int:
+        """How many classes of leaves may pay differently."""
+        if self.payoff_keys is None:
+            return len(self.leaves)
+        return len(np.unique(self.payoff_keys, axis=0))
 
     def path(self, node: int) -> list[int]:
         """The public actions from the root to a node."""

@@ -53,6 +53,14 @@ def ask_signals(
     return _rows(game, "signal", rules.signal(states, player), len(states))
 
 
+def ask_information(
+    game: pyspiel.Game, rules: SignalRules, states: np.ndarray, player: int
+) -> np.ndarray:
+    """The checked information of a player who acts, integers [n, k]."""
+    keys = rules.information_state(states, player)
+    return _rows(game, "information_state", keys, len(states))
+
+
 def ask_payoff_keys(
     game: pyspiel.Game, rules: SignalRules, states: np.ndarray
 ) -> np.ndarray | None:

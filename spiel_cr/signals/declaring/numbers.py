@@ -1,0 +1,43 @@
+"""Numbers for rows of integers that are met a part at a time."""
+
+import numpy as np
+
+from spiel_cr.common.arrays import ranks
+
+
+class Numbers:
+    """Numbers for rows of integers, in the order in which they are first met.
+
+    Attributes:
+      rows: int64 [H, k], what was met.
+    """
+
+    def __init__(self) -> None:
+        self.rows = np.zeros((0, 0), np.int64)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def of(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers rows.
+
+        Args:
+          rows: int64 [n, k].
+
+        Returns:
+          Their numbers, int64 [n], and where the new ones are met first, int64 [m].
+        """
+        known = len(self.rows)
+        if not known:
+            self.rows = self.rows.reshape(0, rows.shape[1])
+        both = ranks([self.rows, rows]) if rows.shape[1] else np.zeros(len(rows), int)
+        number = np.full(int(both.max()) + 1, -1)
+        number[both[:known]] = np.arange(known)
+        met = np.full(len(number), -1)
+        code = both[known:]
+        met[code[::-1]] = np.arange(len(code))[::-1]
+        new = np.flatnonzero(number < 0)
+        first = np.sort(met[new])
+        number[code[first]] = known + np.arange(len(first))
+        self.rows = np.concatenate([self.rows, rows[first]])
+        return number[code], first
