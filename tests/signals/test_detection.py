@@ -10,10 +10,10 @@ from spiel_cr.compilation.compiler import compile_game
 from spiel_cr.compilation.tree import CHANCE, TERMINAL
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import reach_from_behaviour
-from spiel_cr.signals import detection
+from spiel_cr.signals import detection, form
 from tests.support import games
 from tests.support.made_games import MadeGame, Node
-from tests.support.strategies import random_behaviours
+from tests.support.strategies import random_behaviours, solver_of
 
 LEDUC_WITHOUT_SUITS = "leduc_poker(suit_isomorphism=true)"
 
@@ -164,6 +164,37 @@ def test_names():
     assert reader.name(0, 1, 0) == "0 | 1" and reader.name(0, 1, 29) == "5 | 4"
     nim = detection.detect(games.compiled("nim")).reader
     assert nim.name(0, 0, 0) == "signal 0"
+
+
+@pytest.mark.parametrize(
+    ("string", "products"),
+    [
+        *(("kuhn_poker", products) for products in (False, True)),
+        ("liars_dice(numdice=1,dice_sides=4)", True),
+        pytest.param("leduc_poker", True, marks=pytest.mark.slow),
+        pytest.param(games.BY_NAME["leduc13"].string, True, marks=pytest.mark.slow),
+        pytest.param(games.BY_NAME["leduc13"].string, False, marks=pytest.mark.slow),
+        pytest.param("liars_dice", True, marks=pytest.mark.slow),
+    ],
+)
+def test_same_iterates(string, products):
+    """Twenty iterations of CFR+ are the same up to rounding, far below 1e-9."""
+    tree = compile_game(string)
+    detected = detection.locate(tree)
+    signal_form = form.form_of(detected.game, products=products)
+    compiled, ours = (solver_of(f, "cfr+") for f in (tree.form, signal_form))
+    compiled.run(20)
+    ours.run(20)
+    for player, sequences in enumerate(detected.sequences):
+        for one, other in (
+            (compiled.average(player), ours.average(player)[sequences]),
+            (
+                compiled.current_behaviour(player),
+                ours.current_behaviour(player)[sequences],
+            ),
+        ):
+            np.testing.assert_allclose(one, other, rtol=0, atol=1e-9)
+        assert ours.average(player)[1:].std() > 0
 
 
 HIDDEN = "does not see every action of the other player"
