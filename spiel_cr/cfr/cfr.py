@@ -19,7 +19,7 @@ from spiel_cr.cfr.config import CFRConfig
 from spiel_cr.cfr.shared_regrets import SharedRegrets
 from spiel_cr.cfr.solver import PlayerState, Solver
 from spiel_cr.common.checks import check_choice, check_dtype
-from spiel_cr.common.jax_utils import cast, quick_options
+from spiel_cr.common.jax_utils import cast, precision, quick_options
 from spiel_cr.sequence_form import layout, treeplex
 
 Trees = tuple[treeplex.Treeplex, treeplex.Treeplex]
@@ -34,6 +34,8 @@ _ALONE: Shared = (None, None)
 # CPUs), and optimised code pays for its compile time in runs longer than these seconds.
 _SECONDS_PER_PAYOFF = 3e-9
 _SHORT_SECONDS = 2.0
+# From so many sequences on, a solver's state is written in place.
+_LARGE_STATE = 2_000_000
 
 
 class CFRState(NamedTuple):
@@ -228,6 +230,8 @@ def _iterate(
 
 
 _run = jax.jit(_iterate, static_argnames="config")
+# Writes into the arrays of the state that it is given.
+_run_in_place = jax.jit(_iterate, static_argnames="config", donate_argnames="state")
 
 
 @functools.cache
@@ -241,7 +245,7 @@ def _fast_run() -> Any:
 
 def programs() -> int:
     """How many programs this process has compiled for full-width solvers."""
-    return sum(run._cache_size() for run in {_run, _fast_run()})
+    return sum(run._cache_size() for run in {_run, _run_in_place, _fast_run()})
 
 
 def compile_for(form: layout.SequenceForm, iterations: int) -> Compile:
@@ -290,14 +294,26 @@ def make_solver(
     trees = tuple(treeplex.rescale(form.arrays[p], exponent) for p in order)
     shared = tuple(shared_regrets.lay_out(form, p, buckets[p], exponent) for p in order)
     problem = cast((trees, shared), dtype)
+    # A second state of this size would be most of the memory.
+    large = sum(own.size for own in form.layouts) > _LARGE_STATE
+    optimised = _run_in_place if large else _run
+    start = functools.partial(init, values=values)
+    if large:
+        # Made where it will stay, not copied there.
+        with precision(dtype):
+            problem = jax.device_put(problem)
+            state = jax.jit(start)(problem[0], shared=problem[1])
+    else:
+        state = start(problem[0], shared=problem[1])
     return Solver(
         form,
         problem,
-        init(problem[0], shared=problem[1], values=values),
-        _fast_run() if compile == "fast" else _run,
+        state,
+        _fast_run() if compile == "fast" else optimised,
         config=config,
         dtype=dtype,
         exponent=exponent,
         first=first,
         buckets=buckets,
+        consumes=large and compile != "fast",
     )

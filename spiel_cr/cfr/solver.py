@@ -16,6 +16,7 @@ import numpy as np
 from spiel_cr.cfr.abstraction import Labels, pool
 from spiel_cr.common import interrupts
 from spiel_cr.common.jax_utils import precision
+from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import behaviour_from_reach, reach_from_behaviour
 from spiel_cr.sequence_form import layout, treeplex
 
@@ -159,7 +160,8 @@ class Solver:
         with precision(dtype):
             self.problem, self._state = jax.device_put((problem, state))
         # numpy arrays may have become the device's without a copy.
-        self._lent = True
+        given = jax.tree.leaves(state)
+        self._lent = any(isinstance(leaf, np.ndarray) for leaf in given)
         self.compile_seconds = self._advance(0)
 
     @property
@@ -272,6 +274,16 @@ class Solver:
         if labels is not None:
             reach = pool(decisions, labels, reach)
         return behaviour_from_reach(decisions, reach)
+
+    def nash_conv(self) -> float:
+        """NashConv of the average strategy, exact, in the game's units."""
+        shared = any(labels is not None for labels in self.buckets)
+        if self._reader is None and self._weighs_reach and not shared:
+            first, second = (np.asarray(self._player(p).average) for p in range(2))
+            return best_responses.nash_conv_of_averages(self.form, (first, second))
+        behaviour = self.average_behaviour(0), self.average_behaviour(1)
+        reach = best_responses.reach_of(self.form, behaviour)
+        return best_responses.nash_conv(self.form, reach)
 
     def current_behaviour(self, player: int) -> np.ndarray:
         """float64 [S], the last iterate's action probabilities, by logical sequence."""

@@ -127,6 +127,26 @@ def nash_conv(form: layout.SequenceForm, reach: tuple[np.ndarray, np.ndarray]) -
     )
 
 
+def nash_conv_of_averages(
+    form: layout.SequenceForm, averages: tuple[np.ndarray, np.ndarray]
+) -> float:
+    """`nash_conv` of sums of reach, as solvers keep them.
+
+    Args:
+      form: the game.
+      averages: for each player [positions], weighted sums over iterations of its reach;
+        what matters are the proportions at each infoset, which float32 keeps, too.
+        Uniform where they are zero.
+    """
+    total = 0.0
+    with jax.enable_x64(True):
+        for player in range(2):
+            other = 1 - player
+            reach = _normalised_reach(form.arrays[other], averages[other])
+            total += float(_evaluate(form.arrays[player], reach, None)[1])
+    return total
+
+
 def programs() -> int:
     """How many programs this process has compiled for best responses."""
     return int(_evaluate._cache_size())  # type: ignore[attr-defined]
@@ -172,6 +192,23 @@ def _evaluate(
     if actions:
         result.append(jnp.concatenate([result[1][None], *all_actions[::-1]]))
     return tuple(result)
+
+
+@jax.jit
+def _normalised_reach(tree: treeplex.Treeplex, average: jax.Array) -> jax.Array:
+    """float64 [positions], the reach of a strategy that is given by sums of reach."""
+    begin, strategy = 1, []
+    for level in tree.levels:
+        end = begin + level.num_sequences
+        blocks = level.split(average[begin:end].astype(jnp.float64))
+        begin = end
+        totals = [treeplex.sum_rows(block)[None] for block in blocks]
+        played = [
+            jnp.where(total > 0, block / jnp.where(total > 0, total, 1), uniform)
+            for block, total, uniform in zip(blocks, totals, level.uniform, strict=True)
+        ]
+        strategy.append(tuple(played))
+    return treeplex.reach(tree, tuple(strategy))
 
 
 @jax.jit

@@ -23,7 +23,6 @@ from spiel_cr.common.memory import Limit
 from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.compilation.tree import TERMINAL, CompiledGame
 from spiel_cr.mccfr import mccfr
-from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.result import CurvePoint, SolveResult
 from spiel_cr.solving import footprint, lp
 from spiel_cr.solving.checkpoint import Keeper, keep_solver
@@ -281,7 +280,7 @@ def _run(
         if goal.until is None and goal.eval_every is None:
             return False
         if not curve or curve[-1].iterations < solver.iterations:
-            found = nash_conv(solver.form, _averages(solver))
+            found = solver.nash_conv()
             curve.append(CurvePoint(solver.iterations, solver.seconds, found))
         found = curve[-1].nash_conv
         bar.set_postfix(nash_conv=f"{found:.2e}")
@@ -308,16 +307,6 @@ def _run(
         if keeper is not None:
             keeper.write_last()
     return tuple(curve)
-
-
-def _averages(solver: Solver) -> tuple[np.ndarray, np.ndarray]:
-    """Both players' average strategies in sequence form, float64 [S]."""
-    if solver.dtype == np.float64:
-        return solver.average(0), solver.average(1)
-    # Sums of float32 are no sequence form to the last digit, and NashConv would be off
-    # by as much; probabilities are, once they are normalised.
-    behaviour = solver.average_behaviour(0), solver.average_behaviour(1)
-    return reach_of(solver.form, behaviour)
 
 
 def _refuse_with_lp(
