@@ -37,7 +37,7 @@ _BLOCK_OVERHEAD = 4000
 # As many entries of a coupling are listed.
 _MOST_LISTED = 50_000_000
 # As many entries are faster one by one than as products of kernels.
-_FEW_PAYOFFS = 20_000
+_FEW_PAYOFFS = 100_000
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 # For each player and round int32 [H], the signal before (see `SignalGame.parents`).
@@ -244,8 +244,7 @@ def form_of(game: SignalGame, *, products: bool | None = None) -> layout.Sequenc
     """
     sides, terms = public_form(game)
     if products is None:
-        # Few enough signals and leaves that to list all pairs costs no time.
-        pairs = np.array([float(np.prod(k.shape)) for k in game.kernels])
+        pairs = np.array([_num_entries(kernel) for kernel in game.kernels])
         products = bool(pairs[terms.kernel].sum() > _FEW_PAYOFFS)
     if products:
         return build(sides, game.parents, game.kernels, terms)
@@ -255,6 +254,13 @@ def form_of(game: SignalGame, *, products: bool | None = None) -> layout.Sequenc
     )
     payoffs = list_payoffs(sides, game.parents, game.kernels, terms)
     return layout.build((decisions[0], decisions[1]), payoffs)
+
+
+def _num_entries(kernel: Kernel) -> float:
+    """How many entries a kernel has, or at most has."""
+    if isinstance(kernel, HandKernel):
+        return float(np.prod(kernel.shape))
+    return float(len(kernel.coordinates().values))
 
 
 def public_form(
