@@ -129,8 +129,8 @@ class DealtReader:
         """Use `build` instead."""
         self._game, self._rules = game, rules
         self._round_of = {int(n): r for r, n in enumerate(tree.num_deals)}
-        self._paths = [tree.path(node) for node in line.nodes]
-        self._keys, self._examples = dealt.keys, dealt.examples
+        self.paths = [tree.path(node) for node in line.nodes]
+        self._keys, self.examples = dealt.keys, dealt.examples
         self._number: dict[tuple[int, int], dict[tuple[int, ...], int]] = {}
         self._known: dict[tuple[int, ...], int] = {}
 
@@ -156,14 +156,14 @@ class DealtReader:
         if (player, r) not in self._number:
             rows = map(tuple, self._keys[player][r].tolist())
             self._number[player, r] = {row: i for i, row in enumerate(rows)}
-        states = dealing.play(self._rules, np.array([deal]), self._paths[r])
+        states = dealing.play(self._rules, np.array([deal]), self.paths[r])
         (key,) = ask_signals(self._game, self._rules, states, player)
         return self._number[player, r][tuple(key.tolist())]
 
     def name(self, player: int, round: int, signal: int) -> str:
         """What a signal stands for; of several deals, one of them."""
-        outcomes = self._examples[player][round][signal : signal + 1]
-        bets = self._paths[round]
+        outcomes = self.examples[player][round][signal : signal + 1]
+        bets = self.paths[round]
         states = dealing.play(self._rules, outcomes, bets)
         names: Sequence[str] | None = ask_names(self._rules, states, player)
         if names is not None:
