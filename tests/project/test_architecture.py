@@ -25,6 +25,7 @@ SPIEL_CR = {
     "compilation": "common sequence_form",
     "policies": "common sequence_form compilation",
     "signals": "common sequence_form compilation policies",
+    "gameshrink": "common sequence_form compilation signals",
     "cfr": "common sequence_form compilation policies",
     "mccfr": "common sequence_form compilation policies cfr",
     "uncompiled": "common compilation policies cfr",

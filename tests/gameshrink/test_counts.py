@@ -1,0 +1,74 @@
+"""Kernels as integers: exact, or refused."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from spiel_cr import gameshrink
+from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
+from spiel_cr.sequence_form.decisions import Payoffs
+from spiel_cr.signals.game import SparseKernel
+from spiel_cr.signals.loading import signal_game
+from tests.gameshrink.test_partition import SMALL, alone
+
+
+@pytest.fixture(scope="module")
+def game():
+    return signal_game(SMALL)
+
+
+def test_numbers_of_deals(game):
+    """30, 120 and 360 deals of two, three and four cards, over common factors."""
+    counts = gameshrink.count(game)
+    assert [int(w.sum()) for w in counts.weights[0]] == [15, 60, 180]
+    for kernel, whole in zip(game.kernels, counts.kernels, strict=True):
+        rows, columns, values = kernel.coordinates()
+        units = values / whole[rows, columns]
+        np.testing.assert_allclose(units, units[0], rtol=1e-12)
+
+
+def without_round_0(game):
+    terms = game.terms
+    kept = [term[game.betting.round[terms.leaf] > 0] for term in terms]
+    return dataclasses.replace(
+        game,
+        kernels=game.kernels[1:],
+        terms=type(terms)(kept[0], kept[1] - 1, kept[2]),
+    )
+
+
+def test_rounds_without_kernels(game):
+    """A signal is dealt as often as those that refine it."""
+    assert [kernel.round for kernel in game.kernels] == [0, 1, 2, 2]
+    fewer = without_round_0(game)
+    fewer.check()
+    found = gameshrink.count(fewer).weights[1][0]
+    expected = gameshrink.count(game).weights[1][0]
+    assert (found * expected[0] == expected * found[0]).all()
+    partition = gameshrink.lossless_partition(fewer)
+    assert partition.num_classes(0)[0] == 3
+
+
+def with_last(game, values, entries=None):
+    """The same with another last kernel, in the places of its first entries."""
+    last = game.kernels[-1]
+    entries = Payoffs(*(e[: len(values)] for e in last.coordinates()))
+    kernel = SparseKernel(last.round, last.shape, entries._replace(values=values))
+    return dataclasses.replace(game, kernels=(*game.kernels[:-1], kernel))
+
+
+def test_what_is_no_count_is_refused(game):
+    unit = game.kernels[-1].coordinates().values
+    fine = with_last(game, np.abs(unit).min() * np.array([1.0, 2 / 3]))
+    assert gameshrink.count(fine).kernels[-1].sum() == 5
+    with pytest.raises(InvalidGameError, match="the chances of round 2 are no multip"):
+        gameshrink.count(with_last(game, np.abs(unit).min() * np.array([1.0, np.pi])))
+
+
+def test_what_does_not_fit_is_refused(game):
+    """Differences of products beyond 64 bits are not trusted."""
+    small = np.abs(game.kernels[-1].coordinates().values).min()
+    huge = with_last(game, small * np.array([1.0, 2.0**50]))
+    with pytest.raises(GameTooLargeError, match="do not fit into 64 bits"):
+        gameshrink.difference(huge, alone(game))

@@ -1,0 +1,160 @@
+"""The exact test: it splits as far as needed and no farther, and loses nothing."""
+
+import collections
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from spiel_cr import gameshrink
+from spiel_cr.compilation.compiler import compile_game
+from spiel_cr.signals import detection
+from spiel_cr.signals.loading import signal_game
+from tests.gameshrink.reference import best_value, random_behaviour
+from tests.gameshrink.test_partition import SMALL, changed, random_partition
+
+SUITED = "python_rhode_island_holdem(num_ranks=4,num_suits=2,max_bets=1)"
+# Three suits: some signals stand for more deals than others.
+THREE_SUITS = "python_rhode_island_holdem(num_ranks=3,num_suits=3,max_bets=1)"
+DICE = "liars_dice(numdice=2,dice_sides=2)"
+GAMES = [
+    SUITED,
+    THREE_SUITS,
+    "python_leduc_poker",
+    "liars_dice(numdice=2,dice_sides=2)",
+]
+
+
+def reference(game, deals):
+    """Numbers of classes by plain splitting, in fractions of chances.
+
+    Args:
+      game: a game in which the first kernel of each round has the chances themselves:
+        somebody has folded.
+      deals: how many deals there are.
+    """
+
+    def exact(x):
+        return Fraction(round(x * deals), deals)
+
+    weights = [
+        [collections.Counter() for _ in range(game.num_rounds)] for _ in range(2)
+    ]
+    rows = [[collections.defaultdict(list) for _ in game.kernels] for _ in range(2)]
+    for k, kernel in enumerate(game.kernels):
+        fold = k == [other.round for other in game.kernels].index(kernel.round)
+        for i, j, entry in zip(*kernel.coordinates(), strict=True):
+            for player, (mine, other) in enumerate([(i, j), (j, i)]):
+                rows[player][k][mine].append((other, exact(entry)))
+                if fold:
+                    weights[player][kernel.round][mine] += abs(exact(entry))
+    labels = [[[0] * len(p) for p in own] for own in game.parents]
+    while True:
+        finer = []
+        for player, own in enumerate(game.parents):
+            above, new = [0], []
+            for r, parent in enumerate(own):
+                keys = []
+                for s in range(len(parent)):
+                    sums = collections.Counter()
+                    for k, kernel in enumerate(game.kernels):
+                        if kernel.round == r:
+                            for other, x in rows[player][k][s]:
+                                sums[k, labels[1 - player][r][other]] += x
+                    if r + 1 < game.num_rounds:
+                        for t in np.flatnonzero(own[r + 1] == s):
+                            x = weights[player][r + 1][t]
+                            sums["below", labels[player][r + 1][t]] += x
+                    share = weights[player][r][s]
+                    kind = {key: x / share for key, x in sums.items() if x}
+                    mine = labels[player][r][s]
+                    keys.append((above[parent[s]], mine, frozenset(kind.items())))
+                numbers = {key: n for n, key in enumerate(dict.fromkeys(keys))}
+                above = [numbers[key] for key in keys]
+                new.append(above)
+            finer.append(new)
+        counts = [[len(set(some)) for some in own] for own in finer]
+        if counts == [[len(set(some)) for some in own] for own in labels]:
+            return counts
+        labels = finer
+
+
+@pytest.mark.parametrize(("string", "deals"), [(SMALL, 360), (THREE_SUITS, 3024)])
+def test_coarsest_by_plain_splitting(string, deals):
+    game = signal_game(string)
+    partition = gameshrink.lossless_partition(game)
+    counts = [partition.num_classes(player) for player in range(2)]
+    assert counts == reference(game, deals)
+    assert gameshrink.difference(game, partition) is None
+
+
+@pytest.mark.parametrize("string", GAMES)
+def test_nothing_is_lost(string):
+    """Best responses win the same in both games, whatever the opponent's strategy."""
+    game = signal_game(string)
+    partition = gameshrink.lossless_partition(game)
+    smaller = gameshrink.coarsen(game, partition)
+    rng = np.random.default_rng(3)
+    behaviours = [random_behaviour(smaller, player, rng) for player in range(2)]
+    lifted = gameshrink.lift(game, partition, behaviours)
+    for player in range(2):
+        found = best_value(smaller, player, behaviours[1 - player])
+        expected = best_value(game, player, lifted[1 - player])
+        assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_suits_that_make_no_difference_are_found():
+    """Signals of the compiled game are cards with suits; classes are without."""
+    declared = signal_game(THREE_SUITS)
+    game = detection.detect(compile_game(THREE_SUITS))
+    assert game.num_signals(0) == [9, 72, 504]
+    # Other weights, the same classes.
+    weights = [gameshrink.count(some).weights[0][2] for some in (game, declared)]
+    assert [len(set(w.tolist())) for w in weights] == [1, 2]
+    found, expected = (gameshrink.lossless_partition(some) for some in (game, declared))
+    for player in range(2):
+        assert found.num_classes(player) == expected.num_classes(player)
+    assert found.num_classes(0)[2] < 504
+
+
+def test_one_class_too_few_is_noticed():
+    """Any two classes of one parent that are merged make a difference."""
+    game = signal_game(SMALL)
+    partition = gameshrink.lossless_partition(game)
+    labels = partition.labels[0][2]
+    above = partition.labels[0][1][game.parents[0][2]]
+    merged = 0
+    for one in range(1, partition.num_classes(0)[2]):
+        other = one - 1
+        if above[labels == one][0] != above[labels == other][0]:
+            continue
+        fewer = changed(partition, 0, 2, np.where(labels >= one, labels - 1, labels))
+        found = gameshrink.difference(game, fewer)
+        assert found is not None and found.shares[0] != found.shares[1]
+        if found.player == 0 and found.round == 2:
+            signals = sorted(labels[list(found.signals)].tolist())
+            assert signals == [other, one] and found.kernel in (2, 3)
+        merged += 1
+    assert merged > 10
+
+
+def test_random_partitions_lose():
+    game = signal_game(SMALL)
+    partition = random_partition(game, np.random.default_rng(0))
+    found = gameshrink.difference(game, partition)
+    assert found is not None and found.round == 0 and found.player == 0
+    labels = partition.labels[0][0]
+    assert labels[found.signals[0]] == labels[found.signals[1]]
+
+
+def test_what_a_class_says_of_cards_to_come_counts():
+    """Kernels alike, cards to come not: one signal is refined by a strong one."""
+    game = signal_game(SMALL)
+    partition = gameshrink.lossless_partition(game)
+    labels = partition.labels[0][0]
+    assert len(set(labels.tolist())) == 3  # ranks
+    below = partition.labels[0][1].copy()
+    one = changed(partition, 0, 0, np.minimum(labels, 1))
+    found = gameshrink.difference(game, one)
+    assert found is not None and (found.player, found.round) == (0, 0)
+    assert found.kernel == -1 and below[found.other] >= 0
