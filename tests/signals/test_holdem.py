@@ -11,7 +11,9 @@ from game_defs.bundled import signals_of_universal_poker
 from game_defs.bundled.holdem import betting as public_tree
 from game_defs.bundled.holdem.cards import Deck
 from spiel_cr.compilation.tree import TERMINAL
+from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.signals import bundled
+from spiel_cr.signals.form import form_of
 from spiel_cr.signals.game import HandKernel, Hands, SignalGame
 from tests.support import signal_walks as walks
 
@@ -98,6 +100,30 @@ def test_value_of_random_policies(parameters):
 @pytest.mark.parametrize("parameters", LARGER)
 def test_value_of_random_policies_of_larger_games(parameters):
     check_value(parameters)
+
+
+def check_best_responses(parameters: str) -> None:
+    """Exact best responses to uniform play, by kernels, gain what OpenSpiel's do."""
+    game = signal_game(parameters)
+    form = form_of(game, products=True)
+    uniform = [
+        np.append(1.0, np.repeat(1 / own.num_actions, own.num_actions))
+        for own in form.decisions
+    ]
+    gains = nash_conv(form, reach_of(form, (uniform[0], uniform[1])))
+    play = pyspiel.UniformRandomPolicy(game.game)
+    assert abs(gains - pyspiel.nash_conv(game.game, play)) < 1e-12
+
+
+@pytest.mark.parametrize("parameters", [SMALL[1], SMALL[-1]])
+def test_best_responses(parameters):
+    check_best_responses(parameters)
+
+
+@slow
+@pytest.mark.parametrize("parameters", SMALL[:1] + SMALL[2:-1] + LARGER)
+def test_best_responses_in_more_games(parameters):
+    check_best_responses(parameters)
 
 
 def reach_text(reach: np.ndarray) -> str:
@@ -293,6 +319,7 @@ def test_suits_on_turns(board):
     check_suits(parameters, 1)
 
 
+@slow
 @pytest.mark.parametrize(
     ("deals", "board", "size"),
     [("0 1", "", 1), ("0 3", "", 3), ("3 2", "2c3d4h", 2)],
