@@ -35,10 +35,15 @@ def of_bundled(game: pyspiel.Game) -> SignalGame | None:
         says why.
       InvalidGameError: the declaration's parts do not fit each other.
     """
-    declare = _declaring(game.get_type().short_name)
+    name = game.get_type().short_name
+    declare = _declaring(name)
     if declare is None:
         return None
-    signal_game = from_declaration(game, declare(game))
+    try:
+        declared = declare(game)
+    except ValueError as error:
+        raise ValueError(f"{name} as a signal game: {error}") from error
+    signal_game = from_declaration(game, declared)
     signal_game.check()
     return signal_game
 

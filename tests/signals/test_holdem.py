@@ -1,5 +1,6 @@
 """`universal_poker` as a signal game is the game that OpenSpiel plays."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -51,6 +52,7 @@ def load(parameters: str) -> pyspiel.Game:
     return pyspiel.load_game(f"universal_poker(numPlayers=2,{parameters})")
 
 
+@functools.cache
 def signal_game(parameters: str, *, suits: bool = True) -> SignalGame:
     game = load(parameters)
     declared = signals_of_universal_poker(game, suits=suits)
@@ -411,7 +413,7 @@ NOT_THIS_SHAPE = (
 @pytest.mark.parametrize(("parameters", "reason"), NOT_THIS_SHAPE)
 def test_what_is_refused(parameters, reason):
     game = pyspiel.load_game(f"universal_poker({parameters})")
-    with pytest.raises(ValueError, match=reason):
+    with pytest.raises(ValueError, match="universal_poker as a .*" + reason):
         bundled.of_bundled(game)
 
 

@@ -6,6 +6,7 @@ showdowns, and holds OpenSpiel to what a kernel needs: the winner gets the same 
 way.
 """
 
+import collections
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,8 @@ import pyspiel
 from game_defs import base
 from game_defs.bundled.holdem.rules import Rules
 
-MAX_NODES = 200_000
+# Each of them costs a solver some numbers for each of a thousand hands.
+MAX_NODES = 50_000
 
 
 class PublicTree(NamedTuple):
@@ -61,21 +63,22 @@ def play(game: pyspiel.Game, rules: Rules, deal: Deal) -> PublicTree:
     swapped = Deal((deal.hands[1], deal.hands[0]), deal.board)
     deals = deal, swapped
     states = [_after_hands(game, rules, deal) for deal in deals]
-    waiting = [(-1, -1, -1, states)]
+    waiting = collections.deque([(-1, -1, 0, states)])
     rows: list[tuple[int, int, int, int, float, bool]] = []
-    for above, action, last_round, states in waiting:
-        if len(rows) == MAX_NODES:
+    while waiting:
+        if len(rows) + len(waiting) > MAX_NODES:
             raise ValueError(
                 f"more than {MAX_NODES} public nodes; give smaller stacks (stack), a"
                 " larger pot (potSize), fewer raises (maxRaises) or a coarser"
                 " bettingAbstraction, such as fcpa"
             )
+        above, action, last_round, states = waiting.popleft()
         dealt = 0
         for state, cards in zip(states, deals, strict=True):
             dealt = _deal_board(state, rules, cards)
         player = states[0].current_player()
         end = player == base.TERMINAL
-        round = max(last_round, 0) if end else int(rules.late and dealt > 0)
+        round = last_round if end else int(rules.late and dealt > 0)
         number = len(rows)
         stake, showdown = _paid(states) if end else (0.0, False)
         rows.append((player, above, action, round, stake, showdown))
