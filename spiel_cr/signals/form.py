@@ -32,8 +32,10 @@ from spiel_cr.signals.game import HandKernel, Kernel, SignalGame
 
 # Narrower slices are moved element by element, and all at once.
 _NARROW = 8
-# What one more block costs, in array elements; as in `sequence_form.layout`.
+# What one more block costs, in array elements; as in `sequence_form.layout`. In large
+# games it is the compiler's time that counts: this share of all elements.
 _BLOCK_OVERHEAD = 4000
+_BLOCK_SHARE = 1 / 300
 # As many entries of a coupling are listed.
 _MOST_LISTED = 50_000_000
 # As many entries are faster one by one than as products of kernels.
@@ -468,6 +470,9 @@ def _plan(side: PublicSide, parents: Sequence[np.ndarray]) -> _Plan:
     infoset = np.zeros(len(decisions), np.int64)
     offset, infoset_offset = 1, 0
     levels = []
+    sizes = np.array([len(parent) for parent in parents], np.int64)
+    total = int((sizes[side.round] * side.num_actions).sum())
+    block_overhead = max(_BLOCK_OVERHEAD, total * _BLOCK_SHARE)
     for level in range(int(depth.max(initial=-1)) + 1):
         blocks: list[_Block] = []
         size = 0
@@ -477,7 +482,7 @@ def _plan(side: PublicSide, parents: Sequence[np.ndarray]) -> _Plan:
             hands = len(parents[round])
             mine = at_level[side.round[at_level] == round]
             ranked = mine[np.argsort(-side.num_actions[mine], kind="stable")]
-            overhead = _BLOCK_OVERHEAD / max(hands, 1)
+            overhead = block_overhead / max(hands, 1)
             counts = side.num_actions[ranked]
             for places, high in packing.groups(counts, overhead):
                 members = ranked[places]
@@ -563,18 +568,20 @@ def _couple(
     """One player's levels with their leaf values."""
     rounds, other_rounds = plan.side.sequence_rounds, other.side.sequence_rounds
     own_sequence, other_sequence = terms.sequences[player], terms.sequences[1 - player]
-    groups = np.stack(
-        [terms.kernel, rounds[own_sequence], other_rounds[other_sequence]]
-    )
+    # The empty sequence is of round -1.
+    base = 1 + len(plan.parents)
+    keys = np.asarray(terms.kernel, np.int64) * base + 1 + rounds[own_sequence]
+    keys = keys * base + 1 + other_rounds[other_sequence]
     coupling: list[Any] = []
     # Of each row of leaf values: its public sequence, and where it begins.
     rows_of: list[np.ndarray] = []
     starts_of: list[np.ndarray] = []
     size = 0
     below = np.zeros(plan.size)
-    for number, own_round, other_round in np.unique(groups, axis=1).T.tolist():
-        key = np.array([[number], [own_round], [other_round]])
-        mine = np.flatnonzero((groups == key).all(axis=0))
+    for key in np.unique(keys).tolist():
+        number, own_round = divmod(key // base, base)
+        own_round, other_round = own_round - 1, key % base - 1
+        mine = np.flatnonzero(keys == key)
         mine = mine[np.argsort(own_sequence[mine], kind="stable")]
         kernel = kernels[number]
         made = _product(player, plan, other, kernel, terms, mine, other_round)
