@@ -15,7 +15,7 @@ from spiel_cr.compilation.vectorised import of_game
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.signals import form, loading
-from spiel_cr.signals.declaring import declaration
+from spiel_cr.signals.declaring import deals, declaration, symmetry
 
 slow = pytest.mark.slow
 RHODE = "python_rhode_island_holdem"
@@ -129,7 +129,9 @@ EQUAL = [
     LEDUC,
     f"{LEDUC}(stack0=13,stack1=5,max_raises=2,num_ranks=3)",
     LIARS.format(1, 3),
+    "liars_dice(numdice=1,dice_sides=3,bidding_rule=reset-quantity)",
     small(2, 2),
+    pytest.param(small(4, 1), marks=slow),
     pytest.param(small(3, 2), marks=slow),
     pytest.param(small(2, 3), marks=slow),
     pytest.param(LIARS.format(2, 2), marks=slow),
@@ -219,13 +221,13 @@ def test_rhode_island_holdem_has_its_published_size():
     betting = game.betting
     assert game.num_signals(0) == game.num_signals(1) == [13, 325, 9997]
     # Deals that enter each round, and those below chance nodes before it.
-    deals = np.array([52 * 51, 52 * 51 * 50, 52 * 51 * 50 * 49])
+    entering = np.array([52 * 51, 52 * 51 * 50, 52 * 51 * 50 * 49])
     ends = np.bincount(betting.round[betting.player == TERMINAL])
     decisions = np.bincount(betting.round[betting.player != TERMINAL])
-    goes_on = [1 + 52, 7 * deals[0], 49 * deals[1]]
-    assert (ends * deals).sum() == 4_144_428_912
-    assert (decisions * deals).sum() == 2_554_427_616
-    assert ((ends + decisions) * deals).sum() + sum(goes_on) == 6_705_372_545
+    goes_on = [1 + 52, 7 * entering[0], 49 * entering[1]]
+    assert (ends * entering).sum() == 4_144_428_912
+    assert (decisions * entering).sum() == 2_554_427_616
+    assert ((ends + decisions) * entering).sum() + sum(goes_on) == 6_705_372_545
     # Uniform play.
     children = np.bincount(betting.parent[1:], minlength=len(betting))
     reach = np.ones(len(betting))
@@ -387,6 +389,89 @@ def test_games_that_nobody_declares():
             loading.signal_game(string)
 
 
+class OnePile:
+    """Two take one or two of five in turn; who takes the last one wins.
+
+    States are int64 [n, 2]: what is left, and who takes.
+    """
+
+    def new_initial_states(self):
+        return np.array([[5, 0]])
+
+    def current_player(self, states):
+        return np.where(states[:, 0] > 0, states[:, 1], TERMINAL)
+
+    def legal_actions_mask(self, states):
+        return np.array([0, 1, 2]) <= np.where([0, 1, 1], states[:, :1], -1)
+
+    def child(self, states, actions):
+        return np.column_stack([states[:, 0] - actions, 1 - states[:, 1]])
+
+    def returns(self, states):
+        return 2 * states[:, 1] - 1
+
+    def information_state(self, states, player):
+        return states
+
+    def signal(self, states, player):
+        return np.zeros(len(states), np.int8)
+
+
+def test_a_game_without_deals():
+    """One signal that tells nothing, and one kernel: player 0 wins 1 or loses it."""
+    game = declaration.build(
+        pyspiel.load_game("kuhn_poker"), OnePile(), np.random.default_rng(0)
+    )
+    # Ways to write 0 to 5 as ordered sums of ones and twos: Fibonacci's numbers.
+    assert len(game.betting) == 1 + 1 + 2 + 3 + 5 + 8
+    assert game.num_signals(0) == game.num_signals(1) == [1]
+    (kernel,) = game.kernels
+    assert [part.tolist() for part in kernel.coordinates()] == [[0], [0], [1]]
+    # Three or five takes of player 0 and 1 in turn: the first one took the last.
+    takes = np.zeros(len(game.betting), int)
+    for node in range(1, len(takes)):
+        takes[node] = 1 + takes[game.betting.parent[node]]
+    assert (game.terms.stake == 2 * (takes[game.terms.leaf] % 2) - 1).all()
+
+
+def test_leaves_by_the_million_need_keys(monkeypatch):
+    monkeypatch.setattr(declaration, "_MOST_PAYOFFS", 64 * 20)
+    assert len(build(LIARS.format(1, 3)).terms.leaf) == 63  # 12 keys
+    with pytest.raises(GameTooLargeError, match="a method payoff_key"):
+        build(LIARS.format(1, 3), payoff_key=None)
+
+
+def test_deals_in_parts(monkeypatch):
+    """As many at a time as there may be, and sums settled on the way."""
+    whole = loading.signal_game(small(2, 3))
+    monkeypatch.setattr(deals, "_CHUNK", 30)
+    monkeypatch.setattr(deals, "_WAITING", 20)
+    monkeypatch.setattr(symmetry, "_MOST_DEALS", 100)
+    parts = loading.signal_game(small(2, 3), progress=True)
+    assert coupling(parts) == pytest.approx(coupling(whole), abs=1e-15)
+    for mine, theirs in zip(parts.parents, whole.parents, strict=True):
+        assert all(map(np.array_equal, mine, theirs))
+
+
+@pytest.mark.parametrize(("most", "few", "many"), [(40, 1, 10), (1, 0, 9)])
+def test_some_signals_are_looked_at_where_deals_are_many(monkeypatch, most, few, many):
+    """The twelve false ones of the second round, by their share of its 210 deals.
+
+    One is looked at in 92 % of the builds with a share of 40 / 210, in 6 % with
+    1 / 210: either count of ten is missed by chance less often than once in 10^10.
+    """
+    monkeypatch.setattr(symmetry, "_MOST_DEALS", most)
+    game = pyspiel.load_game(f"{LEDUC}(num_ranks=6)")
+    found = 0
+    for seed in range(10):
+        rules = Changed(of_game(game), signal=merges)
+        try:
+            declaration.build(game, rules, np.random.default_rng(seed))
+        except InvalidGameError:
+            found += 1
+    assert few <= found <= many
+
+
 # Two cards, a bet, two public cards: after a check with a bet between them, or at once
 # after an all-in. Stages: deals 0 and 1, player 0, player 1 facing the all-in, deal,
 # player 1, deal, end; deals after the all-in, end; folded.
@@ -407,10 +492,10 @@ class AllIn:
         return MOVER[states[:, 0]]
 
     def legal_actions_mask(self, states):
-        deals = self.current_player(states)[:, None] == CHANCE
+        draws = self.current_player(states)[:, None] == CHANCE
         cards = np.arange(1, 6)
         left = ~(states[:, 1:, None] == cards).any(axis=1)
-        return np.where(deals, left, cards < 3)
+        return np.where(draws, left, cards < 3)
 
     def chance_probabilities(self, states):
         mask = self.legal_actions_mask(states)
@@ -418,9 +503,9 @@ class AllIn:
 
     def child(self, states, actions):
         after = states.copy()
-        deals = np.flatnonzero(self.current_player(states) == CHANCE)
-        place = 1 + (states[deals, 1:] > 0).sum(axis=1)
-        after[deals, place] = actions[deals] + 1
+        draws = np.flatnonzero(self.current_player(states) == CHANCE)
+        place = 1 + (states[draws, 1:] > 0).sum(axis=1)
+        after[draws, place] = actions[draws] + 1
         after[:, 0] = AFTER[states[:, 0], np.minimum(actions, 1)]
         return after
 

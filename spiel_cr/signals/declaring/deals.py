@@ -13,8 +13,9 @@ import pyspiel
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.compilation.tree import CHANCE
 from spiel_cr.sequence_form.decisions import Payoffs
+from spiel_cr.signals.declaring.line import Line
 from spiel_cr.signals.declaring.numbers import Numbers
-from spiel_cr.signals.declaring.public_tree import Line, PublicTree
+from spiel_cr.signals.declaring.public_tree import PublicTree
 from spiel_cr.signals.declaring.rules import (
     SignalRules,
     ask_odds,
@@ -199,11 +200,12 @@ class Dealing:
             batch = batch._replace(states=states, above=above, seen=seen)
             r += 1
         size, start, part = len(batch.odds), 0, 1
+        chunk = _CHUNK * 16 // (16 + len(self._kernels[r]))
         while start < size:
             below = self._deal(batch, slice(start, start + part))
             start += part
             # The first part found out how many outcomes there are.
-            part = max(1, _CHUNK * part // len(below.odds))
+            part = max(1, chunk * part // len(below.odds))
             self._go_on(r, below)
 
     def _deal(self, batch: _Batch, some: slice) -> _Batch:

@@ -10,27 +10,30 @@ import pyspiel
 from tqdm import tqdm
 
 from spiel_cr.common import memory
+from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.compilation.tree import CHANCE
 from spiel_cr.signals.declaring import deals as dealing
 from spiel_cr.signals.declaring.deals import Dealing, Dealt
-from spiel_cr.signals.declaring.public_tree import (
+from spiel_cr.signals.declaring.line import (
     Deals,
     Line,
-    PublicTree,
     draw_deals,
+    every_deal,
     find_line,
-    grow,
 )
+from spiel_cr.signals.declaring.public_tree import PublicTree, grow
 from spiel_cr.signals.declaring.rules import SignalRules, ask_names, ask_signals
 from spiel_cr.signals.declaring.stakes import check_on, find_stakes
 from spiel_cr.signals.game import SignalGame
 
-# Public nodes times deals that samples take.
+# Public nodes times deals that are played to compare and check leaves.
 _SAMPLE = 1 << 20
-_MOST_DEALS = 1024
-_FEWEST_DEALS = 2
-# Deals that leaves are compared on.
-_FEWEST_SAMPLES = 64
+# Deals that are listed if there are no more; else how many are drawn at most, how many
+# at least to compare leaves, and to check them.
+_MOST_DEALS, _SOME_DEALS = 1 << 14, 1024
+_FEWEST_SAMPLES, _FEWEST_DEALS = 64, 2
+# Leaves times deals that payoffs are held of at once.
+_MOST_PAYOFFS = 1 << 24
 # Seconds before progress is shown.
 _SILENT = 2.0
 
@@ -62,12 +65,25 @@ def build(
     tree = grow(game, rules, memory_limit)
     line = find_line(game, tree)
 
-    def draw(count: int) -> Deals:
+    every = every_deal(game, rules, line, _MOST_DEALS)
+
+    def deals(rows: int, fewest: int) -> Deals:
+        """All of them, if they are few for so many rows; else some at random."""
+        if every is not None and rows * len(every.outcomes) <= _SAMPLE:
+            return every
+        count = int(np.clip(_SAMPLE // rows, fewest, _SOME_DEALS))
         return draw_deals(game, rules, line, random, count)
 
-    samples = draw(max(_FEWEST_SAMPLES, _sample_size(tree.num_classes)))
+    classes = tree.num_classes
+    if classes * _FEWEST_SAMPLES > _MOST_PAYOFFS:
+        raise GameTooLargeError(
+            f"{game}: {classes:,} leaves of its public tree may all pay differently, "
+            f"and to compare them would take long; give its vectorised game a method "
+            f"payoff_key (docs/signals.md)"
+        )
+    samples = deals(classes, _FEWEST_SAMPLES)
     stakes = find_stakes(game, rules, tree, samples, _below(tree, line))
-    check_on(game, rules, tree, draw(_sample_size(len(tree.betting))), stakes)
+    check_on(game, rules, tree, deals(len(tree.betting), _FEWEST_DEALS), stakes)
     with tqdm(
         desc=f"dealing {game.get_type().short_name}",
         unit=" deals",
@@ -77,11 +93,7 @@ def build(
     ) as bar:
         dealt = Dealing(
             *(game, rules, tree, line, stakes),
-            # The mean of 1 / odds is the number of deals.
-            num_deals=[
-                float(np.mean(1 / samples.odds[:, :count].prod(axis=1)))
-                for count in tree.num_deals
-            ],
+            num_deals=_expected_deals(tree, samples, every),
             random=random,
             progress=bar.update,
         ).run()
@@ -97,8 +109,17 @@ def build(
     return signal_game
 
 
-def _sample_size(rows: int) -> int:
-    return int(np.clip(_SAMPLE // rows, _FEWEST_DEALS, _MOST_DEALS))
+def _expected_deals(
+    tree: PublicTree, samples: Deals, every: Deals | None
+) -> list[float]:
+    """How many deals enter each round, about; at most, where all of them are known."""
+    if every is not None:
+        return [float(len(every.outcomes))] * len(tree.num_deals)
+    # The mean of 1 / odds, over deals drawn by their odds, is expected to be just that.
+    return [
+        float(np.mean(1 / samples.odds[:, :count].prod(axis=1)))
+        for count in tree.num_deals
+    ]
 
 
 def _below(tree: PublicTree, line: Line) -> np.ndarray:

@@ -10,13 +10,11 @@ from typing import NamedTuple
 import numpy as np
 import pyspiel
 
+from spiel_cr.common.arrays import ranks
 from spiel_cr.common.errors import InvalidGameError
-from spiel_cr.signals.declaring.public_tree import (
-    Deals,
-    PublicTree,
-    other_way,
-    replay,
-)
+from spiel_cr.signals.declaring.line import Deals
+from spiel_cr.signals.declaring.public_tree import PublicTree
+from spiel_cr.signals.declaring.replay import other_way, replay
 from spiel_cr.signals.declaring.rules import (
     SignalRules,
     ask_payoff_keys,
@@ -116,8 +114,7 @@ def _classes(tree: PublicTree, prefer: np.ndarray) -> tuple[np.ndarray, np.ndarr
     count = len(tree.leaves)
     if tree.payoff_keys is None:
         return np.arange(count), np.arange(count)
-    _, number = np.unique(tree.payoff_keys, axis=0, return_inverse=True)
-    number = number.ravel()
+    number = ranks([tree.payoff_keys])
     one = np.full(number.max() + 1, count)
     for some in (np.arange(count), np.flatnonzero(prefer[tree.leaves])):
         one[number[some[::-1]]] = some[::-1]

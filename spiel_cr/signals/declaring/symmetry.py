@@ -15,8 +15,9 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common.errors import InvalidGameError
+from spiel_cr.signals.declaring.line import Line
 from spiel_cr.signals.declaring.numbers import Numbers
-from spiel_cr.signals.declaring.public_tree import Line, PublicTree
+from spiel_cr.signals.declaring.public_tree import PublicTree
 from spiel_cr.signals.declaring.rules import SignalRules, ask_information
 
 # How far sums of at most one unit of payoff may be apart.
