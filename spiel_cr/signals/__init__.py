@@ -3,6 +3,7 @@
 Their payoffs factor, so an iteration costs public nodes × signals instead of histories.
 """
 
+from spiel_cr.signals.comparison import check_compiled
 from spiel_cr.signals.declaring.rules import SignalRules
 from spiel_cr.signals.detection import Detected, detect, locate
 from spiel_cr.signals.game import (
@@ -28,6 +29,7 @@ __all__ = [
     "SignalRules",
     "SparseKernel",
     "Terms",
+    "check_compiled",
     "declared",
     "detect",
     "locate",
