@@ -136,7 +136,10 @@ def measure_solve(
       seconds: of iterating; compiling and judging are not counted.
     """
     start = peak_bytes()
-    result = spiel_cr.solve(game, algorithm, seconds=seconds, dtype=dtype)
+    result = spiel_cr.solve(
+        game, algorithm, seconds=seconds, dtype=dtype, form="compiled"
+    )
+    assert isinstance(result, spiel_cr.SolveResult)
     peak = peak_bytes()
     result.nash_conv()  # compiles a program
     began = time.perf_counter()

@@ -25,9 +25,12 @@ if TYPE_CHECKING:
     from spiel_cr.mccfr.variance import Variance, estimate_variance
     from spiel_cr.players.bot_strings import load_bot
     from spiel_cr.players.bots import OOSBot, PolicyBot, ResolvingBot, uniform_bot
-    from spiel_cr.policies.result import SolveResult
+    from spiel_cr.policies.result import Result, SolveResult
     from spiel_cr.resolving.config import ResolvingConfig
     from spiel_cr.resolving.continual import resolve
+    from spiel_cr.signals.loading import signal_game
+    from spiel_cr.signals.policy import SignalPolicy
+    from spiel_cr.signals.result import SignalResult
     from spiel_cr.solving.openspiel_solver import CFRSolver
     from spiel_cr.solving.policy_files import load_policy
     from spiel_cr.solving.sampled_game import SampledResult, sample_uncompiled
@@ -47,7 +50,10 @@ __all__ = [
     "PolicyBot",
     "ResolvingBot",
     "ResolvingConfig",
+    "Result",
     "SampledResult",
+    "SignalPolicy",
+    "SignalResult",
     "SolveResult",
     "TablePolicy",
     "Variance",
@@ -60,6 +66,7 @@ __all__ = [
     "parse_any",
     "resolve",
     "sample_uncompiled",
+    "signal_game",
     "solve",
     "uniform_bot",
 ]
@@ -75,9 +82,12 @@ _HOMES = {
     "mccfr.variance": "Variance estimate_variance",
     "players.bot_strings": "load_bot",
     "players.bots": "OOSBot PolicyBot ResolvingBot uniform_bot",
-    "policies.result": "SolveResult",
+    "policies.result": "Result SolveResult",
     "resolving.config": "ResolvingConfig",
     "resolving.continual": "resolve",
+    "signals.loading": "signal_game",
+    "signals.policy": "SignalPolicy",
+    "signals.result": "SignalResult",
     "solving.openspiel_solver": "CFRSolver",
     "solving.policy_files": "load_policy",
     "solving.sampled_game": "SampledResult sample_uncompiled",

@@ -6,13 +6,17 @@ import sys
 import time
 from typing import Any
 
+import pyspiel
+
 import spiel_cr
 from spiel_cr.cfr.config import parse_any
 from spiel_cr.common import memory, storage
 from spiel_cr.common.checks import check_whole
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.compilation.compiler import Game, as_compiled
-from spiel_cr.solving import footprint, whole_game
+from spiel_cr.policies.result import Result
+from spiel_cr.signals.result import SignalResult
+from spiel_cr.solving import footprint, forms, whole_game
 from spiel_cr.uncompiled.workers import MOST_WORKERS
 
 from ..common.plurals import counted
@@ -37,6 +41,15 @@ def add(commands: Commands) -> None:
     text = "compute NashConv every N iterations; the points are in the JSON"
     option(parser, "--eval-every", text, type=int, metavar="N")
     option(parser, "--plot", "draw these points (png, svg or pdf)")
+    option(
+        parser,
+        "--form",
+        "compiled: history by history; signals: by public nodes and what cards tell, "
+        "for games whose actions are public; auto: signals where the game declares "
+        "them and has more than a million histories, or too many for --memory-limit",
+        "auto",
+        choices=forms.FORMS,
+    )
     option(
         parser,
         "--compile",
@@ -122,12 +135,21 @@ def _solve(arguments: argparse.Namespace) -> dict[str, object]:
             f"--workers {arguments.workers} are for games that are not compiled; leave "
             f"them out, or give --compile never"
         )
+    if arguments.form != "auto" and arguments.compile == "never":
+        raise ValueError(
+            f"--form {arguments.form} solves the whole game, and --compile never "
+            f"samples it without; leave one of them out"
+        )
+    if arguments.form == "signals" and arguments.compile == "always":
+        raise ValueError(
+            "--form signals does not compile the game; leave --compile always out"
+        )
     kept = solve_uncompiled.is_sampled(arguments.checkpoint)
     _check_checkpoint(arguments, kept)
     if arguments.compile == "never" or kept:
         return solve_uncompiled.solve(arguments)
     try:
-        return {**_solve_whole(arguments), "compiled": True}
+        return _solve_whole(arguments)
     except GameTooLargeError as error:
         if arguments.compile == "always":
             raise
@@ -155,11 +177,13 @@ def _check_checkpoint(arguments: argparse.Namespace, kept: bool | None) -> None:
       ValueError: the game is to be compiled, and was not; or the other way round.
     """
     began = f"the checkpoint {arguments.checkpoint} was begun"
-    if kept and arguments.compile == "always":
-        raise ValueError(
-            f"{began} without compiling the game; leave --compile always out, or give "
-            f"another path"
-        )
+    for flag in ("--compile always", "--form compiled", "--form signals"):
+        name, value = flag.removeprefix("--").split()
+        if kept and getattr(arguments, name) == value:
+            raise ValueError(
+                f"{began} without compiling the game; leave {flag} out, or give "
+                f"another path"
+            )
     if kept is False and arguments.compile == "never":
         raise ValueError(
             f"{began} on the compiled game; leave --compile never out, or give another "
@@ -174,7 +198,7 @@ def _check_checkpoint(arguments: argparse.Namespace, kept: bool | None) -> None:
 
 
 def _solve_whole(arguments: argparse.Namespace) -> dict[str, object]:
-    """Compiles the game, solves it, and judges the result."""
+    """Solves the game in the form that it is best solved in, and judges the result."""
     if arguments.plot:
         if not (arguments.eval_every or arguments.until):
             raise ValueError("--plot needs points to draw; add --eval-every N")
@@ -190,13 +214,21 @@ def _solve_whole(arguments: argparse.Namespace) -> dict[str, object]:
         pass
     how["vectorised"] = not arguments.no_vectorised
     started = time.perf_counter()
-    game = game_to_judge(arguments.game, arguments, vectorised=how["vectorised"])
+    chosen = _choose_form(arguments)
+    how["form"] = chosen.form
+    game: forms.AnyGame = chosen.game
+    if chosen.form == "compiled":
+        game = game_to_judge(arguments.game, arguments, vectorised=how["vectorised"])
+    elif arguments.judge == "openspiel":
+        assert isinstance(game, pyspiel.Game)
+        python_judge.check_signals(game)
     walking = time.perf_counter() - started
     result = spiel_cr.solve(
         game, progress=True, **how, **given(arguments, "cache", "memory_limit")
     )
     result = dataclasses.replace(result, build_seconds=result.build_seconds + walking)
     report = report_result(arguments.game, result, arguments)
+    report |= {"form": chosen.form, "compiled": chosen.form == "compiled"}
     if result.curve:
         report["curve"] = [point._asdict() for point in result.curve]
     if arguments.plot:
@@ -206,6 +238,25 @@ def _solve_whole(arguments: argparse.Namespace) -> dict[str, object]:
             plots.plot_curves(curves, arguments.plot, title=title)
             print(f"  plot        {arguments.plot}")
     return report
+
+
+def _choose_form(arguments: argparse.Namespace) -> forms.Choice:
+    """Chooses a form, and says so where there was a choice."""
+    form, algorithm = arguments.form, arguments.algorithm
+    if form == "auto" and arguments.compile == "always":
+        form = "compiled"
+    chosen = forms.choose(
+        arguments.game,
+        form,
+        "lp" if algorithm == "lp" else parse_any(algorithm),
+        imperfect_recall=arguments.imperfect_recall,
+        vectorised=not arguments.no_vectorised,
+        memory_limit=arguments.memory_limit,
+        checkpoint_path=arguments.checkpoint,
+    )
+    if chosen.why:
+        print(f"--form {chosen.form}: {chosen.why}", file=sys.stderr)
+    return chosen
 
 
 def game_to_judge(
@@ -242,7 +293,7 @@ def game_to_judge(
 
 
 def report_result(
-    game: str, result: spiel_cr.SolveResult, arguments: argparse.Namespace
+    game: str, result: Result, arguments: argparse.Namespace
 ) -> dict[str, object]:
     """Saves and judges a result, prints it for people, returns it for programs.
 
@@ -279,8 +330,10 @@ def report_result(
     if result.trajectories:
         print(f", {counted(result.trajectories, 'trajectory', 'trajectories')}", end="")
     print(f" in each of {result.solves} solves" if result.solves > 1 else "")
-    tool = "OpenSpiel" if verdict.by == "openspiel" else "spiel_cr"
-    print(f"  NashConv    {verdict.nash_conv:.3e}  ({tool}, exact)")
+    tool = "OpenSpiel, exact" if verdict.by == "openspiel" else "spiel_cr, exact"
+    if verdict.by == "spiel_cr" and isinstance(result, SignalResult):
+        tool += ", by a best response on the signal form"
+    print(f"  NashConv    {verdict.nash_conv:.3e}  ({tool})")
     print(f"  game value  {verdict.game_value:+.6f}  (player 0, under this policy)")
     if verdict.bounds is not None:
         report["value_bounds"] = verdict.bounds

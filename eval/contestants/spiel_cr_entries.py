@@ -192,7 +192,7 @@ def _solved(text: str, given: dict[str, Any]) -> Entry:
     )
 
 
-def _computed(*results: spiel_cr.SolveResult, note: str = "") -> Computed:
+def _computed(*results: spiel_cr.Result, note: str = "") -> Computed:
     """What one solve gave, or one a seat."""
     return Computed(
         (results[0].average[0], results[-1].average[1]),

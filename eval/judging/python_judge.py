@@ -13,7 +13,7 @@ from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.best_responses import reach_of
-from spiel_cr.policies.result import SolveResult
+from spiel_cr.policies.result import Result, SolveResult
 
 JUDGES = ("auto", "openspiel", "spiel_cr")
 
@@ -109,27 +109,50 @@ def _too_large(tree: CompiledGame, limit: memory.Limit) -> bool:
     return need > memory.parse_limit(limit)
 
 
+def check_signals(game: pyspiel.Game) -> None:
+    """Refuses games that OpenSpiel's tools are too slow for, told by an estimate.
+
+    Args:
+      game: solved in the form of signals, so that nobody has counted its histories.
+
+    Raises:
+      GameTooLargeError: it has more than half a million histories.
+    """
+    histories = memory.estimate_histories(game, room=_MOST_HISTORIES)
+    if histories > _MOST_HISTORIES:
+        raise GameTooLargeError(
+            f"judge='openspiel': {game} has {memory.describe_histories(histories)}, "
+            f"and OpenSpiel's tools would take too long from {_MOST_HISTORIES:,} on; "
+            f"leave --judge out: our own best response on the signal form is exact, too"
+        )
+
+
 def judge_result(
-    result: SolveResult, by: str = "auto", *, memory_limit: memory.Limit = None
+    result: Result, by: str = "auto", *, memory_limit: memory.Limit = None
 ) -> Verdict:
     """Judges the average strategy of a result.
 
     Args:
       result: of solving or resolving.
-      by: "openspiel", or "spiel_cr" for our own best response on the compiled game,
-        which is exact, too, and holds no object per history; "auto" asks OpenSpiel on
-        games of up to half a million histories, where there is memory for it.
+      by: "openspiel", or "spiel_cr" for our own best response on the form of the game
+        that was solved, which is exact, too, and holds no object per history; "auto"
+        asks OpenSpiel on compiled games of up to half a million histories, where there
+        is memory for it.
       memory_limit: of the whole process, for "auto"; as for `spiel_cr.solve`.
 
     Raises:
+      GameTooLargeError: OpenSpiel was asked about a signal game that is too large.
       ValueError: there is no such judge.
     """
     check_choice(by, "judge", JUDGES)
-    if by == "auto":
-        by = "spiel_cr" if _too_large(result.tree, memory_limit) else "openspiel"
+    if isinstance(result, SolveResult):
+        if by == "auto":
+            by = "spiel_cr" if _too_large(result.tree, memory_limit) else "openspiel"
+    elif by == "openspiel":
+        check_signals(result.game)
     if by == "openspiel":
-        return judge(result.tree.game, result.average_policy())
+        return judge(result.game, result.average_policy())
     low, high = result.value_bounds()
-    form = result.tree.form
+    form = result.form
     value = best_responses.expected_value(form, reach_of(form, result.average))
-    return Verdict(high - low, value, by, (low, high))
+    return Verdict(high - low, value, "spiel_cr", (low, high))

@@ -53,9 +53,7 @@ def _run(share: float) -> Iterator[Line]:
         )
 
 
-def _bets(
-    tree: spiel_cr.CompiledGame, result: spiel_cr.SolveResult
-) -> dict[str, float]:
+def _bets(tree: spiel_cr.CompiledGame, result: spiel_cr.Result) -> dict[str, float]:
     """Probability of betting (or calling) by information state."""
     found: dict[str, float] = {}
     for infosets, own in zip(tree.infosets, result.average, strict=True):

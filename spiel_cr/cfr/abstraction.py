@@ -51,11 +51,7 @@ def labels_of(
             "imperfect_recall=True takes the game's own buckets; leave out buckets"
         )
     labels: list[np.ndarray | None] = [None, None]
-    given = (None, None) if buckets is None else buckets
-    if len(given) != 2:
-        raise ValueError(
-            f"buckets has {len(given)} entries; give one for each of the two players"
-        )
+    given = of_both(buckets)
     for player in range(2):
         of_user = _of_user(tree, given[player], player)
         mine = _of_game(tree, player) if imperfect_recall else of_user
@@ -63,6 +59,20 @@ def labels_of(
             _check_actions(tree, mine, player)
             labels[player] = mine
     return labels[0], labels[1]
+
+
+def of_both(buckets: Buckets | None) -> Buckets:
+    """What somebody asked for, for each player.
+
+    Raises:
+      ValueError: there are not two entries.
+    """
+    given = (None, None) if buckets is None else buckets
+    if len(given) != 2:
+        raise ValueError(
+            f"buckets has {len(given)} entries; give one for each of the two players"
+        )
+    return given
 
 
 def digest(labels: Labels) -> str | None:
@@ -88,13 +98,31 @@ def _of_user(tree: CompiledGame, given: OneMap, player: int) -> np.ndarray | Non
         # Tuples, so that no bucket has the name of an infoset that is left out.
         keys = [(0, given[k]) if k in given else (1, k) for k in infosets.keys]
         return _number(keys)
+    return labels_by_number(
+        given, len(infosets), player, ", or a mapping from information-state strings"
+    )
+
+
+def labels_by_number(
+    given: Sequence[int] | np.ndarray, infosets: int, player: int, or_else: str = ""
+) -> np.ndarray:
+    """One player's labels from numbers by logical infoset.
+
+    Args:
+      given: integers [I].
+      infosets: I.
+      player: whose, for the error.
+      or_else: what might be given instead, for the error.
+
+    Raises:
+      ValueError: they are no such numbers.
+    """
     numbers = np.asarray(given)
     whole = numbers.dtype.kind in "iu" or not numbers.size
-    if numbers.shape != (len(infosets),) or not whole:
+    if numbers.shape != (infosets,) or not whole:
         raise ValueError(
             f"buckets[{player}] is {numbers.dtype} {list(numbers.shape)}; give "
-            f"integers [{len(infosets)}], one for each infoset of player {player}, or "
-            f"a mapping from information-state strings"
+            f"integers [{infosets}], one for each infoset of player {player}{or_else}"
         )
     return arrays.ranks([numbers]) if len(numbers) else np.zeros(0, np.int32)
 

@@ -6,7 +6,7 @@ that nothing is recomputed between iterations.
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -298,11 +298,12 @@ def make_solver(
     large = sum(own.size for own in form.layouts) > _LARGE_STATE
     optimised = _run_in_place if large else _run
     start = functools.partial(init, values=values)
+    state: CFRState | Callable[[], CFRState]
     if large:
         # Made where it will stay, not copied there.
         with precision(dtype):
             problem = jax.device_put(problem)
-            state = jax.jit(start)(problem[0], shared=problem[1])
+        state = functools.partial(jax.jit(start), problem[0], shared=problem[1])
     else:
         state = start(problem[0], shared=problem[1])
     return Solver(

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from spiel_cr.cfr.abstraction import Labels, pool
-from spiel_cr.common import interrupts
+from spiel_cr.common import interrupts, memory
 from spiel_cr.common.jax_utils import precision
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import behaviour_from_reach, reach_from_behaviour
@@ -116,8 +116,8 @@ class Solver:
         self,
         form: layout.SequenceForm,
         problem: Any,
-        state: State,
-        program: Callable[..., Any],
+        state: State | Callable[[], State],
+        program: Any,
         *,
         config: Any,
         dtype: np.dtype,
@@ -133,7 +133,9 @@ class Solver:
         Args:
           form: the game.
           problem: the game as the program takes it, numpy arrays.
-          state: the initial state, numpy arrays; players in the order of updates.
+          state: the initial state, numpy arrays; players in the order of updates. Or
+            what makes it on the device, for large games: what compiling takes is then
+            given back before the state is there.
           program: `program(problem, state, iterations, config=config)` is the state
             after some more iterations; jitted.
           config: the algorithm.
@@ -157,12 +159,17 @@ class Solver:
         self.seconds = 0.0
         self._order = (first, 1 - first)
         self._program = program
+        self.compile_seconds = 0.0
         with precision(dtype):
-            self.problem, self._state = jax.device_put((problem, state))
+            self.problem = jax.device_put(problem)
+            if callable(state):
+                self.compile_seconds = self._compile(state)
+                state = state()
+            self._state = jax.device_put(state)
         # numpy arrays may have become the device's without a copy.
         given = jax.tree.leaves(state)
         self._lent = any(isinstance(leaf, np.ndarray) for leaf in given)
-        self.compile_seconds = self._advance(0)
+        self.compile_seconds += self._advance(0)
 
     @property
     def state(self) -> Any:
@@ -173,6 +180,10 @@ class Solver:
     @state.setter
     def state(self, state: Any) -> None:
         self._state, self._lent = state, True
+
+    def leaves(self) -> list[np.ndarray]:
+        """The state taken apart, for `restore`; valid until the solver goes on."""
+        return [np.asarray(leaf) for leaf in jax.tree.leaves(self._state)]
 
     @property
     def iterations(self) -> int:
@@ -196,8 +207,10 @@ class Solver:
             raise ValueError("the state is one of another game, dtype or solver option")
         _check_state(jax.tree.unflatten(structure, leaves), self._reader)
         with precision(self.dtype):
-            arrays = jax.device_put(list(leaves))
-        self.state = jax.tree.unflatten(structure, arrays)
+            # Who consumes arrays must not get a file's.
+            arrays = jax.device_put(list(leaves), may_alias=not self._consumes)
+        self._state = jax.tree.unflatten(structure, arrays)
+        self._lent = False
         self.seconds = seconds
 
     def run(
@@ -323,6 +336,15 @@ class Solver:
             return self._reader.average(self._state, player)
         by_position = np.asarray(self._player(player).average, np.float64)
         return by_position[self.form.layouts[player].sequences]
+
+    def _compile(self, start: Callable[[], State]) -> float:
+        """Compiles the program for states like the first; the seconds that it took."""
+        started = time.perf_counter()
+        like, count = jax.eval_shape(start), np.zeros((), np.int32)
+        lowered = self._program.lower(self.problem, like, count, config=self.config)
+        lowered.compile()
+        memory.trim()
+        return time.perf_counter() - started
 
     def _advance(self, iterations: int) -> float:
         """Iterates; the seconds that it took."""

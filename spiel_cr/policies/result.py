@@ -1,5 +1,6 @@
 """What solving or resolving gives: strategies, timings, files."""
 
+import abc
 import dataclasses
 import os
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.policies.best_responses import best_response_value, reach_of
 from spiel_cr.policies.conversions import check_behaviour, tabular_policy
+from spiel_cr.sequence_form.layout import SequenceForm
 
 # What files say that they hold.
 KIND = "policy"
@@ -36,12 +38,11 @@ class CurvePoint(NamedTuple):
     nash_conv: float
 
 
-@dataclasses.dataclass(frozen=True)
-class SolveResult:
-    """What solving or resolving a game gave.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Result(abc.ABC):
+    """What solving or resolving a game gave, whatever form the game was in.
 
     Attributes:
-      tree: the compiled game.
       algorithm: as given.
       iterations: iterations done, of each solve where there are several; for "lp" the
         simplex iterations of both programs.
@@ -56,7 +57,6 @@ class SolveResult:
       curve: NashConv on the way, where it was asked for.
     """
 
-    tree: CompiledGame
     algorithm: str
     iterations: int
     average: tuple[np.ndarray, np.ndarray]
@@ -69,31 +69,61 @@ class SolveResult:
     curve: tuple[CurvePoint, ...] = ()
 
     @property
+    @abc.abstractmethod
+    def game(self) -> pyspiel.Game:
+        """The (sequential) OpenSpiel game."""
+
+    @property
+    @abc.abstractmethod
+    def form(self) -> SequenceForm:
+        """The game in sequence form."""
+
+    @abc.abstractmethod
+    def policy(
+        self, behaviour: tuple[np.ndarray, np.ndarray]
+    ) -> openspiel_policy.Policy:
+        """A strategy of both players as an OpenSpiel policy.
+
+        Args:
+          behaviour: for each player float64 [S], by logical sequence.
+
+        Raises:
+          ValueError: it does not cover the whole game.
+        """
+
+    @abc.abstractmethod
+    def write(self, path: storage.Path, metadata: Mapping[str, Any]) -> None:
+        """Writes the average strategy to an `.npz` file; use `save`.
+
+        Args:
+          path: the file.
+          metadata: what the file says beside kind, game, fingerprint and versions.
+        """
+
+    @property
     def iterations_per_second(self) -> float:
         """Iterations per second, compile time apart; 0 if nothing was done."""
         return self.iterations * self.solves / self.seconds if self.seconds else 0.0
 
-    def average_policy(self) -> openspiel_policy.TabularPolicy:
-        """The average strategy over every infoset of the game.
+    def average_policy(self) -> openspiel_policy.Policy:
+        """The average strategy, for every infoset of the game.
 
         Raises:
-          ValueError: the tree is partial.
+          ValueError: the game was compiled in part.
         """
-        self._check_whole()
-        return tabular_policy(self.tree, self.average)
+        return self.policy(self.average)
 
-    def current_policy(self) -> openspiel_policy.TabularPolicy:
-        """The last iterate over every infoset of the game.
+    def current_policy(self) -> openspiel_policy.Policy:
+        """The last iterate, for every infoset of the game.
 
         Raises:
-          ValueError: the result has no last iterate, or its tree is partial.
+          ValueError: the result has no last iterate, or the game was compiled in part.
         """
-        self._check_whole()
         if self.current is None:
             raise ValueError(
                 "this result has an average policy only; use average_policy()"
             )
-        return tabular_policy(self.tree, self.current)
+        return self.policy(self.current)
 
     def nash_conv(self) -> float:
         """NashConv of the average strategy by our own exact best response.
@@ -113,10 +143,67 @@ class SolveResult:
         Player 0's average strategy wins at least the first against anybody, and against
         player 1's nobody wins more than the second. NashConv is the difference.
         """
-        form = self.tree.form
-        reach = reach_of(form, self.average)
-        low = -best_response_value(form, 1, reach[0])
-        return low, best_response_value(form, 0, reach[1])
+        reach = reach_of(self.form, self.average)
+        low = -best_response_value(self.form, 1, reach[0])
+        return low, best_response_value(self.form, 0, reach[1])
+
+    def save(self, path: storage.Path) -> None:
+        """Writes the average strategy to an `.npz` file, atomically.
+
+        The file's metadata (JSON) hold game string, versions, algorithm, iterations and
+        NashConv; `spiel_cr.load_policy` reads it.
+
+        Raises:
+          ValueError: the game was compiled in part.
+        """
+        metadata = {
+            "algorithm": self.algorithm,
+            "iterations": self.iterations,
+            "nash_conv": self.nash_conv(),
+        }
+        self.write(path, metadata)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SolveResult(Result):
+    """What solving or resolving a compiled game gave; see `Result`.
+
+    Attributes:
+      tree: the compiled game.
+    """
+
+    tree: CompiledGame
+
+    @property
+    def game(self) -> pyspiel.Game:
+        return self.tree.game
+
+    @property
+    def form(self) -> SequenceForm:
+        return self.tree.form
+
+    def policy(
+        self, behaviour: tuple[np.ndarray, np.ndarray]
+    ) -> openspiel_policy.TabularPolicy:
+        """A table over every infoset of the game.
+
+        Raises:
+          ValueError: the tree is partial.
+        """
+        self._check_whole()
+        return tabular_policy(self.tree, behaviour)
+
+    def write(self, path: storage.Path, metadata: Mapping[str, Any]) -> None:
+        self._check_whole()
+        described = {
+            "kind": KIND,
+            "game": str(self.tree.game),
+            "fingerprint": fingerprint(self.tree),
+            **metadata,
+            "versions": storage.versions(),
+        }
+        arrays = {f"player{p}": behaviour for p, behaviour in enumerate(self.average)}
+        storage.save(path, arrays, described)
 
     def _check_whole(self) -> None:
         """Raises ValueError where the strategy does not cover the whole game."""
@@ -126,28 +213,6 @@ class SolveResult:
                 f"strategy for all of it; compile it whole, or play it with "
                 f"resolving(max_histories=...)"
             )
-
-    def save(self, path: storage.Path) -> None:
-        """Writes the average strategy to an `.npz` file, atomically.
-
-        The file's metadata (JSON) hold game string, versions, algorithm, iterations and
-        NashConv; `spiel_cr.load_policy` reads it.
-
-        Raises:
-          ValueError: the tree is partial.
-        """
-        self._check_whole()
-        metadata = {
-            "kind": KIND,
-            "game": str(self.tree.game),
-            "fingerprint": fingerprint(self.tree),
-            "algorithm": self.algorithm,
-            "iterations": self.iterations,
-            "nash_conv": self.nash_conv(),
-            "versions": storage.versions(),
-        }
-        arrays = {f"player{p}": behaviour for p, behaviour in enumerate(self.average)}
-        storage.save(path, arrays, metadata)
 
 
 def check_tabular_file(path: storage.Path) -> None:

@@ -17,6 +17,8 @@ from spiel_cr.signals.game import (
     Terms,
 )
 from spiel_cr.signals.loading import declared, signal_game
+from spiel_cr.signals.policy import SignalPolicy
+from spiel_cr.signals.result import SignalResult
 
 __all__ = [
     "Betting",
@@ -26,6 +28,8 @@ __all__ = [
     "Kernel",
     "Reader",
     "SignalGame",
+    "SignalPolicy",
+    "SignalResult",
     "SignalRules",
     "SparseKernel",
     "Terms",

@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-import jax
 import numpy as np
 from absl import logging
 
@@ -21,6 +20,8 @@ from spiel_cr.common.errors import DamagedFileError, UnsavedWarning
 from spiel_cr.compilation.fingerprints import fingerprint
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.policies.result import CurvePoint
+from spiel_cr.signals import files as signal_files
+from spiel_cr.signals.game import SignalGame
 
 
 class Kept(Protocol):
@@ -49,8 +50,12 @@ class Kept(Protocol):
         """
 
 
-class _Compiled:
-    """A solver of a compiled game as `Kept`."""
+# What checkpoints of signal games say of their form; others say nothing.
+SIGNALS = "signals"
+
+
+class _Tabular:
+    """A solver of a compiled or a signal game as `Kept`."""
 
     def __init__(self, solver: Solver) -> None:
         self._solver = solver
@@ -64,8 +69,7 @@ class _Compiled:
         return self._solver.seconds
 
     def arrays(self) -> dict[str, np.ndarray]:
-        leaves = jax.tree.leaves(self._solver.state)
-        return {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
+        return {f"leaf{i}": leaf for i, leaf in enumerate(self._solver.leaves())}
 
     def restore(self, arrays: dict[str, np.ndarray], *, seconds: float) -> None:
         names = [f"leaf{i}" for i in range(len(arrays))]
@@ -84,17 +88,17 @@ def settings_of(config: CFRConfig | MCCFRConfig) -> str:
 
 def keep_solver(
     path: storage.Path,
-    tree: CompiledGame,
+    game: CompiledGame | SignalGame,
     solver: Solver,
     every: float,
     *,
     seed: int | None = None,
 ) -> "Keeper":
-    """A keeper of a solver of a compiled game.
+    """A keeper of a solver of a compiled or a signal game.
 
     Args:
       path: the checkpoint file.
-      tree: the game.
+      game: what was solved.
       solver: whose state to keep.
       every: seconds between writes.
       seed: of the run, where it samples.
@@ -102,16 +106,21 @@ def keep_solver(
     Raises:
       ValueError: `every` is not positive.
     """
+    if isinstance(game, CompiledGame):
+        form, seal = None, fingerprint(game)
+    else:
+        form, seal = SIGNALS, signal_files.fingerprint(game)
     identity = {
         "kind": "checkpoint",
-        "game": str(tree.game),
-        "fingerprint": fingerprint(tree),
+        "game": str(game.game),
+        "form": form,
+        "fingerprint": seal,
         "config": settings_of(solver.config),
         "dtype": solver.dtype.name,
         "seed": seed,
         "buckets": digest(solver.buckets),
     }
-    return Keeper(path, identity, _Compiled(solver), every)
+    return Keeper(path, identity, _Tabular(solver), every)
 
 
 class Keeper:

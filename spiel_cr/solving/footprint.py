@@ -7,6 +7,7 @@ from spiel_cr.cfr.config import CFRConfig, MCCFRConfig
 from spiel_cr.common import memory
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.mccfr import footprint as sampling
+from spiel_cr.sequence_form.layout import SequenceForm
 
 # A linear program in HiGHS, with its matrices, for each payoff.
 _PROGRAM, _PROGRAM_PAYOFF = 15e6, 550
@@ -28,8 +29,16 @@ def peak_bytes(
         return sampling.peak_bytes(tree, algorithm, dtype or np.float32)
     if isinstance(algorithm, CFRConfig):
         return footprint.peak_bytes(tree, dtype or np.float64)
-    payoffs = len(tree.form.payoffs.values)
-    return footprint.compiled_bytes(tree) + _PROGRAM + _PROGRAM_PAYOFF * payoffs
+    return footprint.compiled_bytes(tree) + program_bytes(tree.form)
+
+
+def program_bytes(form: SequenceForm) -> float:
+    """What a linear program takes, besides the game.
+
+    Raises:
+      GameTooLargeError: the payoffs are too many to be listed.
+    """
+    return _PROGRAM + _PROGRAM_PAYOFF * len(form.payoffs.values)
 
 
 def check(

@@ -1,4 +1,7 @@
-"""Policies in files: of compiled games, and of games that never were."""
+"""Policies in files: of compiled games, of signal games, of games never compiled."""
+
+from collections.abc import Mapping
+from typing import Any
 
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
@@ -9,6 +12,11 @@ from spiel_cr.compilation.compiler import Game
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.policies import result
+from spiel_cr.signals import files as signal_files
+from spiel_cr.signals import loading
+from spiel_cr.signals.game import SignalGame
+from spiel_cr.signals.policy import SignalPolicy
+from spiel_cr.solving.forms import AnyGame, find_signals
 from spiel_cr.uncompiled import key_making
 from spiel_cr.uncompiled import policy as table_policy
 from spiel_cr.uncompiled.policy import TablePolicy
@@ -24,7 +32,7 @@ def needs_compiled(path: storage.Path) -> bool:
       OSError: there is no such file, or it cannot be read.
       DamagedFileError: the file is no file of ours, or was changed since.
     """
-    return result.read_metadata(path).get("kind") != TABLE
+    return result.read_metadata(path).get("kind") not in (TABLE, signal_files.KIND)
 
 
 def check_policy_file(path: storage.Path) -> None:
@@ -36,25 +44,29 @@ def check_policy_file(path: storage.Path) -> None:
     Raises:
       OSError, DamagedFileError, ValueError: as `load_policy`.
     """
-    if needs_compiled(path):
-        result.check_tabular_file(path)
-    else:
+    kind = result.read_metadata(path).get("kind")
+    if kind == signal_files.KIND:
+        signal_files.check_file(path)
+    elif kind == TABLE:
         table_policy.read_strategy(storage.load(path)[0], path)
+    else:
+        result.check_tabular_file(path)
 
 
 def load_policy(
-    path: storage.Path, game: Game | None = None
-) -> openspiel_policy.TabularPolicy | TablePolicy:
+    path: storage.Path, game: AnyGame | None = None
+) -> openspiel_policy.TabularPolicy | SignalPolicy | TablePolicy:
     """Reads a policy from a file.
 
     Args:
-      path: of `SolveResult.save`, `SampledResult.save` or --save.
-      game: the game it must be for: string, game or compiled game; None: the one named
-        in the file.
+      path: of a result's `save`, or --save.
+      game: the game it must be for: string, game, compiled game or signal game; None:
+        the one named in the file.
 
     Returns:
       A table by information-state strings over every infoset, for which the game is
-      compiled; or, where the policy was sampled without compiling, a table by hashes
+      compiled; or, where the game was solved in the form of signals, a policy that is
+      read state by state; or, where it was sampled without compiling, a table by hashes
       that is uniform at infosets that were never met, and counts these.
 
     Raises:
@@ -65,7 +77,12 @@ def load_policy(
         load its game by name.
     """
     metadata = result.read_metadata(path)
-    if metadata.get("kind") != TABLE:
+    named_kind = metadata.get("kind")
+    if named_kind == signal_files.KIND:
+        return _load_signals(path, metadata, game)
+    if isinstance(game, SignalGame):
+        game = game.game
+    if named_kind != TABLE:
         return result.load_tabular_policy(path, game)
     named = result.text_of(metadata, "game", path)
     kind = result.text_of(metadata, "keys", path)
@@ -89,6 +106,21 @@ def load_policy(
         )
     strategy = table_policy.read_strategy(storage.load(path)[0], path)
     return TablePolicy(loaded, source, strategy)
+
+
+def _load_signals(
+    path: storage.Path, metadata: Mapping[str, Any], game: AnyGame | None
+) -> SignalPolicy:
+    """Reads a policy of a signal game; metadata are those of the file."""
+    if game is None:
+        game = result.named_game(result.text_of(metadata, "game", path), path)
+    # The form is that of the game as OpenSpiel has it, also where a tree is at hand:
+    # what a game declares need not be what is found in its tree.
+    if isinstance(game, CompiledGame) and loading.declared(game.game):
+        game = game.game
+    if not isinstance(game, SignalGame):
+        game = find_signals(game)
+    return signal_files.read_policy(path, game)
 
 
 def _plain(game: Game) -> pyspiel.Game:

@@ -8,24 +8,22 @@ import numpy as np
 from absl import logging
 from tqdm import tqdm
 
-from spiel_cr.cfr import cfr
-from spiel_cr.cfr.abstraction import Buckets, labels_of
+from spiel_cr.cfr.abstraction import Buckets
 from spiel_cr.cfr.config import CFRConfig, MCCFRConfig, parse_any
 from spiel_cr.cfr.solver import MOST_ITERATIONS, Solver
 from spiel_cr.common import storage
 from spiel_cr.common.checks import (
+    check_choice,
     check_dtype,
     check_iterations,
     check_number,
     check_seed,
 )
 from spiel_cr.common.memory import Limit
-from spiel_cr.compilation.compiler import Game, as_compiled
-from spiel_cr.compilation.tree import TERMINAL, CompiledGame
-from spiel_cr.mccfr import mccfr
-from spiel_cr.policies.result import CurvePoint, SolveResult
-from spiel_cr.solving import footprint, lp
+from spiel_cr.policies.result import CurvePoint, Result
+from spiel_cr.solving import forms
 from spiel_cr.solving.checkpoint import Keeper, keep_solver
+from spiel_cr.solving.forms import AnyGame, Whole
 
 _NO_LIMIT = MOST_ITERATIONS
 
@@ -45,6 +43,7 @@ def check_arguments(
     dtype: np.typing.DTypeLike | None = None,
     buckets: Buckets | None = None,
     imperfect_recall: bool = False,
+    form: str = "auto",
     checkpoint_path: storage.Path | None = None,
     checkpoint_every: float = 60.0,
 ) -> None:
@@ -60,6 +59,7 @@ def check_arguments(
     goal.check()
     check_number(checkpoint_every, "checkpoint_every", "(0, inf)")
     check_dtype(np.float64 if dtype is None else dtype)
+    check_choice(form, "form", forms.FORMS)
     if algorithm == "lp":
         _refuse_with_lp(goal, checkpoint_path, imperfect_recall or buckets is not None)
     else:
@@ -114,7 +114,7 @@ class _Goal(NamedTuple):
 
 
 def solve(
-    game: Game,
+    game: AnyGame,
     algorithm: str | CFRConfig | MCCFRConfig = "cfr+",
     iterations: int | None = None,
     *,
@@ -125,20 +125,21 @@ def solve(
     dtype: np.typing.DTypeLike | None = None,
     buckets: Buckets | None = None,
     imperfect_recall: bool = False,
+    form: str = "auto",
     vectorised: bool = True,
     memory_limit: Limit = None,
     cache: storage.Path | None = None,
     checkpoint_path: storage.Path | None = None,
     checkpoint_every: float = 60.0,
     progress: bool = False,
-) -> SolveResult:
+) -> Result:
     """Solves a game with a member of the CFR family, sampled or not, or exactly.
 
     The run is deterministic: the same arguments (without `seconds`) give the same bits
     on the same machine, interrupted and resumed or not.
 
     Args:
-      game: OpenSpiel game string, game, or compiled game.
+      game: OpenSpiel game string, game, compiled game, or signal game.
       algorithm: preset and parameters, such as "cfr+", "dcfr(alpha=1.5)" or
         "evr-mccfr(batch=1024)", see `parse_any`; or "lp": an equilibrium by linear
         programming, whose NashConv is at most 1e-8 of the range of payoffs, or what
@@ -162,6 +163,11 @@ def solve(
         where its NashConv is taken, too.
       imperfect_recall: let players forget what the game's `bucket_key` leaves out;
         instead of `buckets`.
+      form: "compiled": history by history; "signals": by public nodes and signals, for
+        games that declare these or in which they are found; "auto": as signals where
+        the game declares them and has more than a million histories or too many for
+        the memory limit, else compiled. What is asked for must be possible in that
+        form, too: sampling, `imperfect_recall` and buckets by string need "compiled".
       vectorised: as for `compile_game`.
       memory_limit: refuse what would take more: bytes, or a size like "3GB"; "none" or
         `math.inf`: no limit; None: 70 % of what the process may have, at least 1 GB
@@ -175,7 +181,8 @@ def solve(
       progress: show progress bars on stderr, of a long walk, too.
 
     Returns:
-      The average and the last strategies.
+      The average and the last strategies: a `SolveResult` of a compiled game, a
+      `SignalResult` of a signal game.
 
     Raises:
       pyspiel.SpielError: OpenSpiel does not know the game.
@@ -196,44 +203,52 @@ def solve(
         dtype=dtype,
         buckets=buckets,
         imperfect_recall=imperfect_recall,
+        form=form,
         checkpoint_path=checkpoint_path,
         checkpoint_every=checkpoint_every,
     )
     seed = check_seed(seed)
     goal = _Goal.of(iterations, seconds, until, eval_every)
-    exact = algorithm == "lp"
-    if not exact:
-        config = parse_any(algorithm)
+    config = "lp" if algorithm == "lp" else parse_any(algorithm)
     with storage.reserved(checkpoint_path, "checkpoint_path"):
         started = time.perf_counter()
-        tree = as_compiled(
+        chosen = forms.choose(
             game,
+            form,
+            config,
+            buckets=buckets,
+            imperfect_recall=imperfect_recall,
+            vectorised=vectorised,
+            memory_limit=memory_limit,
+            checkpoint_path=checkpoint_path,
+        )
+        whole = forms.build(
+            chosen,
+            config,
+            dtype=dtype,
             vectorised=vectorised,
             memory_limit=memory_limit,
             cache=cache,
             progress=progress,
         )
         build_seconds = time.perf_counter() - started
-        asked = "lp" if exact else config
+        asked = config
         if isinstance(asked, MCCFRConfig) and (buckets is not None or imperfect_recall):
             asked = dataclasses.replace(asked, updates="all")  # no others share regrets
-        footprint.check(tree, asked, dtype, memory_limit)
-        if exact:
-            return _solve_exactly(tree, build_seconds)
-        labels = labels_of(tree, buckets, imperfect_recall=imperfect_recall)
-        options: dict[str, Any] = {"buckets": labels}
+        whole.check_memory(asked, dtype, memory_limit)
+        if isinstance(config, str):
+            return _solve_exactly(whole, build_seconds)
+        options: dict[str, Any] = {"buckets": whole.labels(buckets, imperfect_recall)}
         if dtype is not None:
             options["dtype"] = dtype
+        solver = whole.make_solver(config, seed, **options)
+        batch, drawn = 0, None
         if isinstance(config, MCCFRConfig):
-            solver = mccfr.make_solver(tree, config=config, seed=seed, **options)
             batch, drawn = config.batch, seed
-        else:
-            solver = cfr.make_solver(tree.form, config=config, **options)
-            batch, drawn = 0, None
         keeper = None
         if checkpoint_path is not None:
             keeper = keep_solver(
-                checkpoint_path, tree, solver, checkpoint_every, seed=drawn
+                checkpoint_path, whole.source, solver, checkpoint_every, seed=drawn
             )
             keeper.resume()
             if solver.iterations > goal.iterations:
@@ -249,8 +264,8 @@ def solve(
             disable=not progress,
         ) as bar:
             curve = _run(solver, goal, keeper, bar)
-        return SolveResult(
-            tree=tree,
+        return whole.result(
+            solver.dtype,
             algorithm=config.name,
             iterations=solver.iterations,
             average=(solver.average_behaviour(0), solver.average_behaviour(1)),
@@ -325,12 +340,11 @@ def _refuse_with_lp(
         )
 
 
-def _solve_exactly(tree: CompiledGame, build_seconds: float) -> SolveResult:
+def _solve_exactly(whole: Whole, build_seconds: float) -> Result:
     started = time.perf_counter()
-    utility = tree.histories.utility[tree.histories.player == TERMINAL]
-    solution = lp.equilibrium(tree.form, utility)
-    return SolveResult(
-        tree=tree,
+    solution = whole.equilibrium()
+    return whole.result(
+        np.dtype(np.float64),
         algorithm="lp",
         iterations=solution.iterations,
         average=solution.behaviour,

@@ -1,0 +1,100 @@
+"""How much memory solving a signal game will take; refusals before it is done.
+
+Told by the sizes of the game alone: nothing large is allocated. The factors were fitted
+to peaks of processes on CPUs (docs/signals.md has a table).
+"""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spiel_cr.common import memory
+from spiel_cr.signals.game import HandKernel, Kernel, SignalGame
+from spiel_cr.signals.public_nodes import public_decisions
+
+# What a process holds before, and what building a signal game leaves behind.
+_BASE = 250e6
+# Of XLA: for the two programs (iterations, best responses), whatever the game.
+_PROGRAMS = 250e6
+# On the host, per infoset and per sequence: logical numbers, positions, tolerances.
+_INFOSET, _SEQUENCE = 32, 16
+# How often the state is there at the peak: itself, and what an iteration works with.
+_STATES = 1.6
+# Best responses: float64 vectors over sequences that are there at once.
+_VECTORS = 6
+# How often the game's arrays are there: as declared, laid out for both players, cast.
+_GAMES = 3
+
+
+class Size(NamedTuple):
+    """What a player's part of a signal form is made of.
+
+    Attributes:
+      infosets: I.
+      sequences: S, the empty one included.
+    """
+
+    infosets: int
+    sequences: int
+
+
+def size_of(signals: SignalGame, player: int) -> Size:
+    """Infosets and sequences of a player in the signal form."""
+    decisions = public_decisions(signals, player)
+    return Size(int(decisions.first_infoset[-1]), decisions.num_sequences)
+
+
+def game_bytes(signals: SignalGame) -> int:
+    """What the arrays of a signal game take, its kernels included."""
+    parts = signals.betting, signals.parents, signals.kernels, signals.terms
+    return sum(map(_bytes, parts))
+
+
+def _bytes(part: Any) -> int:
+    """Of arrays, tuples and dataclasses of them; other things count nothing."""
+    if isinstance(part, np.ndarray):
+        return part.nbytes
+    if dataclasses.is_dataclass(part):
+        values = (getattr(part, field.name) for field in dataclasses.fields(part))
+        return sum(map(_bytes, values))
+    return sum(map(_bytes, part)) if isinstance(part, tuple) else 0
+
+
+def num_entries(kernel: Kernel) -> int | None:
+    """How many entries a kernel lists; None where it is one of hands."""
+    return None if isinstance(kernel, HandKernel) else len(kernel.coordinates().values)
+
+
+def peak_bytes(signals: SignalGame, dtype: np.typing.DTypeLike) -> float:
+    """The peak of a process that solves a signal game by full-width iterations.
+
+    Args:
+      signals: the game.
+      dtype: of the arithmetic.
+    """
+    sizes = [size_of(signals, player) for player in range(2)]
+    infosets = sum(size.infosets for size in sizes)
+    sequences = sum(size.sequences for size in sizes)
+    state = 4 * sequences * np.dtype(dtype).itemsize
+    host = _INFOSET * infosets + _SEQUENCE * sequences
+    host += _GAMES * game_bytes(signals)
+    return _BASE + _PROGRAMS + host + _STATES * state + 8 * _VECTORS * sequences
+
+
+def check(signals: SignalGame, dtype: np.typing.DTypeLike, limit: memory.Limit) -> None:
+    """Refuses what would take more memory than there may be.
+
+    Args:
+      signals: the game.
+      dtype: of the arithmetic.
+      limit: of the whole process, as users give it.
+
+    Raises:
+      GameTooLargeError: it would.
+    """
+    remedy = "choose smaller game parameters"
+    if np.dtype(dtype) != np.float32:
+        remedy = "take dtype float32"
+    what = f"solving {signals.game} in the form of signals"
+    memory.check_need(what, peak_bytes(signals, dtype), limit, remedy)
