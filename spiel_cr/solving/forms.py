@@ -23,17 +23,20 @@ from spiel_cr.cfr.abstraction import (
 from spiel_cr.cfr.config import CFRConfig, MCCFRConfig
 from spiel_cr.cfr.solver import Solver
 from spiel_cr.common import memory, storage
+from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
 from spiel_cr.common.memory import Limit
 from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.tree import TERMINAL, CompiledGame
+from spiel_cr.gameshrink.equitable import lossless_partition
+from spiel_cr.gameshrink.partition import coarsen
 from spiel_cr.mccfr import mccfr
 from spiel_cr.policies.result import Result, SolveResult
 from spiel_cr.sequence_form.layout import SequenceForm
 from spiel_cr.signals import detection, loading, public_nodes
 from spiel_cr.signals import footprint as signal_footprint
 from spiel_cr.signals.form import form_of
-from spiel_cr.signals.game import SignalGame
+from spiel_cr.signals.game import HandKernel, SignalGame
 from spiel_cr.signals.result import SignalResult
 from spiel_cr.solving import footprint, lp
 
@@ -287,6 +290,8 @@ def find_signals(
 ) -> SignalGame:
     """The signal game that a game declares, else that which is found in its tree.
 
+    Signals that may be played alike at no loss are merged (see `gameshrink.equitable`).
+
     Args:
       game: OpenSpiel game string, game, or compiled game.
       memory_limit: as for `solve`, and so are all others.
@@ -295,15 +300,34 @@ def find_signals(
       GameTooLargeError: it takes more memory than the limit.
       ValueError: the game has no signals, as where actions are not public; says why.
     """
-    if not isinstance(game, CompiledGame):
-        if loading.declared(game):
-            return loading.signal_game(
-                game, progress=progress, memory_limit=memory_limit
-            )
-        game = as_compiled(
+    if not isinstance(game, CompiledGame) and loading.declared(game):
+        signals = loading.signal_game(
+            game, progress=progress, memory_limit=memory_limit
+        )
+    else:
+        tree = as_compiled(
             game, memory_limit=memory_limit, cache=cache, progress=progress
         )
-    return detection.detect(game)
+        signals = detection.detect(tree)
+    return merged(signals)
+
+
+def merged(signals: SignalGame) -> SignalGame:
+    """The game without distinctions that make no difference, where these are found.
+
+    Kernels of hands, which know of suits already, and deals that are not equally likely
+    are left as they are.
+    """
+    if any(isinstance(kernel, HandKernel) for kernel in signals.kernels):
+        return signals
+    try:
+        partition = lossless_partition(signals)
+    except (InvalidGameError, GameTooLargeError):  # no exact test for this game
+        return signals
+    before = [signals.num_signals(player) for player in range(2)]
+    if [partition.num_classes(player) for player in range(2)] == before:
+        return signals
+    return coarsen(signals, partition)
 
 
 def _needs_histories(

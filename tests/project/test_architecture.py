@@ -29,7 +29,8 @@ SPIEL_CR = {
     "cfr": "common sequence_form compilation policies",
     "mccfr": "common sequence_form compilation policies cfr",
     "uncompiled": "common compilation policies cfr",
-    "solving": "common sequence_form compilation policies signals cfr mccfr uncompiled",
+    "solving": "common sequence_form compilation policies signals gameshrink cfr mccfr "
+    "uncompiled",
     "resolving": "common sequence_form compilation policies cfr mccfr",
     "partial": "common sequence_form compilation policies cfr resolving",
     "responses": "common sequence_form compilation policies",
