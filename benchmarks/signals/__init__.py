@@ -1,1 +1,5 @@
-"""Benchmarks of signal games."""
+"""Signal games: Rhode Island Hold'em whole, rivers and turns, and what that takes."""
+
+from benchmarks.signals.measuring import BENCHMARK
+
+__all__ = ["BENCHMARK"]
