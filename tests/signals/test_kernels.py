@@ -1,11 +1,23 @@
 """Kernels laid out for solvers give what the matrix of their entries gives."""
 
+import itertools
+
+import jax
 import numpy as np
 import pytest
 
+from spiel_cr.common import jax_utils
 from spiel_cr.common.jax_utils import cast
+from spiel_cr.signals import kernels
 from spiel_cr.signals.game import HandKernel, Hands, Kernel, SparseKernel, sum_entries
+from spiel_cr.signals.kernel_blocks import DenseBlocks, SparseRows
+from spiel_cr.signals.kernel_hands import Folds, Showdowns
 from spiel_cr.signals.kernels import lay_out
+
+# One program for each shape, not one for each operation.
+apply = jax.jit(
+    lambda laid, x: laid.apply(x), compiler_options=jax_utils.quick_options()
+)
 
 
 def dense(kernel: Kernel) -> np.ndarray:
@@ -16,20 +28,51 @@ def dense(kernel: Kernel) -> np.ndarray:
     return matrix
 
 
-def check(kernel: Kernel, leaves: int, rng: np.random.Generator) -> None:
-    """Both players' values are those of the matrix, in float64 and float32."""
+def all_hands(kernel: HandKernel, player: int) -> np.ndarray:
+    """float64 [H', H], what pairs weigh, whatever their cards and strengths."""
+    first, second = kernel.hands[1 - player], kernel.hands[player]
+    weights = np.zeros((kernel.shape[1 - player], kernel.shape[player]))
+    same = first.board[:, None] == second.board
+    i, j = np.nonzero(same)
+    np.add.at(
+        weights, (first.signal[i], second.signal[j]), first.weight[i] * second.weight[j]
+    )
+    return weights
+
+
+def check(
+    kernel: Kernel,
+    leaves: int,
+    rng: np.random.Generator,
+    form: type,
+    dtype: type = np.float64,
+) -> None:
+    """Both players' values are those of the matrix.
+
+    The tolerance is relative to sums of |products|, each with an error of some 2^-53
+    (2^-24).
+    """
     matrix = dense(kernel)
     for player, own in enumerate((matrix.T, -matrix)):
         x = rng.random((leaves, own.shape[0]))
         laid = lay_out(kernel, player)
-        assert laid.largest() == np.abs(matrix).max(initial=0)
-        # Rounding: sums of |products| of which each has an error of a few 2^-53.
-        scale = x @ np.abs(own)
-        for dtype, tolerance in ((np.float64, 1e-13), (np.float32, 1e-5)):
-            values = cast(laid, dtype).apply(x.astype(dtype))
-            assert values.dtype == dtype
-            assert values.shape == (leaves, own.shape[1])
-            assert (np.abs(values - x @ own) <= tolerance * scale).all()
+        assert type(laid) is form
+        assert laid.nbytes > 0
+        largest = np.abs(matrix).max(initial=0)
+        if isinstance(kernel, SparseKernel):
+            assert laid.largest() == largest
+            scale = x @ np.abs(own)
+        else:
+            # But for rounding in the bound itself.
+            assert largest <= laid.largest() * (1 + 1e-12)
+            # Hands that share a card are subtracted from all that there are.
+            scale = x @ all_hands(kernel, player)
+        # Two ways to the same sum, each with its rounding.
+        tolerance = 1e-13 if dtype == np.float64 else 1e-5
+        values = apply(cast(laid, dtype), x.astype(dtype))
+        assert values.dtype == dtype
+        assert values.shape == (leaves, own.shape[1])
+        assert (np.abs(values - x @ own) <= tolerance * scale).all()
 
 
 def uneven_blocks(rng: np.random.Generator) -> SparseKernel:
@@ -48,46 +91,161 @@ def uneven_blocks(rng: np.random.Generator) -> SparseKernel:
     return SparseKernel(0, shape, entries)
 
 
-@pytest.mark.parametrize("leaves", [1, 3, 40])
-def test_uneven_blocks(leaves):
+@pytest.mark.parametrize(
+    ("leaves", "dtype"), [(1, np.float64), (40, np.float64), (3, np.float32)]
+)
+def test_uneven_blocks(leaves, dtype):
     rng = np.random.default_rng(leaves)
-    check(uneven_blocks(rng), leaves, rng)
+    check(uneven_blocks(rng), leaves, rng, DenseBlocks, dtype)
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 5), (6, 1), (13, 12)])
 def test_one_block(shape):
     rng = np.random.default_rng(0)
     i, j = np.indices(shape).reshape(2, -1)
-    check(
-        SparseKernel(0, shape, sum_entries(i, j, rng.normal(size=i.size), shape)),
-        4,
-        rng,
-    )
+    entries = sum_entries(i, j, rng.normal(size=i.size), shape)
+    check(SparseKernel(0, shape, entries), 4, rng, DenseBlocks)
 
 
 def test_no_entries():
     nothing = np.zeros(0, int)
     kernel = SparseKernel(0, (3, 2), sum_entries(nothing, nothing, nothing, (3, 2)))
-    check(kernel, 2, np.random.default_rng(0))
+    check(kernel, 2, np.random.default_rng(0), DenseBlocks)
 
 
-def random_hands(
-    rng: np.random.Generator, count: int, num_signals: int, num_boards: int, cards: int
-) -> Hands:
-    deck = 8
-    return Hands(
-        rng.integers(num_signals, size=count, dtype=np.int32),
-        rng.integers(num_boards, size=count, dtype=np.int32),
-        np.array([rng.permutation(deck)[:cards] for _ in range(count)], np.int8),
-        rng.integers(5, size=count, dtype=np.int32),
-        rng.random(count),
-    )
+def hands_of_both(
+    rng: np.random.Generator,
+    cards: int,
+    *,
+    boards: int = 1,
+    deck: int = 12,
+    strengths: int = 9,
+    signals: int | None = None,
+) -> tuple[tuple[Hands, Hands], tuple[int, int]]:
+    """Ranges of hands on boards of two cards, some of weight zero.
+
+    Args:
+      rng: consumed.
+      cards: on hand, 1 or 2.
+      boards: how many.
+      deck: cards, those of the board included.
+      strengths: hands of one board have at most so many: others tie.
+      signals: that hands fall into; None: one each, and some without a hand.
+    """
+    listed, board, strength = [], [], []
+    for number in range(boards):
+        left = np.setdiff1d(np.arange(deck), rng.choice(deck, 2, replace=False))
+        listed.append(np.array(list(itertools.combinations(left, cards)), np.int8))
+        count = len(listed[-1])
+        board.append(np.full(count, 3 * number, np.int32))
+        strength.append(rng.integers(strengths, size=count, dtype=np.int32))
+    fields = [np.concatenate(field) for field in (board, listed, strength)]
+    both, shape = [], []
+    for _ in range(2):
+        kept = rng.permutation(len(fields[0]))
+        kept = kept[rng.random(len(kept)) < 0.8]
+        size = signals or len(kept) + 2
+        signal = rng.permutation(size)[: len(kept)]
+        if signals:
+            signal = rng.integers(signals, size=len(kept))
+        weight = rng.random(len(kept)) * (rng.random(len(kept)) < 0.9)
+        both.append(
+            Hands(signal.astype(np.int32), *(field[kept] for field in fields), weight)
+        )
+        shape.append(size)
+    return (both[0], both[1]), (shape[0], shape[1])
+
+
+SLOW = pytest.mark.slow
 
 
 @pytest.mark.parametrize("showdown", [False, True])
-@pytest.mark.parametrize("cards", [1, 2])
-@pytest.mark.parametrize("boards", [1, 4])
-def test_hands(showdown, cards, boards):
-    rng = np.random.default_rng(cards)
-    hands = tuple(random_hands(rng, 60, 25, boards, cards) for _ in range(2))
-    check(HandKernel(0, (25, 25), hands, showdown), 5, rng)
+@pytest.mark.parametrize(
+    ("cards", "kind"),
+    [
+        (1, {"boards": 3, "signals": 7}),
+        pytest.param(1, {}, marks=SLOW),
+        # Strengths of which one, two, or most fill a block of 64 hands or more.
+        pytest.param(2, {"deck": 24, "strengths": 1}, marks=SLOW),
+        (2, {"deck": 24, "strengths": 3}),
+        pytest.param(2, {"deck": 24, "strengths": 10**6}, marks=SLOW),
+        pytest.param(2, {"boards": 3}, marks=SLOW),
+        (2, {"boards": 3, "signals": 20}),
+        pytest.param(2, {"deck": 6}, marks=SLOW),
+    ],
+)
+def test_hands_in_order(showdown, cards, kind, monkeypatch):
+    """Also where it would cost less to list the entries."""
+    monkeypatch.setattr(kernels, "hands_cost", lambda *_: -1)
+    rng = np.random.default_rng(5)
+    hands, shape = hands_of_both(rng, cards, **kind)
+    form = Showdowns if showdown else Folds
+    check(HandKernel(0, shape, hands, showdown), 5, rng, form)
+
+
+@pytest.mark.parametrize("showdown", [False, True])
+def test_many_hands_are_not_listed(showdown):
+    rng = np.random.default_rng(1)
+    hands, shape = hands_of_both(rng, 2, deck=30, strengths=100)
+    form = Showdowns if showdown else Folds
+    check(HandKernel(0, shape, hands, showdown), 3, rng, form, np.float32)
+
+
+@pytest.mark.parametrize("showdown", [False, True])
+def test_few_hands_are_listed(showdown):
+    rng = np.random.default_rng(1)
+    hands, shape = hands_of_both(rng, 1, deck=8, boards=30)
+    check(HandKernel(0, shape, hands, showdown), 3, rng, DenseBlocks)
+
+
+def test_hands_that_are_no_hands_of_one_deck(monkeypatch):
+    """Listed twice, or strong in the hands of one player only: entries are listed."""
+    monkeypatch.setattr(kernels, "hands_cost", lambda *_: -1)
+    rng = np.random.default_rng(2)
+    (first, second), shape = hands_of_both(rng, 2)
+    first = first._replace(weight=first.weight + 0.1)
+    stronger = first._replace(strength=first.strength + 100)
+    check(HandKernel(0, shape, (stronger, second), True), 3, rng, DenseBlocks)
+    twice = Hands(*(np.append(field, field[:1], axis=0) for field in first))
+    check(HandKernel(0, shape, (twice, second), False), 3, rng, DenseBlocks)
+    # With a single card strengths may differ: no pair is subtracted twice.
+    (first, second), shape = hands_of_both(rng, 1)
+    stronger = first._replace(strength=first.strength[::-1])
+    check(HandKernel(0, shape, (stronger, second), True), 3, rng, Showdowns)
+
+
+def test_sparse_rows():
+    """A long chain of signals, each of which meets its neighbours."""
+    rng = np.random.default_rng(3)
+    i = np.arange(400)
+    rows, columns = np.concatenate([i, i[1:]]), np.concatenate([i, i[:-1]])
+    # A few meet more, and the last nobody.
+    rows, columns = np.append(rows, [7] * 9), np.append(columns, 100 + i[:9])
+    shape = (401, 402)
+    entries = sum_entries(rows, columns, rng.normal(size=len(rows)), shape)
+    check(SparseKernel(0, shape, entries), 4, rng, SparseRows, np.float32)
+
+
+def test_one_long_narrow_block():
+    """Where rows of products are written out."""
+    rng = np.random.default_rng(4)
+    i, j = np.indices((3, 4)).reshape(2, -1)
+    entries = sum_entries(i, j, rng.normal(size=12), (3, 4))
+    check(SparseKernel(0, (3, 4), entries), 5000, rng, DenseBlocks)
+
+
+def test_a_second_kernel_of_equal_shape_compiles_nothing():
+    rng = np.random.default_rng(6)
+    traced = []
+
+    @jax.jit
+    def values(laid, x):
+        traced.append(x.shape)
+        return laid.apply(x)
+
+    i, j = np.indices((5, 4)).reshape(2, -1)
+    for _ in range(2):
+        entries = sum_entries(i, j, rng.normal(size=20), (5, 4))
+        laid = lay_out(SparseKernel(0, (5, 4), entries), 0)
+        values(laid, rng.random((3, 4)))
+    assert len(traced) == 1
