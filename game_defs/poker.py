@@ -4,6 +4,7 @@
 observers and the rules on arrays, which `leduc_poker` and `rhode_island_holdem` share.
 """
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -325,6 +326,7 @@ def _seen_by(player: int, deck: Deck) -> list[int]:
     return [player, *(base.NUM_PLAYERS + i for i in range(len(deck.public)))]
 
 
+@functools.cache
 def _signals(deck: Deck) -> np.ndarray:
     """A number for what a player sees, by its own card and the public ones, packed.
 
@@ -347,7 +349,7 @@ def _signals(deck: Deck) -> np.ndarray:
         named[new] += 1
         name[suit[new], packed[new]] = named[new]
         rank = (card - 1) // deck.suits
-        here = 1 + rank * deck.suits + name[suit, packed] - 1
+        here = rank * deck.suits + name[suit, packed]
         result = result * (len(deck.names) + 1) + np.where(dealt, here, 0)
     return result.astype(np.int32)
 

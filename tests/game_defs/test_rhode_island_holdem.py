@@ -402,3 +402,37 @@ def test_states_share_tables_and_are_small():
         assert copy.tree is game.tree
         assert copy.deck is game.deck
     assert len(state.serialize()) < 1000
+
+
+@pytest.mark.parametrize("num_suits", [1, 2, 3, 4])
+def test_signals_are_equal_where_suits_can_be_exchanged(num_suits):
+    """Of all cards that a player can see, against all permutations of suits."""
+    num_ranks = 4 if num_suits == 1 else 2
+    game = pyspiel.load_game(game_string(num_ranks, num_suits))
+    rules = game.vectorised()
+    cards = range(num_ranks * num_suits)
+    for player, number in itertools.product(range(2), (1, 2, 3)):
+        hands = list(itertools.permutations(cards, number))
+        packed = np.zeros(len(hands), np.int64)
+        for deal, column in zip((player, 2, 3), zip(*hands, strict=True), strict=False):
+            packed |= (np.array(column) + 1) << 6 * deal
+        # The other player's card says nothing.
+        packed |= np.int64(1 + cards[-1]) << 6 * (1 - player)
+        states = np.column_stack([np.zeros_like(packed), packed])
+        signals = rules.signal(states, player)
+        first = {}
+        for hand, signal in zip(hands, signals.tolist(), strict=True):
+            ranks = tuple(card // num_suits for card in hand)
+            least = min(
+                tuple(order[card % num_suits] for card in hand)
+                for order in itertools.permutations(range(num_suits))
+            )
+            assert first.setdefault((ranks, least), signal) == signal
+        assert len(set(first.values())) == len(first)
+
+
+def test_names_of_signals():
+    rules = pyspiel.load_game(NAME).vectorised()
+    states = np.array([[0, 52 | 1 << 6], [0, 52 | 1 << 6 | 34 << 12 | 6 << 18]])
+    assert rules.signal_names(states, 0) == ["As", "As | Td 3d"]
+    assert rules.signal_names(states, 1) == ["2c", "2c | Td 3d"]

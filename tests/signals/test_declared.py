@@ -144,7 +144,8 @@ def test_it_is_the_compiled_game(string):
     check_equal(string, loading.signal_game(string))
 
 
-@pytest.mark.parametrize("string", [small(2, 2), pytest.param(small(3, 2), marks=slow)])
+@slow
+@pytest.mark.parametrize("string", [small(2, 2), small(3, 2)])
 def test_without_exchange_of_suits_infosets_are_those_of_the_game(string):
     game = build(string, signal=dealt)
     infosets = check_equal(string, game)
@@ -274,8 +275,9 @@ def test_signals_of_states_and_their_names():
     assert game.reader.signal(state, 0) == signals[0][0]
     for player in range(2):
         for r, count in enumerate(game.num_signals(player)):
-            named = {game.reader.name(player, r, signal) for signal in range(count)}
-            assert len(named) == count
+            some = range(0, count, 1 + r * 5)
+            named = {game.reader.name(player, r, signal) for signal in some}
+            assert len(named) == len(some)
 
 
 def test_names_come_from_information_states_where_the_rules_have_none():
@@ -378,7 +380,7 @@ def test_payoffs_that_no_stake_explains_take_more_kernels():
 
 def test_a_public_tree_that_does_not_fit_is_refused():
     with pytest.raises(GameTooLargeError, match="public nodes"):
-        loading.signal_game(LIARS.format(3, 6), memory_limit="400MB")
+        loading.signal_game(LIARS.format(3, 6), memory_limit="350MB")
 
 
 def test_games_that_nobody_declares():
@@ -387,6 +389,18 @@ def test_games_that_nobody_declares():
         assert not loading.declared(string)
         with pytest.raises(ValueError, match="nobody has declared its signals"):
             loading.signal_game(string)
+
+
+def ranks_only(rules, states, player):
+    """A flush is not seen."""
+    seen = dealt(rules, states, player)
+    places = [player, 2, 3]
+    return np.column_stack([((seen >> 6 * p & CARD) + 1) // 2 for p in places])
+
+
+def test_suits_that_make_a_difference_are_not_merged():
+    with pytest.raises(InvalidGameError, match="has one signal, though it has other"):
+        build(small(3, 2), signal=ranks_only)
 
 
 class OnePile:
@@ -453,17 +467,17 @@ def test_deals_in_parts(monkeypatch):
         assert all(map(np.array_equal, mine, theirs))
 
 
-@pytest.mark.parametrize(("most", "few", "many"), [(40, 1, 10), (1, 0, 9)])
+@pytest.mark.parametrize(("most", "few", "many"), [(40, 1, 5), (1, 0, 4)])
 def test_some_signals_are_looked_at_where_deals_are_many(monkeypatch, most, few, many):
     """The twelve false ones of the second round, by their share of its 210 deals.
 
     One is looked at in 92 % of the builds with a share of 40 / 210, in 6 % with
-    1 / 210: either count of ten is missed by chance less often than once in 10^10.
+    1 / 210: either count of five is missed by chance less often than once in 10^5.
     """
     monkeypatch.setattr(symmetry, "_MOST_DEALS", most)
     game = pyspiel.load_game(f"{LEDUC}(num_ranks=6)")
     found = 0
-    for seed in range(10):
+    for seed in range(5):
         rules = Changed(of_game(game), signal=merges)
         try:
             declaration.build(game, rules, np.random.default_rng(seed))
