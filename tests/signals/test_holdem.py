@@ -169,6 +169,28 @@ def test_ranges_weigh_deals():
     assert met > 1_000
 
 
+def test_hands_that_leave_the_other_player_none():
+    """They are never dealt, whatever their weight; nor are hands with a river card."""
+    deck, reach = Deck(13, 4), np.zeros((2, 1326))
+    order = [rank * 4 + suit for rank in range(13) for suit in (3, 2, 1, 0)]
+    hands = list(itertools.combinations(order, 2))
+    for player, text in ((0, "AhAs"), (0, "KhKs"), (1, "QhKh"), (1, "AcAs")):
+        reach[player, hands.index(tuple(sorted(deck.cards(text), key=order.index)))] = 1
+    river, turn = (
+        signal_game(NO_LIMIT + FULL + board + "," + reach_text(reach))
+        for board in (RIVER, TURN)
+    )
+    # Aces meet QhKh, and kings AcAs.
+    assert river.num_signals(0) == river.num_signals(1) == [2]
+    # 44 rivers for each.
+    assert turn.num_signals(0) == turn.num_signals(1) == [2, 88]
+    reach[1, hands.index(tuple(sorted(deck.cards("AcAs"), key=order.index)))] = 0
+    river = signal_game(NO_LIMIT + FULL + RIVER + "," + reach_text(reach))
+    assert river.num_signals(0) == river.num_signals(1) == [1]
+    with pytest.raises(ValueError, match="player 0 is never dealt KhKs"):
+        river.reader.find(0, deck.cards("KhKs"), [])
+
+
 def entry(kernel: HandKernel, first: int, second: int) -> float:
     """Of two signals."""
     chosen = [
