@@ -12,6 +12,7 @@ from spiel_cr.common.checks import check_number
 from ..studies import (
     best_responses,
     discounting,
+    gameshrink,
     kuhn,
     leduc,
     resolving_oos,
@@ -25,7 +26,7 @@ from .command import Commands, add_command, option
 _OF_SOLVERS = (kuhn, leduc, discounting, sweeps, sampling, variance)
 STUDIES: dict[str, Study] = {
     module.STUDY.name: module.STUDY
-    for module in (*_OF_SOLVERS, resolving_oos, best_responses)
+    for module in (*_OF_SOLVERS, resolving_oos, best_responses, gameshrink)
 }
 
 

@@ -3,7 +3,7 @@
 from spiel_cr.gameshrink.counts import Counts, count
 from spiel_cr.gameshrink.equitable import Difference, difference, lossless_partition
 from spiel_cr.gameshrink.histograms import histogram_partition
-from spiel_cr.gameshrink.linear_program import LPSize, lp_size
+from spiel_cr.gameshrink.linear_program import LPSize, lp_rows, lp_size
 from spiel_cr.gameshrink.partition import Partition, coarsen, lift
 
 __all__ = [
@@ -17,5 +17,6 @@ __all__ = [
     "histogram_partition",
     "lift",
     "lossless_partition",
+    "lp_rows",
     "lp_size",
 ]

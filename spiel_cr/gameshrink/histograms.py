@@ -6,10 +6,10 @@ the opponent's signals; two of an earlier round are, if the signals that refine 
 can be matched with each other, alike with alike. A class then holds the signals that
 are alike and whose parents are of one class.
 
-The paper's theorem is on matchings of whole deals, which both players' signals follow.
-This test looks at one player's signals and counts the opponent's, and that is less: it
-is necessary for a lossless abstraction, not sufficient. `equitable` has the sufficient
-test, and says where this one fails.
+Its classes, and the rows and nonzeros of the linear program that they leave, are those
+that the paper reports of Rhode Island Hold'em. The paper's theorem, though, is about
+ordered game isomorphisms. Equal histograms are necessary for a lossless abstraction and
+not sufficient: `equitable` has an exact test, and says where this one fails.
 """
 
 from collections.abc import Sequence

@@ -5,13 +5,14 @@ the values q of player 1's infosets satisfy E x = e and F' q ≤ A' x. E and F s
 each infoset that its sequences sum to the one before it; A is the payoff coupling.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from spiel_cr.signals import public_nodes
-from spiel_cr.signals.game import Kernel, SignalGame
+from spiel_cr.signals.game import Betting, Kernel, SignalGame
 
 
 class LPSize(NamedTuple):
@@ -35,9 +36,7 @@ def lp_size(game: SignalGame) -> LPSize:
 
     Sums that cancel within rounding are no nonzeros.
     """
-    decisions = [public_nodes.public_decisions(game, player) for player in range(2)]
-    sequences = [own.num_sequences for own in decisions]
-    infosets = [1 + int(own.first_infoset[-1]) for own in decisions]
+    sequences, infosets = _sides(game.betting, [game.num_signals(p) for p in range(2)])
     payoffs = _payoff_nonzeros(game)
     return LPSize(
         rows=infosets[0] + sequences[1],
@@ -47,6 +46,26 @@ def lp_size(game: SignalGame) -> LPSize:
         nonzeros=payoffs + sum(sequences) + sum(infosets) - 2,
         payoff_nonzeros=payoffs,
     )
+
+
+def lp_rows(betting: Betting, num_signals: Sequence[Sequence[int]]) -> int:
+    """Counts the rows for a public tree and numbers of signals by player and round."""
+    sequences, infosets = _sides(betting, num_signals)
+    return infosets[0] + sequences[1]
+
+
+def _sides(
+    betting: Betting, num_signals: Sequence[Sequence[int]]
+) -> tuple[list[int], list[int]]:
+    """Both players' sequences, and infosets, the empty sequence's constraint added."""
+    num_actions = public_nodes.count_actions(betting).astype(np.int64)
+    sequences, infosets = [], []
+    for player in range(2):
+        nodes = np.flatnonzero(betting.player == player)
+        signals = np.array(num_signals[player], np.int64)[betting.round[nodes]]
+        infosets.append(1 + int(signals.sum()))
+        sequences.append(1 + int((signals * num_actions[nodes]).sum()))
+    return sequences, infosets
 
 
 def _payoff_nonzeros(game: SignalGame) -> int:

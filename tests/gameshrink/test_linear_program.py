@@ -44,6 +44,8 @@ def test_published_sizes():
     size = gameshrink.lp_size(gameshrink.coarsen(game, published))
     assert size.rows == size.columns == 1_237_238
     assert size.nonzeros == 50_428_638
+    deals = [52, 52 * 51, 52 * 51 * 50]
+    assert gameshrink.lp_rows(game.betting, [deals, deals]) == 91_224_226
     # Suits alone, as the game is declared, and the coarsest that loses nothing.
     assert game.num_signals(0) == [13, 325, 9997]
     assert gameshrink.lp_size(game).rows == 6_889_976

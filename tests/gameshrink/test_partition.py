@@ -1,5 +1,7 @@
 """Partitions of signals: what they must be, the game of classes, and the way back."""
 
+import pathlib
+
 import numpy as np
 import pyspiel
 import pytest
@@ -148,3 +150,12 @@ def test_the_reference_agrees_with_exact_best_responses(game):
         found = best_responses.best_response_value(form, player, reach[1 - player])
         expected = best_value(game, player, behaviours[1 - player])
         assert found == pytest.approx(expected, abs=1e-10)
+
+
+def test_the_example_of_the_docs(capsys):
+    page = pathlib.Path(__file__).parents[2] / "docs" / "signals.md"
+    section = page.read_text("utf-8").split("\n## GameShrink\n")[1]
+    code = section.split("```python\n")[1].split("```")[0]
+    exec(compile(code, "signals.md", "exec"), {"__name__": "docs"})
+    counts, nothing, rows = capsys.readouterr().out.splitlines()
+    assert f"# {counts}\n" in code and nothing == "None" and int(rows) > 0
