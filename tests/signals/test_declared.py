@@ -448,6 +448,22 @@ def test_a_game_without_deals():
     assert (game.terms.stake == 2 * (takes[game.terms.leaf] % 2) - 1).all()
 
 
+def test_too_many_deals_are_refused(monkeypatch):
+    monkeypatch.setattr(declaration, "_MOST_PLAYED", 1e5)
+    with pytest.raises(GameTooLargeError, match=r"about 1\.2e\+05 deals") as caught:
+        loading.signal_game(small(10, 2))  # 20 * 19 * 18 * 17 = 116 280
+    assert "choose fewer cards" in str(caught.value)
+
+
+def test_memory_is_watched_while_deals_are_played(monkeypatch):
+    game, held = pyspiel.load_game(LEDUC), iter([0, 2**40])
+    monkeypatch.setattr(declaration.memory, "held_bytes", lambda: next(held))
+    with pytest.raises(GameTooLargeError, match="has signals that take more than"):
+        declaration.build(
+            *(game, of_game(game), np.random.default_rng(0)), memory_limit="2GB"
+        )
+
+
 def test_leaves_by_the_million_need_keys(monkeypatch):
     monkeypatch.setattr(declaration, "_MOST_PAYOFFS", 64 * 20)
     assert len(build(LIARS.format(1, 3)).terms.leaf) == 63  # 12 keys

@@ -28,12 +28,14 @@ from spiel_cr.signals.game import SignalGame
 
 # Public nodes times deals that are played to compare and check leaves.
 _SAMPLE = 1 << 20
-# Deals that are listed if there are no more; else how many are drawn at most, how many
-# at least to compare leaves, and to check them.
-_MOST_DEALS, _SOME_DEALS = 1 << 14, 1024
-_FEWEST_SAMPLES, _FEWEST_DEALS = 64, 2
+# Deals are listed if there are no more; else drawn, so many at most.
+_MOST_LISTED, _MOST_DRAWN = 1 << 14, 1024
+# Deals on which leaves are compared, and those on which they are checked.
+_FEWEST_COMPARED, _FEWEST_CHECKED = 64, 2
 # Leaves times deals that payoffs are held of at once.
 _MOST_PAYOFFS = 1 << 24
+# Deals that are played: more than a million per second, so hours.
+_MOST_PLAYED = 1e10
 # Seconds before progress is shown.
 _SILENT = 2.0
 
@@ -53,49 +55,48 @@ def build(
       rules: its rules on arrays, which declare signals.
       random: consumed, by the deals on which leaves are compared and checked.
       progress: show the deals played so far on stderr, after two seconds.
-      memory_limit: refuse games whose public tree takes more.
+      memory_limit: refuse games whose public tree or signals take more.
 
     Returns:
       The signal game, with sparse kernels.
 
     Raises:
-      GameTooLargeError: it takes more memory than the limit.
+      GameTooLargeError: it takes more memory than the limit, or hours.
       InvalidGameError: the declaration is not true; says where.
     """
     tree = grow(game, rules, memory_limit)
     line = find_line(game, tree)
-
-    every = every_deal(game, rules, line, _MOST_DEALS)
+    every = every_deal(game, rules, line, _MOST_LISTED)
 
     def deals(rows: int, fewest: int) -> Deals:
         """All of them, if they are few for so many rows; else some at random."""
         if every is not None and rows * len(every.outcomes) <= _SAMPLE:
             return every
-        count = int(np.clip(_SAMPLE // rows, fewest, _SOME_DEALS))
+        count = int(np.clip(_SAMPLE // rows, fewest, _MOST_DRAWN))
         return draw_deals(game, rules, line, random, count)
 
     classes = tree.num_classes
-    if classes * _FEWEST_SAMPLES > _MOST_PAYOFFS:
+    if classes * _FEWEST_COMPARED > _MOST_PAYOFFS:
         raise GameTooLargeError(
             f"{game}: {classes:,} leaves of its public tree may all pay differently, "
             f"and to compare them would take long; give its vectorised game a method "
             f"payoff_key (docs/signals.md)"
         )
-    samples = deals(classes, _FEWEST_SAMPLES)
+    samples = deals(classes, _FEWEST_COMPARED)
+    num_deals = _expected_deals(tree, samples, every)
+    if num_deals[-1] > _MOST_PLAYED:
+        raise GameTooLargeError(
+            f"{game}: there are about {num_deals[-1]:.1e} deals, and all of them are "
+            f"played, up to {_MOST_PLAYED:.0e}; choose fewer cards"
+        )
     stakes = find_stakes(game, rules, tree, samples, _below(tree, line))
-    check_on(game, rules, tree, deals(len(tree.betting), _FEWEST_DEALS), stakes)
-    with tqdm(
-        desc=f"dealing {game.get_type().short_name}",
-        unit=" deals",
-        unit_scale=True,
-        delay=_SILENT,
-        disable=not progress,
-    ) as bar:
+    check_on(game, rules, tree, deals(len(tree.betting), _FEWEST_CHECKED), stakes)
+    with _Watch(game, memory_limit, progress) as watch:
         dealt = Dealing(
             *(game, rules, tree, line, stakes),
-            num_deals=_expected_deals(tree, samples, every),
+            num_deals=num_deals,
             random=random,
-            progress=bar.update,
+            progress=watch,
         ).run()
     signal_game = SignalGame(
         game,
@@ -107,6 +108,42 @@ def build(
     )
     signal_game.check()
     return signal_game
+
+
+class _Watch:
+    """Shows how many deals were played, and ends where memory does not suffice."""
+
+    def __init__(self, game: pyspiel.Game, limit: memory.Limit, progress: bool) -> None:
+        self._game, self._limit = game, limit
+        self._size = memory.parse_limit(limit)
+        self._bar = tqdm(
+            desc=f"dealing {game.get_type().short_name}",
+            unit=" deals",
+            unit_scale=True,
+            delay=_SILENT,
+            disable=not progress,
+        )
+
+    def __enter__(self) -> "_Watch":
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._bar.close()
+
+    def __call__(self, more: int) -> None:
+        """Counts deals.
+
+        Raises:
+          GameTooLargeError: the process holds more than the limit.
+        """
+        self._bar.update(more)
+        held = memory.held_bytes()
+        if held > self._size:
+            raise memory.too_large(
+                self._game,
+                f"has signals that take more than {memory.describe_bytes(held)}",
+                *(self._limit, self._size),
+            )
 
 
 def _expected_deals(
