@@ -108,7 +108,7 @@ def measure(name: str, algorithm: str, iterations: int) -> Row:
       iterations: of every solve.
     """
     result = spiel_cr.resolve(GAMES[name], iterations, algorithm)
-    verdict = python_judge.judge(result.tree.game, result.average_policy())
+    verdict = python_judge.judge(result.game, result.average_policy())
     return {
         "part": "strategies",
         "name": name,

@@ -1,4 +1,4 @@
-"""Integer arrays: ranges of many lengths, numbers for equal rows, order of pairs."""
+"""Integer arrays: ranges of many lengths, equal rows, pairs and labels in order."""
 
 from collections.abc import Sequence
 
@@ -97,3 +97,18 @@ def order_pairs(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     code = (first.astype(np.int64) << low | second) << index | np.arange(len(first))
     code.sort()
     return code & ((1 << index) - 1)
+
+
+class Groups:
+    """Finds the few items with a label among very many."""
+
+    def __init__(self, labels: np.ndarray) -> None:
+        """Sorts items 0, 1, ... by their labels, int32 [n]."""
+        self._order = np.argsort(labels, kind="stable").astype(np.int32)
+        self._sorted = labels[self._order]
+        self.numbers = np.unique(self._sorted)
+
+    def of(self, number: int) -> np.ndarray:
+        """int32 [k], ascending, the items with a label."""
+        begin, end = np.searchsorted(self._sorted, [number, number + 1])
+        return self._order[begin:end]

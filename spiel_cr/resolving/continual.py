@@ -12,9 +12,10 @@ form, and o's counterfactual value at every augmented infoset, averaged over the
 wrong where o's own reach is zero (tests/resolving/test_continual.py shows it).
 """
 
+import functools
 import time
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyspiel
@@ -24,16 +25,27 @@ from spiel_cr.cfr import cfr, footprint
 from spiel_cr.cfr.config import CFRConfig, parse_algorithm
 from spiel_cr.cfr.solver import Solver
 from spiel_cr.common import memory, storage
-from spiel_cr.common.checks import check_dtype, check_iterations
+from spiel_cr.common.checks import check_choice, check_dtype, check_iterations
 from spiel_cr.compilation.compiler import as_compiled
+from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.gameshrink.merging import merged
 from spiel_cr.policies.conversions import reach_from_behaviour, uniform_behaviour
-from spiel_cr.policies.result import SolveResult
+from spiel_cr.policies.result import Result, SolveResult
 from spiel_cr.resolving.decomposition import Decomposition, decompose
 from spiel_cr.resolving.gadget import Forest, build_forest
+from spiel_cr.resolving.public_gadget import PublicForest, build_public_forest
+from spiel_cr.resolving.public_layers import PublicDecomposition, decompose_public
+from spiel_cr.signals import footprint as signal_footprint
+from spiel_cr.signals.finding import FORMS, find_signals, prefer
+from spiel_cr.signals.form import form_of
+from spiel_cr.signals.game import SignalGame
+from spiel_cr.signals.result import SignalResult
 
 # Bytes that both roles' layers and gadget games take for each history, at the peak.
 _DECOMPOSING = 112
+# Bytes for each weight of a signal game's gadgets: itself, laid out, on the device.
+_WEIGHING = 32
 
 
 class LayerState(NamedTuple):
@@ -50,18 +62,22 @@ class LayerState(NamedTuple):
     opponent_values: np.ndarray
 
 
-def initial_state(decomposition: Decomposition) -> LayerState:
+# A game cut into layers, and the subgames of one of them: compiled, or in public terms.
+Layers = Decomposition | PublicDecomposition
+LayerForest = Forest | PublicForest
+
+
+def initial_state(decomposition: Layers) -> LayerState:
     """Before the first layer nothing is fixed."""
-    decisions = decomposition.tree.infosets[decomposition.player].decisions
     zeros = np.zeros(len(decomposition.augmented_layer))
-    return LayerState(uniform_behaviour(decisions), zeros)
+    return LayerState(uniform_behaviour(decomposition.decisions), zeros)
 
 
 def resolve_layer(
-    decomposition: Decomposition,
+    decomposition: Layers,
     layer: int,
     state: LayerState,
-    solver_of: Callable[[Decomposition, Forest], Solver],
+    solver_of: Callable[[Layers, LayerForest], Solver],
 ) -> LayerState:
     """Solves all subgames of one layer and fixes i's strategy there.
 
@@ -71,10 +87,13 @@ def resolve_layer(
       state: what the layer above left.
       solver_of: solves a forest; must keep infoset values.
     """
-    d, player = decomposition, decomposition.player
-    decisions = d.tree.infosets[player].decisions
+    d, player, decisions = decomposition, decomposition.player, decomposition.decisions
     reach = reach_from_behaviour(decisions, state.behaviour)
-    forest = build_forest(d, layer, reach, state.opponent_values)
+    forest: LayerForest
+    if isinstance(d, PublicDecomposition):
+        forest = build_public_forest(d, layer, reach, state.opponent_values)
+    else:
+        forest = build_forest(d, layer, reach, state.opponent_values)
     solver = solver_of(d, forest)
 
     in_forest = np.isin(decisions.owner, forest.own)
@@ -91,15 +110,16 @@ def resolve_layer(
 
 
 def resolve(
-    game: str | pyspiel.Game | CompiledGame,
+    game: str | pyspiel.Game | CompiledGame | SignalGame,
     iterations: int = 1000,
     algorithm: str | CFRConfig = "cfr+",
     *,
+    form: str = "auto",
     dtype: np.typing.DTypeLike = np.float64,
     memory_limit: memory.Limit = None,
     cache: storage.Path | None = None,
     progress: bool = False,
-) -> SolveResult:
+) -> Result:
     """Resolves a whole game continually, in both roles.
 
     Every infoset gets the strategy that a continually resolving player has there, given
@@ -108,40 +128,124 @@ def resolve(
     action (docs/resolving.md). The run is deterministic.
 
     Args:
-      game: OpenSpiel game string, game, or compiled game. A compiled game should have
-        been compiled with `observations=True`, for smaller subgames.
+      game: OpenSpiel game string, game, compiled game, or signal game. A compiled game
+        should have been compiled with `observations=True`, for smaller subgames.
       iterations: iterations of every solve.
       algorithm: solver of every solve; see `parse_algorithm`. Outside poker "pdcfr+" is
         mostly far better than the default (docs/resolving.md).
+      form: "compiled", history by history; "signals", by public nodes and signals, for
+        games whose actions are public; "auto": signals where the game declares them and
+        has more than a million histories, or too many for the limit.
       dtype: arithmetic, float64 or float32.
       memory_limit: refuse what would take more, as in `solve`.
       cache: a folder in which compiled games are kept for the next time.
       progress: show a progress bar on stderr.
 
     Returns:
-      A result whose `average_policy()` is the resolved strategy; `current` is None.
+      A `SolveResult` or, in the form of signals, a `SignalResult`. Its
+      `average_policy()` is the resolved strategy; `current` is None.
 
     Raises:
       pyspiel.SpielError: OpenSpiel does not know the game.
-      ValueError: the game does not fit (see `compile_game` and `decompose`), or a bad
-        argument.
+      ValueError: the game does not fit (see `compile_game` and `decompose`; for signals
+        `find_signals`), or a bad argument.
     """
     config = parse_algorithm(algorithm)
     iterations = check_iterations(iterations)
     dtype = check_dtype(dtype)
+    check_choice(form, "form", FORMS)
     started = time.perf_counter()
-    tree = as_compiled(
-        game,
-        observations=True,
-        memory_limit=memory_limit,
-        cache=cache,
-        progress=progress,
+    if isinstance(game, str):
+        game = load_game(game)
+    roles: Sequence[Layers]
+    finish: Callable[..., Result]
+    if _takes_signals(game, form, memory_limit):
+        if not isinstance(game, SignalGame):
+            game = merged(
+                find_signals(
+                    game, memory_limit=memory_limit, cache=cache, progress=progress
+                )
+            )
+        need = signal_footprint.peak_bytes(game, dtype) + _gadget_bytes(game)
+        _check_need(game.game, need, dtype, memory_limit)
+        laid_out = form_of(game)
+        roles = [decompose_public(game, player) for player in range(2)]
+        finish = functools.partial(
+            SignalResult, signals=game, laid_out=laid_out, dtype=dtype
+        )
+    else:
+        assert not isinstance(game, SignalGame)
+        tree = as_compiled(
+            game,
+            observations=True,
+            memory_limit=memory_limit,
+            cache=cache,
+            progress=progress,
+        )
+        need = footprint.peak_bytes(tree, dtype) + _DECOMPOSING * len(tree.histories)
+        held = footprint.held_besides(tree)
+        _check_need(tree.game, need, dtype, memory_limit, held=held)
+        roles = [decompose(tree, player) for player in range(2)]
+        finish = functools.partial(SolveResult, tree=tree)
+    average, timings = _resolve_roles(roles, config, iterations, dtype, progress)
+    elapsed = time.perf_counter() - started
+    seconds = sum(spent for spent, _ in timings)
+    compile_seconds = sum(spent for _, spent in timings)
+    return finish(
+        algorithm=config.name,
+        iterations=iterations,
+        average=average,
+        current=None,
+        seconds=seconds,
+        compile_seconds=compile_seconds,
+        build_seconds=elapsed - seconds - compile_seconds,
+        solves=len(timings),
     )
-    need = footprint.peak_bytes(tree, dtype) + _DECOMPOSING * len(tree.histories)
+
+
+def _takes_signals(
+    game: pyspiel.Game | CompiledGame | SignalGame, form: str, limit: memory.Limit
+) -> bool:
+    """Whether a game is resolved in the form of signals."""
+    if isinstance(game, SignalGame):
+        if form == "compiled":
+            raise ValueError(
+                f"form='compiled': {game.game} was given as a signal game; give the "
+                f"OpenSpiel game itself, or leave form out"
+            )
+        return True
+    if form != "auto" or isinstance(game, CompiledGame):
+        return form == "signals"
+    return prefer(game, limit).signals
+
+
+def _gadget_bytes(game: SignalGame) -> int:
+    """What gadgets take besides: weights of each term's signals, and copies of them."""
+    rounds = np.array([kernel.round for kernel in game.kernels])[game.terms.kernel]
+    signals = np.array([game.num_signals(player) for player in range(2)]).max(axis=0)
+    return _WEIGHING * int(signals[rounds].sum())
+
+
+def _check_need(
+    game: pyspiel.Game,
+    need: float,
+    dtype: np.typing.DTypeLike,
+    limit: memory.Limit,
+    **options: Any,
+) -> None:
+    """Raises GameTooLargeError where resolving would take more than the limit."""
     remedy = "take dtype float32" if dtype != np.float32 else "take a smaller game"
-    held = footprint.held_besides(tree)
-    memory.check_need(f"resolving {tree.game}", need, memory_limit, remedy, held=held)
-    roles = [decompose(tree, player) for player in range(2)]
+    memory.check_need(f"resolving {game}", need, limit, remedy, **options)
+
+
+def _resolve_roles(
+    roles: Sequence[Layers],
+    config: CFRConfig,
+    iterations: int,
+    dtype: np.typing.DTypeLike,
+    progress: bool,
+) -> tuple[tuple[np.ndarray, np.ndarray], list[tuple[float, float]]]:
+    """Both players' strategies; seconds of iterating and of compiling by solve."""
     timings: list[tuple[float, float]] = []
     total = sum(role.num_layers for role in roles) * iterations
     with tqdm(total=total, desc=f"resolve {config.name}", disable=not progress) as bar:
@@ -149,7 +253,7 @@ def resolve(
         def advance(count: int) -> None:
             bar.update(count)
 
-        def solver_of(role: Decomposition, forest: Forest) -> Solver:
+        def solver_of(role: Layers, forest: LayerForest) -> Solver:
             # The player updates first. Its opponent's mean values are then against
             # strategies one iteration newer than the average's, yet measured over many
             # games this order is the better one as often as not, and by more.
@@ -171,17 +275,4 @@ def resolve(
             for layer in range(1, role.num_layers + 1):
                 state = resolve_layer(role, layer, state, solver_of)
             behaviours.append(state.behaviour)
-    elapsed = time.perf_counter() - started
-    seconds = sum(spent for spent, _ in timings)
-    compile_seconds = sum(spent for _, spent in timings)
-    return SolveResult(
-        tree=tree,
-        algorithm=config.name,
-        iterations=iterations,
-        average=(behaviours[0], behaviours[1]),
-        current=None,
-        seconds=seconds,
-        compile_seconds=compile_seconds,
-        build_seconds=elapsed - seconds - compile_seconds,
-        solves=len(timings),
-    )
+    return (behaviours[0], behaviours[1]), timings

@@ -15,6 +15,7 @@ from scipy.sparse import csgraph
 
 from spiel_cr.common.errors import HiddenTurnsError
 from spiel_cr.compilation.tree import CHANCE, TERMINAL, CompiledGame, Histories
+from spiel_cr.sequence_form.decisions import Decisions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,6 +60,11 @@ class Decomposition:
     extended: np.ndarray
     roots: np.ndarray
     root_augmented: np.ndarray
+
+    @property
+    def decisions(self) -> Decisions:
+        """i's decision points."""
+        return self.tree.infosets[self.player].decisions
 
     @property
     def num_layers(self) -> int:

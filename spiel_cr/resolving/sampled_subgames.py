@@ -18,11 +18,12 @@ import numpy as np
 
 from spiel_cr.cfr.config import MCCFRConfig
 from spiel_cr.cfr.solver import Solver
+from spiel_cr.common.arrays import Groups
 from spiel_cr.common.jax_utils import spread
 from spiel_cr.compilation.tree import CHANCE
 from spiel_cr.resolving import subgame_sampling
 from spiel_cr.resolving.decomposition import Decomposition
-from spiel_cr.resolving.subgame_games import Groups, Subgame, or_ones
+from spiel_cr.resolving.subgame_games import Subgame, or_ones
 from spiel_cr.resolving.subgame_sampling import SubgameTree
 from spiel_cr.sequence_form.decisions import Decisions
 

@@ -22,7 +22,7 @@ from typing import NamedTuple, get_args
 
 import numpy as np
 
-from spiel_cr.common.arrays import ranges
+from spiel_cr.common.arrays import Groups, ranges
 from spiel_cr.common.checks import check_choice
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.resolving.config import Gadget
@@ -276,21 +276,6 @@ def best_response_values(
 def or_ones(reach: np.ndarray) -> np.ndarray:
     """A reach, or ones where it is zero throughout."""
     return reach if reach.any() else np.ones_like(reach)
-
-
-class Groups:
-    """Finds the few items of a subgame among those of very many."""
-
-    def __init__(self, labels: np.ndarray) -> None:
-        """Sorts items 0, 1, ... by their subgames, int32 [n]."""
-        self._order = np.argsort(labels, kind="stable").astype(np.int32)
-        self._sorted = labels[self._order]
-        self.numbers = np.unique(self._sorted)
-
-    def of(self, number: int) -> np.ndarray:
-        """int32 [k], ascending, the items of a subgame."""
-        begin, end = np.searchsorted(self._sorted, [number, number + 1])
-        return self._order[begin:end]
 
 
 class _Side:

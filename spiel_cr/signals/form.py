@@ -251,7 +251,7 @@ def form_of(game: SignalGame, *, products: bool | None = None) -> layout.Sequenc
     if products:
         return build(sides, game.parents, game.kernels, terms)
     decisions = tuple(
-        _logical_decisions(side, parents)
+        logical_decisions(side, parents)
         for side, parents in zip(sides, game.parents, strict=True)
     )
     payoffs = list_payoffs(sides, game.parents, game.kernels, terms)
@@ -320,7 +320,7 @@ def build(
         other = plans[1 - player]
         arrays.append(_couple(player, plan, other, kernels, terms, constants))
     decisions = tuple(
-        _logical_decisions(side, above)
+        logical_decisions(side, above)
         for side, above in zip(sides, parents, strict=True)
     )
     listing = functools.partial(list_payoffs, sides, parents, kernels, terms, constants)
@@ -403,7 +403,7 @@ def _logical_starts(side: PublicSide, parents: Sequence[np.ndarray]) -> np.ndarr
     return np.concatenate([np.zeros((1, 2), np.int64), table])
 
 
-def _logical_decisions(side: PublicSide, parents: Sequence[np.ndarray]) -> Decisions:
+def logical_decisions(side: PublicSide, parents: Sequence[np.ndarray]) -> Decisions:
     """A player's decision points with signals, in logical numbers."""
     sizes = np.array([len(parent) for parent in parents], np.int64)
     counts = sizes[side.round]

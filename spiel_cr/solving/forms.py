@@ -23,24 +23,22 @@ from spiel_cr.cfr.abstraction import (
 from spiel_cr.cfr.config import CFRConfig, MCCFRConfig
 from spiel_cr.cfr.solver import Solver
 from spiel_cr.common import memory, storage
-from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
 from spiel_cr.common.memory import Limit
 from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.tree import TERMINAL, CompiledGame
-from spiel_cr.gameshrink.equitable import lossless_partition
-from spiel_cr.gameshrink.partition import coarsen
+from spiel_cr.gameshrink.merging import merged
 from spiel_cr.mccfr import mccfr
 from spiel_cr.policies.result import Result, SolveResult
 from spiel_cr.sequence_form.layout import SequenceForm
-from spiel_cr.signals import detection, loading, public_nodes
 from spiel_cr.signals import footprint as signal_footprint
+from spiel_cr.signals import public_nodes
+from spiel_cr.signals.finding import find_signals, prefer
 from spiel_cr.signals.form import form_of
-from spiel_cr.signals.game import HandKernel, SignalGame
+from spiel_cr.signals.game import SignalGame
 from spiel_cr.signals.result import SignalResult
 from spiel_cr.solving import footprint, lp
 
-FORMS = ("auto", "compiled", "signals")
 # A game in any of the ways in which users give it.
 AnyGame: TypeAlias = Game | SignalGame
 # Settings, or "lp".
@@ -54,9 +52,6 @@ _SAMPLES = (
     "algorithm={!r} samples histories, and in the form of signals there are none; take "
     "a full-width one such as 'cfr+' or 'dcfr', or give form='compiled'"
 )
-
-# With more histories than these, games that declare their signals are not compiled.
-_MANY = 1_000_000
 
 
 class Whole(Protocol):
@@ -202,7 +197,7 @@ def choose(
 
     Args:
       game: in any form.
-      form: one of `FORMS`.
+      form: one of `finding.FORMS`.
       algorithm: settings, or "lp".
       buckets: as for `solve`, and so are all others.
 
@@ -229,14 +224,11 @@ def choose(
     begun = _begun_as(checkpoint_path)
     if begun is not None:
         return Choice(game, begun, f"{checkpoint_path} was begun so")
-    if needs or algorithm == "lp" or not vectorised or not loading.declared(game):
+    if needs or algorithm == "lp" or not vectorised:
         return Choice(game, "compiled")
-    room = memory.room_for(memory.parse_limit(memory_limit))
-    most = min(_MANY, room)
-    histories = memory.estimate_histories(game, room=most)
-    said = memory.describe_histories(histories)
-    why = f"{said}, and compiled would be up to {most:,}"
-    return Choice(game, "signals" if histories > most else "compiled", why)
+    preference = prefer(game, memory_limit)
+    form = "signals" if preference.signals else "compiled"
+    return Choice(game, form, preference.why)
 
 
 def build(
@@ -264,8 +256,10 @@ def build(
     game = choice.game
     if choice.form == "signals":
         if not isinstance(game, SignalGame):
-            game = find_signals(
-                game, memory_limit=memory_limit, cache=cache, progress=progress
+            game = merged(
+                find_signals(
+                    game, memory_limit=memory_limit, cache=cache, progress=progress
+                )
             )
         if not isinstance(algorithm, str):
             signal_footprint.check(game, dtype or np.float64, memory_limit)
@@ -279,55 +273,6 @@ def build(
         progress=progress,
     )
     return CompiledWhole(tree)
-
-
-def find_signals(
-    game: Game,
-    *,
-    memory_limit: Limit = None,
-    cache: storage.Path | None = None,
-    progress: bool = False,
-) -> SignalGame:
-    """The signal game that a game declares, else that which is found in its tree.
-
-    Signals that may be played alike at no loss are merged (see `gameshrink.equitable`).
-
-    Args:
-      game: OpenSpiel game string, game, or compiled game.
-      memory_limit: as for `solve`, and so are all others.
-
-    Raises:
-      GameTooLargeError: it takes more memory than the limit.
-      ValueError: the game has no signals, as where actions are not public; says why.
-    """
-    if not isinstance(game, CompiledGame) and loading.declared(game):
-        signals = loading.signal_game(
-            game, progress=progress, memory_limit=memory_limit
-        )
-    else:
-        tree = as_compiled(
-            game, memory_limit=memory_limit, cache=cache, progress=progress
-        )
-        signals = detection.detect(tree)
-    return merged(signals)
-
-
-def merged(signals: SignalGame) -> SignalGame:
-    """The game without distinctions that make no difference, where these are found.
-
-    Kernels of hands, which know of suits already, and deals that are not equally likely
-    are left as they are.
-    """
-    if any(isinstance(kernel, HandKernel) for kernel in signals.kernels):
-        return signals
-    try:
-        partition = lossless_partition(signals)
-    except (InvalidGameError, GameTooLargeError):  # no exact test for this game
-        return signals
-    before = [signals.num_signals(player) for player in range(2)]
-    if [partition.num_classes(player) for player in range(2)] == before:
-        return signals
-    return coarsen(signals, partition)
 
 
 def _needs_histories(

@@ -21,6 +21,7 @@ from spiel_cr.common.checks import (
 )
 from spiel_cr.common.memory import Limit
 from spiel_cr.policies.result import CurvePoint, Result
+from spiel_cr.signals.finding import FORMS
 from spiel_cr.solving import forms
 from spiel_cr.solving.checkpoint import Keeper, keep_solver
 from spiel_cr.solving.forms import AnyGame, Whole
@@ -59,7 +60,7 @@ def check_arguments(
     goal.check()
     check_number(checkpoint_every, "checkpoint_every", "(0, inf)")
     check_dtype(np.float64 if dtype is None else dtype)
-    check_choice(form, "form", forms.FORMS)
+    check_choice(form, "form", FORMS)
     if algorithm == "lp":
         _refuse_with_lp(goal, checkpoint_path, imperfect_recall or buckets is not None)
     else:

@@ -1,0 +1,171 @@
+"""Which private information a subgame of a signal game has: all, or that of a board."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from spiel_cr.common.arrays import Groups
+from spiel_cr.resolving.public_layers import PublicDecomposition
+from spiel_cr.sequence_form.decisions import Payoffs
+from spiel_cr.signals.game import HandKernel, Hands, Kernel, SignalGame, SparseKernel
+
+
+class Deal(NamedTuple):
+    """The signals that a subgame has, and how they compare.
+
+    Attributes:
+      first: the subgame's first round, which it counts as round 0.
+      signals: for each player and each round from `first` on int32, ascending, signals
+        of the whole game.
+      parents: as of a signal game, in the deal's numbers.
+      kernels: those of its rounds, in the deal's numbers.
+      number: int32 [K of the whole game], the place of each among `kernels`; -1 for
+        those of earlier rounds.
+    """
+
+    first: int
+    signals: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
+    parents: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
+    kernels: tuple[Kernel, ...]
+    number: np.ndarray
+
+    def num_signals(self, player: int) -> np.ndarray:
+        """int64, how many signals a player has, by round."""
+        return np.array([len(parent) for parent in self.parents[player]])
+
+    def ancestors(self, player: int, round: int, above: int) -> np.ndarray:
+        """int32 [H], the signal of an earlier round behind each one of a round."""
+        signal = np.arange(len(self.parents[player][round]), dtype=np.int32)
+        for number in range(round, above, -1):
+            signal = self.parents[player][number][signal]
+        return signal
+
+
+def whole_deal(game: SignalGame) -> Deal:
+    """All signals of all rounds."""
+    first, second = (
+        tuple(np.arange(count, dtype=np.int32) for count in game.num_signals(player))
+        for player in range(2)
+    )
+    number = np.arange(len(game.kernels), dtype=np.int32)
+    return Deal(0, (first, second), game.parents, game.kernels, number)
+
+
+class Deals:
+    """Cuts the signals of boards out, each when it is asked for.
+
+    Attributes:
+      whole: all signals.
+    """
+
+    def __init__(self, d: PublicDecomposition) -> None:
+        """Takes the boards of a decomposition."""
+        self._d = d
+        self.whole = whole_deal(d.game)
+        self._sorted: dict[tuple[int, int], _Sorted] = {}
+
+    def of_board(self, round: int, board: int) -> Deal:
+        """The signals of a board in a round, and what becomes of them later on.
+
+        Args:
+          round: the first round.
+          board: a label of the decomposition's `boards` in that round.
+        """
+        game, labels = self._d.game, self._d.boards[round]
+        if round == 0 and all((label == board).all() for label in labels):
+            return self.whole
+        signals, parents, places = [], [], []
+        for player in range(2):
+            kept = [np.flatnonzero(labels[player] == board).astype(np.int32)]
+            above = [np.zeros(len(kept[0]), np.int32)]
+            place = [_numbered(kept[0], len(labels[player]))]
+            for parent in game.parents[player][round + 1 :]:
+                kept.append(np.flatnonzero(place[-1][parent] >= 0).astype(np.int32))
+                above.append(place[-1][parent[kept[-1]]])
+                place.append(_numbered(kept[-1], len(parent)))
+            signals.append(tuple(kept))
+            parents.append(tuple(above))
+            places.append(place)
+        kernels: list[Kernel] = []
+        number = np.full(len(game.kernels), -1, np.int32)
+        for k, kernel in enumerate(game.kernels):
+            if kernel.round < round:
+                continue
+            later = kernel.round - round
+            number[k] = len(kernels)
+            both = places[0][later], places[1][later]
+            shape = len(signals[0][later]), len(signals[1][later])
+            kernels.append(self._entries(round, k).of(board, later, both, shape))
+        return Deal(
+            *(round, (signals[0], signals[1]), (parents[0], parents[1])),
+            *(tuple(kernels), number),
+        )
+
+    def _entries(self, round: int, k: int) -> "_Sorted":
+        if (round, k) not in self._sorted:
+            kernel = self._d.game.kernels[k]
+            first, second = (
+                label[self._d.game.ancestors(player, kernel.round, round)]
+                for player, label in enumerate(self._d.boards[round])
+            )
+            self._sorted[round, k] = _Sorted(kernel, (first, second))
+        return self._sorted[round, k]
+
+
+class _Sorted:
+    """A kernel whose entries, or hands, are found board by board."""
+
+    def __init__(self, kernel: Kernel, labels: tuple[np.ndarray, np.ndarray]) -> None:
+        """Sorts it.
+
+        Args:
+          kernel: of the whole game.
+          labels: for each player int32 [H], the board of each signal.
+        """
+        self._kernel = kernel
+        if isinstance(kernel, HandKernel):
+            self._hands = [
+                (hands, Groups(label[hands.signal]))
+                for hands, label in zip(kernel.hands, labels, strict=True)
+            ]
+        else:
+            self._listed = kernel.coordinates()
+            self._groups = Groups(labels[0][self._listed.rows])
+
+    def of(
+        self,
+        board: int,
+        round: int,
+        places: tuple[np.ndarray, np.ndarray],
+        shape: tuple[int, int],
+    ) -> Kernel:
+        """The kernel on the signals of a board only.
+
+        Args:
+          board: the label.
+          round: that of the kernel, as the deal counts.
+          places: for each player int32 [H], number of each signal in the deal.
+          shape: how many there are.
+        """
+        if isinstance(self._kernel, HandKernel):
+            first, second = (
+                _pick(hands, groups.of(board), place)
+                for (hands, groups), place in zip(self._hands, places, strict=True)
+            )
+            return HandKernel(round, shape, (first, second), self._kernel.showdown)
+        mine = self._groups.of(board)
+        rows, columns, values = (field[mine] for field in self._listed)
+        entries = Payoffs(places[0][rows], places[1][columns], values)
+        return SparseKernel(round, shape, entries)
+
+
+def _pick(hands: Hands, kept: np.ndarray, place: np.ndarray) -> Hands:
+    mine = Hands(*(field[kept] for field in hands))
+    return mine._replace(signal=place[mine.signal])
+
+
+def _numbered(kept: np.ndarray, count: int) -> np.ndarray:
+    """int32 [count], 0, 1, ... at the numbers that are kept, -1 elsewhere."""
+    place = np.full(count, -1, np.int32)
+    place[kept] = np.arange(len(kept), dtype=np.int32)
+    return place

@@ -1,0 +1,278 @@
+"""The gadget game of public nodes: a forest on the form of signal games.
+
+What `gadget.py` is for compiled games. The gadget is public, too: in front of each root
+the opponent o has a decision *terminate | follow* (CFR-D; Burch, Johanson & Bowling
+2014, "Solving imperfect information games using decomposition"), one infoset for each
+of its signals, and in front of each root of the next layer a decision with a single
+action, at whose infosets solvers report the values that the next gadget needs.
+
+A forest has all roots of a layer and all signals, or one root and the signals of one
+board (see `public_layers.py`), which is what a player meets in a match.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import numpy as np
+
+from spiel_cr.resolving.public_deals import Deal, whole_deal
+from spiel_cr.resolving.public_layers import PublicDecomposition
+from spiel_cr.sequence_form.layout import SequenceForm
+from spiel_cr.signals.form import Constants, PublicSide, PublicTerms, build
+
+
+@dataclasses.dataclass(frozen=True)
+class PublicSubgame:
+    """Public nodes at and below some roots, as a game that lacks numbers only.
+
+    Attributes:
+      player: i, the resolving player.
+      sides: each player's public decisions, in the order of players. o's are the
+        gadget's, one in front of each root, its own, and those in front of the roots
+        of the next layer; the first layer has no gadget.
+      deal: its signals.
+      terms: what is paid.
+      term_root: int32 [T], place among the roots of the one above each term.
+      root_round: int32 [r], round of each root, as the subgame counts them.
+      own_nodes: int64, i's public nodes.
+      next_roots: int64, those that are roots of the next layer.
+      own: int32 [m], i's infosets, numbers of the whole game, in the subgame's order.
+      openings: int32 [q], i's infosets at the roots, numbers of the whole game.
+      opening_subgame: int32 [q], which share a root and a board.
+      augmented: int32 [g], augmented infosets of o, numbers of the decomposition; none
+        in the first layer.
+      next_augmented: int32 [n], those of the next layer; o's last infosets.
+    """
+
+    player: int
+    sides: tuple[PublicSide, PublicSide]
+    deal: Deal
+    terms: PublicTerms
+    term_root: np.ndarray
+    root_round: np.ndarray
+    own_nodes: np.ndarray
+    next_roots: np.ndarray
+    own: np.ndarray
+    openings: np.ndarray
+    opening_subgame: np.ndarray
+    augmented: np.ndarray
+    next_augmented: np.ndarray
+
+    def form(self, own_reach: np.ndarray, opponent_values: np.ndarray) -> SequenceForm:
+        """What a solver solves.
+
+        Root weights are not normalised: *follow* and *terminate* stay on the one scale
+        of the whole game in every layer.
+
+        Args:
+          own_reach: float64 [q], i's average reach of its openings. At roots and boards
+            that it never reaches all of them weigh the same, so that their strategy is
+            a sensible one; of no meaning in the first layer.
+          opponent_values: float64 [g], o's counterfactual values at the augmented
+            infosets.
+        """
+        i, o, deal = self.player, 1 - self.player, self.deal
+        if not len(self.augmented):
+            return build(self.sides, deal.parents, deal.kernels, self.terms)
+        counts = deal.num_signals(o)[self.root_round]
+        terminate = Constants(
+            o,
+            1 + 2 * np.arange(len(counts), dtype=np.int32),
+            np.split(opponent_values, np.cumsum(counts)[:-1]),
+        )
+        weights = self._weights(own_reach)
+        terms = self.terms._replace(
+            weights=(weights, None) if i == 0 else (None, weights)
+        )
+        return build(self.sides, deal.parents, deal.kernels, terms, [terminate])
+
+    def _weights(self, own_reach: np.ndarray) -> list[np.ndarray]:
+        """For each term float64 [H], i's reach of the root behind each signal."""
+        total = np.bincount(self.opening_subgame, own_reach)
+        reach = np.where(total[self.opening_subgame] > 0, own_reach, 1.0)
+        counts = self.deal.num_signals(self.player)[self.root_round]
+        by_root = np.split(reach, np.cumsum(counts)[:-1])
+        rounds = self.sides[self.player].sequence_rounds
+        found: dict[tuple[int, int], np.ndarray] = {}
+        weights = []
+        for sequence, root in zip(
+            self.terms.sequences[self.player].tolist(),
+            self.term_root.tolist(),
+            strict=True,
+        ):
+            key = root, int(rounds[sequence])
+            if key not in found:
+                behind = self.deal.ancestors(
+                    self.player, key[1], int(self.root_round[root])
+                )
+                found[key] = by_root[root][behind]
+            weights.append(found[key])
+        return weights
+
+
+class PublicForest(NamedTuple):
+    """All subgames of a layer; the counterpart of `gadget.Forest`.
+
+    Attributes:
+      form: the game that a solver solves.
+      own: int32 [m], i's infosets, numbers of the whole game.
+      next_augmented: int32 [n], augmented infosets of the next layer, o's last ones.
+    """
+
+    form: SequenceForm
+    own: np.ndarray
+    next_augmented: np.ndarray
+
+
+def build_public_forest(
+    decomposition: PublicDecomposition,
+    layer: int,
+    own_reach: np.ndarray,
+    opponent_values: np.ndarray,
+) -> PublicForest:
+    """The gadget game of a layer; the whole game without gadget for layer 1.
+
+    Args:
+      decomposition: from `decompose_public`.
+      layer: 1 .. num_layers.
+      own_reach: float64 [S of i], i's average strategy in sequence form; used above the
+        layer only.
+      opponent_values: float64 [G], o's counterfactual value at each augmented infoset;
+        used for the layer's own.
+    """
+    subgame = cut_public(decomposition, layer)
+    reach = own_reach[decomposition.decisions.parent[subgame.openings]]
+    form = subgame.form(reach, opponent_values[subgame.augmented])
+    return PublicForest(form, subgame.own, subgame.next_augmented)
+
+
+def cut_public(
+    d: PublicDecomposition,
+    layer: int,
+    roots: np.ndarray | None = None,
+    deal: Deal | None = None,
+) -> PublicSubgame:
+    """The gadget game of some roots of a layer, of their public nodes only.
+
+    Args:
+      d: from `decompose_public`.
+      layer: 1 .. num_layers. The first layer is the whole game without gadget.
+      roots: int32 [r], which of `d.roots`, ascending, all of this layer; None: all that
+        it has.
+      deal: the signals; None: all.
+    """
+    betting, i, o = d.game.betting, d.player, 1 - d.player
+    gadget = layer > 1
+    deal = whole_deal(d.game) if deal is None else deal
+    roots = d.roots_of(layer) if roots is None else roots
+    # All nodes belong to the first layer's game, those above its roots, too.
+    tops = d.roots[roots] if gadget else np.zeros(1, np.int32)
+    levels = d.levels(tops)
+    inside = np.sort(np.concatenate(levels))
+    actor = betting.player[inside]
+    own_nodes, other_nodes = inside[actor == i], inside[actor == o]
+    passed = tops if gadget else tops[:0]
+    further = own_nodes[d.layer[own_nodes] == layer + 1]
+    first_own = np.zeros(len(betting), np.int32)
+    first_own[own_nodes] = _first_sequences(d.num_actions[own_nodes])
+    other_actions = np.concatenate(
+        [
+            np.full(len(passed), 2, np.int32),
+            d.num_actions[other_nodes],
+            np.ones(len(further), np.int32),
+        ]
+    )
+    first = _first_sequences(other_actions)
+    first_other, passing = np.zeros((2, len(betting)), np.int32)
+    first_other[other_nodes] = first[len(passed) :][: len(other_nodes)]
+    # o's sequence after the point in front of a node, where there is one.
+    passing[passed] = 1 + first[: len(passed)]
+    passing[further] = first[len(first) - len(further) :]
+    own_above, other_above, behind = np.zeros((3, len(betting)), np.int32)
+    behind[tops] = np.arange(len(tops))
+    other_here = passing.copy()
+    for nodes in levels[1:]:
+        up, taken = betting.parent[nodes], d.index[nodes]
+        mine, theirs = betting.player[up] == i, betting.player[up] == o
+        own_above[nodes] = np.where(mine, first_own[up] + taken, own_above[up])
+        other_above[nodes] = np.where(theirs, first_other[up] + taken, other_here[up])
+        free = nodes[passing[nodes] == 0]
+        other_here[free] = other_above[free]
+        behind[nodes] = behind[up]
+    rounds = betting.round - deal.first
+    own_side = PublicSide(
+        own_above[own_nodes], d.num_actions[own_nodes], rounds[own_nodes]
+    )
+    other_side = PublicSide(
+        np.concatenate(
+            [
+                np.zeros(len(passed), np.int32),
+                other_here[other_nodes],
+                other_above[further],
+            ]
+        ),
+        other_actions,
+        rounds[np.concatenate([passed, other_nodes, further])],
+    )
+    is_inside = np.zeros(len(betting), bool)
+    is_inside[inside] = True
+    used = np.flatnonzero(is_inside[d.game.terms.leaf])
+    leaf = d.game.terms.leaf[used]
+    sequences = own_above[leaf], other_here[leaf]
+    terms = PublicTerms(
+        sequences if i == 0 else (sequences[1], sequences[0]),
+        deal.number[d.game.terms.kernel[used]],
+        d.game.terms.stake[used],
+    )
+    own_roots, next_roots = (np.searchsorted(d.roots, n) for n in (own_nodes, further))
+    return PublicSubgame(
+        player=i,
+        sides=(own_side, other_side) if i == 0 else (other_side, own_side),
+        deal=deal,
+        terms=terms,
+        term_root=behind[leaf],
+        root_round=rounds[d.roots[roots]],
+        own_nodes=own_nodes,
+        next_roots=further,
+        own=_infosets(d, own_roots, d.first_infoset, deal, i),
+        openings=_infosets(d, roots, d.first_infoset, deal, i),
+        opening_subgame=_subgames(d, roots, deal),
+        augmented=_infosets(
+            d, roots if gadget else roots[:0], d.first_augmented, deal, o
+        ),
+        next_augmented=_infosets(d, next_roots, d.first_augmented, deal, o),
+    )
+
+
+def _first_sequences(num_actions: np.ndarray) -> np.ndarray:
+    """int32 [n], the public sequence of each decision's first action."""
+    ends = np.cumsum(num_actions)
+    return (1 + ends - num_actions).astype(np.int32)
+
+
+def _infosets(
+    d: PublicDecomposition,
+    roots: np.ndarray,
+    first: np.ndarray,
+    deal: Deal,
+    player: int,
+) -> np.ndarray:
+    """int32, numbers of a player's (augmented) infosets at some of `d.roots`."""
+    rounds = d.game.betting.round[d.roots[roots]] - deal.first
+    fragments = [
+        first[root] + deal.signals[player][number]
+        for root, number in zip(roots, rounds, strict=True)
+    ]
+    return np.concatenate(fragments or [np.zeros(0, np.int32)]).astype(np.int32)
+
+
+def _subgames(d: PublicDecomposition, roots: np.ndarray, deal: Deal) -> np.ndarray:
+    """int32, equal where i's infosets at some of `d.roots` share root and board."""
+    labels = [
+        d.boards[deal.first + number][d.player][signals]
+        for number, signals in enumerate(deal.signals[d.player])
+    ]
+    width = 1 + max(int(label.max(initial=0)) for label in labels)
+    rounds = d.game.betting.round[d.roots[roots]] - deal.first
+    fragments = [width * root + labels[number] for root, number in enumerate(rounds)]
+    return np.concatenate(fragments or [np.zeros(0, np.int32)])

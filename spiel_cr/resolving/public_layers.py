@@ -1,0 +1,187 @@
+"""Which public nodes form a subgame: the layers of a signal game.
+
+The counterpart of `decomposition.py` for games with public actions and dealt private
+information (`signals/game.py`). There nothing about turns is hidden, so all is simple:
+a subgame's root is a public node where the resolving player i acts, its layer is the
+number of i's decisions down to it, and what the opponent o knows there, its augmented
+infosets (Burch, Johanson & Bowling 2014), are the node and o's signal of its round.
+
+A public node stands for as many subgames as there are *boards* at it: signals that
+never meet share nothing.
+"""
+
+import dataclasses
+import functools
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from spiel_cr.common.arrays import ranges
+from spiel_cr.sequence_form.decisions import Decisions
+from spiel_cr.signals.form import logical_decisions, public_form
+from spiel_cr.signals.game import HandKernel, SignalGame
+
+
+@dataclasses.dataclass(frozen=True)
+class PublicDecomposition:
+    """Layers and augmented infosets of a signal game for one resolving player.
+
+    Attributes:
+      game: the signal game.
+      player: i, the resolving player.
+      own_layer: int32 [I of i], layer of each of i's infosets, from 1.
+      layer: int32 [P], layer of each public node, 0 above i's first decision.
+      index: int32 [P], place of each node among the actions of its parent.
+      num_actions: int32 [P], of each node; 0 at leaves.
+      children: int64 [P - 1], the nodes below each node, node by node, in the order of
+        actions.
+      first_child: int64 [P], where each node's begin.
+      roots: int32 [R], i's public nodes, ascending: the roots of all layers.
+      first_infoset: int32 [R + 1], where i's infosets at each root begin.
+      first_augmented: int32 [R + 1], where o's augmented infosets at each root begin.
+      augmented_layer: int32 [G], layer of each augmented infoset.
+      boards: for each round the players' labels, int32 [H0] and [H1]: signals with
+        different labels never meet, not even in a later round.
+    """
+
+    game: SignalGame
+    player: int
+    own_layer: np.ndarray
+    layer: np.ndarray
+    index: np.ndarray
+    num_actions: np.ndarray
+    children: np.ndarray
+    first_child: np.ndarray
+    roots: np.ndarray
+    first_infoset: np.ndarray
+    first_augmented: np.ndarray
+    augmented_layer: np.ndarray
+    boards: tuple[tuple[np.ndarray, np.ndarray], ...]
+
+    @functools.cached_property
+    def decisions(self) -> Decisions:
+        """i's decision points in the form of the whole game (see `signals.form`)."""
+        sides, _ = public_form(self.game)
+        return logical_decisions(sides[self.player], self.game.parents[self.player])
+
+    @property
+    def num_layers(self) -> int:
+        return int(self.layer[self.roots].max(initial=0))
+
+    def below(self, nodes: np.ndarray) -> np.ndarray:
+        """int64, the children of some public nodes, node by node."""
+        starts, counts = self.first_child[nodes], self.num_actions[nodes]
+        return self.children[ranges(starts, counts)]
+
+    def levels(self, tops: np.ndarray) -> list[np.ndarray]:
+        """Public nodes, int64, themselves, one action below them, and so on."""
+        levels = []
+        while len(tops):
+            levels.append(tops)
+            tops = self.below(tops)
+        return levels
+
+    def roots_of(self, layer: int) -> np.ndarray:
+        """int32, which of `roots` are those of a layer."""
+        return np.flatnonzero(self.layer[self.roots] == layer).astype(np.int32)
+
+
+def decompose_public(game: SignalGame, player: int) -> PublicDecomposition:
+    """Cuts a signal game at every decision of `player`.
+
+    Args:
+      game: the game.
+      player: i, the resolving player.
+    """
+    betting = game.betting
+    acts = betting.player == player
+    layer = acts.astype(np.int32)
+    children, first_child, num_actions = _children(betting.parent)
+    level = np.zeros(1, np.int64)
+    while len(level):
+        level = children[ranges(first_child[level], num_actions[level])]
+        layer[level] += layer[betting.parent[level]]
+    index = np.zeros(len(betting), np.int32)
+    index[children] = ranges(0, num_actions[num_actions > 0])
+    roots = np.flatnonzero(acts).astype(np.int32)
+    own = np.array(game.num_signals(player), np.int64)[betting.round[roots]]
+    other = np.array(game.num_signals(1 - player), np.int64)[betting.round[roots]]
+    return PublicDecomposition(
+        game=game,
+        player=player,
+        own_layer=np.repeat(layer[roots], own),
+        layer=layer,
+        index=index,
+        num_actions=num_actions,
+        children=children,
+        first_child=first_child,
+        roots=roots,
+        first_infoset=_starts(own),
+        first_augmented=_starts(other),
+        augmented_layer=np.repeat(layer[roots], other),
+        boards=boards(game),
+    )
+
+
+def boards(game: SignalGame) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+    """For each round the players' labels; see `PublicDecomposition`."""
+    result = []
+    for number in range(game.num_rounds):
+        counts = [game.num_signals(player)[number] for player in range(2)]
+        size = sum(counts)
+        links = [np.zeros((2, 0), np.int64)]
+        for kernel in game.kernels:
+            if kernel.round < number:
+                continue
+            first, second = (
+                game.ancestors(player, kernel.round, number) for player in range(2)
+            )
+            second = counts[0] + second
+            if isinstance(kernel, HandKernel):
+                # Hands are linked to the table: as many links as hands, not as pairs.
+                for hands, signals in zip(kernel.hands, (first, second), strict=True):
+                    links.append(np.stack([signals[hands.signal], size + hands.board]))
+                size += 1 + max(int(h.board.max(initial=-1)) for h in kernel.hands)
+            else:
+                pairs = kernel.coordinates()
+                links.append(np.stack([first[pairs.rows], second[pairs.columns]]))
+        left, right = np.concatenate(links, axis=1)
+        graph = sparse.coo_matrix(
+            (np.ones(len(left), bool), (left, right)), shape=(size, size)
+        )
+        _, label = csgraph.connected_components(graph, directed=False)
+        result.append((label[: counts[0]], label[counts[0] : sum(counts)]))
+    return tuple(result)
+
+
+def betting_kinds(game: SignalGame) -> np.ndarray:
+    """int32 [P], equal where all below a public node is alike, but for the stakes."""
+    betting, terms = game.betting, game.terms
+    paid: list[list[int]] = [[] for _ in range(len(betting))]
+    for leaf, kernel in zip(terms.leaf.tolist(), terms.kernel.tolist(), strict=True):
+        paid[leaf].append(kernel)
+    below: list[list[int]] = [[] for _ in range(len(betting))]
+    known: dict[object, int] = {}
+    kinds = np.zeros(len(betting), np.int32)
+    parents, rounds = betting.parent.tolist(), betting.round.tolist()
+    players = betting.player.tolist()
+    # Children come after their parents; so here they come before, the last one first.
+    for node in range(len(betting) - 1, -1, -1):
+        key = (players[node], rounds[node], *paid[node], *below[node])
+        kinds[node] = known.setdefault(key, len(known))
+        if node:
+            below[parents[node]].append(int(kinds[node]))
+    return kinds
+
+
+def _children(parent: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """All children, parent by parent; where each node's begin; how many it has."""
+    children = 1 + np.argsort(parent[1:], kind="stable")
+    counts = np.bincount(parent[1:], minlength=len(parent))
+    return children, np.cumsum(counts) - counts, counts.astype(np.int32)
+
+
+def _starts(counts: np.ndarray) -> np.ndarray:
+    """int32 [n + 1], where each of several runs begins, and the end."""
+    return np.append(0, np.cumsum(counts)).astype(np.int32)

@@ -1,0 +1,224 @@
+"""Gadgets in public terms: the same games and strategies as compiled ones."""
+
+import functools
+
+import numpy as np
+import pytest
+
+from spiel_cr.policies import conversions
+from spiel_cr.policies.best_responses import nash_conv, reach_of
+from spiel_cr.resolving import continual, decomposition
+from spiel_cr.resolving.gadget import build_forest
+from spiel_cr.resolving.public_deals import Deals
+from spiel_cr.resolving.public_gadget import build_public_forest, cut_public
+from spiel_cr.resolving.public_layers import betting_kinds, decompose_public
+from spiel_cr.signals import detection
+from spiel_cr.signals.form import form_of
+from tests.support import games
+
+PLAYERS = (0, 1)
+slow = pytest.mark.slow
+
+
+@functools.cache
+def located(name):
+    return detection.locate(games.compiled(name))
+
+
+@functools.cache
+def public(name, player):
+    return decompose_public(located(name).game, player)
+
+
+@functools.cache
+def compiled(name, player):
+    return decomposition.decompose(games.compiled(name), player)
+
+
+def random_reach(decisions, seed, *, zeros=()):
+    """A random strategy in sequence form that never plays some sequences."""
+    rng = np.random.default_rng(seed)
+    behaviour = rng.exponential(size=decisions.num_sequences)
+    behaviour[list(zeros)] = 0
+    total = np.bincount(decisions.owner[1:], behaviour[1:])
+    behaviour[1:] /= total[decisions.owner[1:]]
+    behaviour[0] = 1
+    return conversions.reach_from_behaviour(decisions, behaviour)
+
+
+@pytest.mark.parametrize("name", ["kuhn", "leduc7", "leduc", "liars_dice_1x4", "nim"])
+@pytest.mark.parametrize("player", PLAYERS)
+def test_layers_are_those_of_the_compiled_game(name, player):
+    d, other = public(name, player), compiled(name, player)
+    np.testing.assert_array_equal(
+        d.own_layer[located(name).infosets[player]], other.own_layer
+    )
+    counts = np.bincount(d.augmented_layer, minlength=d.num_layers + 1)
+    np.testing.assert_array_equal(counts, np.bincount(other.augmented_layer))
+    # A root and a board are a subgame.
+    subgames = {
+        (root, label)
+        for root, node in enumerate(d.roots)
+        for label in d.boards[d.game.betting.round[node]][player]
+        if d.layer[node] > 1
+    }
+    below = other.own_subgame[other.own_layer > 1]
+    assert len(subgames) == len(np.unique(below[below >= 0]))
+
+
+@pytest.mark.parametrize("name", ["kuhn", "leduc7", "leduc"])
+@pytest.mark.parametrize("player", PLAYERS)
+def test_forests_are_those_of_the_compiled_game(name, player):
+    """Sizes, and what all payoffs sum to, with weights and values of gadgets."""
+    d, other = public(name, player), compiled(name, player)
+    where = located(name).sequences[player]
+    reach = random_reach(d.decisions, 3)
+    for layer in range(1, d.num_layers + 1):
+        values = np.where(d.augmented_layer == layer, 0.3, 0.0)
+        forest = build_public_forest(d, layer, reach, values)
+        values = np.where(other.augmented_layer == layer, 0.3, 0.0)
+        expected = build_forest(other, layer, reach[where], values)
+        for p in PLAYERS:
+            mine, theirs = forest.form.decisions[p], expected.decisions[p]
+            assert len(mine) == len(theirs)
+            assert mine.num_sequences == theirs.num_sequences
+        found, wanted = forest.form.payoffs.values, expected.payoffs.values
+        for power in (1, 2):
+            np.testing.assert_allclose(
+                *((found**power).sum(), (wanted**power).sum()), rtol=0, atol=1e-12
+            )
+        assert np.abs(found).sum() > 0.01
+
+
+@pytest.mark.parametrize(
+    ("name", "iterations"),
+    [
+        ("kuhn", 20),
+        pytest.param("leduc7", 20, marks=slow),
+        pytest.param("leduc", 20, marks=slow),
+        pytest.param("liars_dice_1x4", 20, marks=slow),
+    ],
+)
+def test_resolved_strategies_are_those_of_the_compiled_game(name, iterations):
+    """Sums run in another order; few enough iterations that no tie turns on it."""
+    found = continual.resolve(located(name).game, iterations)
+    expected = continual.resolve(games.compiled(name), iterations)
+    for player, where in enumerate(located(name).sequences):
+        np.testing.assert_allclose(
+            found.average[player][where], expected.average[player], rtol=0, atol=1e-9
+        )
+    assert found.solves == expected.solves
+    assert abs(found.nash_conv() - expected.nash_conv()) < 1e-9
+
+
+def test_float32():
+    found = continual.resolve(located("kuhn").game, 500, dtype=np.float32)
+    # In double precision, which gives 5e-4; epsilon is 6e-8.
+    assert found.nash_conv() < 2e-3
+
+
+def test_the_form_is_as_asked_for():
+    """Kuhn poker declares no signals: they are found in the compiled game."""
+    found = continual.resolve("kuhn_poker", 20, form="signals")
+    expected = continual.resolve("kuhn_poker", 20)
+    assert type(found).__name__ == "SignalResult"
+    assert type(expected).__name__ == "SolveResult"
+    assert abs(found.nash_conv() - expected.nash_conv()) < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("game", "form", "message"),
+    [
+        ("kuhn_poker", "signal", "form='signal'"),
+        ("tiny_hanabi", "signals", "tiny_hanabi"),
+    ],
+)
+def test_refusals(game, form, message):
+    with pytest.raises(ValueError, match=message):
+        continual.resolve(game, 3, form=form)
+
+
+def test_a_signal_game_is_not_compiled():
+    with pytest.raises(ValueError, match="form='compiled'"):
+        continual.resolve(located("kuhn").game, 3, form="compiled")
+
+
+@pytest.mark.parametrize("name", ["leduc7", "leduc"])
+@pytest.mark.parametrize("player", PLAYERS)
+def test_boards_make_up_the_forest(name, player):
+    """All boards of all roots together have the forest's payoffs."""
+    d = public(name, player)
+    reach = random_reach(d.decisions, 5)
+    deals = Deals(d)
+    for layer in range(2, d.num_layers + 1):
+        values = np.random.default_rng(layer).normal(size=len(d.augmented_layer))
+        whole = build_public_forest(d, layer, reach, values)
+        found, own, following = [], [], []
+        for root in d.roots_of(layer):
+            round_ = d.game.betting.round[d.roots[root]]
+            for board in np.unique(d.boards[round_][player]):
+                subgame = cut_public(
+                    d, layer, np.array([root]), deals.of_board(round_, board)
+                )
+                here = reach[d.decisions.parent[subgame.openings]]
+                form = subgame.form(here, values[subgame.augmented])
+                found.append(form.payoffs.values)
+                own.append(subgame.own)
+                following.append(subgame.next_augmented)
+        np.testing.assert_allclose(
+            *(np.sort(np.concatenate(found)), np.sort(whole.form.payoffs.values)),
+            rtol=0,
+            atol=1e-15,
+        )
+        np.testing.assert_array_equal(np.sort(np.concatenate(own)), whole.own)
+        np.testing.assert_array_equal(
+            np.sort(np.concatenate(following)), whole.next_augmented
+        )
+
+
+def test_roots_that_are_never_reached_weigh_the_same():
+    """Player 0 never checks, so that it never decides twice: as if it always had."""
+    d = public("kuhn", 0)
+    decisions = d.decisions
+    checks = decisions.first_sequence[d.own_layer == 1]
+    never = random_reach(decisions, 1, zeros=checks.tolist())
+    values = np.zeros(len(d.augmented_layer))
+    found = build_public_forest(d, 2, never, values).form.payoffs.values
+    always = build_public_forest(d, 2, np.ones_like(never), values)
+    np.testing.assert_array_equal(found, always.form.payoffs.values)
+    assert np.abs(found).sum() > 0.1
+
+
+def test_betting_kinds():
+    """Kuhn: where both have bet and where both have checked the cards are compared."""
+    game = located("kuhn").game
+    kinds, betting = betting_kinds(game), game.betting
+    assert kinds[0] != kinds[1]
+    ends = [int(kinds[leaf]) for leaf in np.unique(game.terms.leaf)]
+    assert len(ends) == 5 and len(set(ends)) == 2
+    # After a bet it is the same decision for either player, but for who has it.
+    bet = np.flatnonzero((betting.parent == 0) & (betting.action == 1))
+    raised = np.flatnonzero(betting.player == 0)[1:]
+    assert len(set(kinds[np.concatenate([bet, raised])].tolist())) == 2
+
+
+def test_nash_conv_falls():
+    result = [
+        continual.resolve(located("kuhn").game, n).nash_conv() for n in (50, 1000)
+    ]
+    assert result[0] > 5 * result[1] > 0
+    form = form_of(located("kuhn").game)
+    assert form.decisions[0].num_sequences == len(form.layouts[0].sequences)
+
+
+@slow
+def test_nash_conv_of_the_lifted_table():
+    """A best response in the compiled game finds what one in signals finds."""
+    result = continual.resolve(located("leduc7").game, 5)
+    average = [
+        result.average[player][where]
+        for player, where in enumerate(located("leduc7").sequences)
+    ]
+    form = games.compiled("leduc7").form
+    found = nash_conv(form, reach_of(form, average))
+    assert abs(found - result.nash_conv()) < 1e-12
