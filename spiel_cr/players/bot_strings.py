@@ -18,7 +18,9 @@ from spiel_cr.partial.config import PartialConfig
 from spiel_cr.players import bots
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.partial_bots import PartialOOSBot, PartialResolvingBot
+from spiel_cr.players.resolving_seats import suits_signals
 from spiel_cr.resolving.config import ResolvingConfig
+from spiel_cr.signals import finding
 from spiel_cr.solving.policy_files import (
     check_policy_file,
     load_policy,
@@ -158,6 +160,9 @@ def prepare(
 ) -> CompiledGame | pyspiel.Game:
     """Compiles a game for bots that share it, unless none of them needs it whole.
 
+    A large game that declares its signals is not compiled where all bots that need it
+    whole resolve it, and can do so in that form.
+
     Args:
       game: OpenSpiel game string, game, or compiled game (with `observations=True`).
       strings: bots for `load_bot`; other ones need no compiled game.
@@ -174,7 +179,10 @@ def prepare(
     # A bad size is refused though nothing is compiled.
     parse_limit(memory_limit)
     whole = [bot for bot in strings if needs_whole(bot)]
-    if not whole:
+    if not whole or (
+        all(_may_take_signals(bot) for bot in whole)
+        and finding.prefer(loaded, memory_limit).signals
+    ):
         return loaded
     try:
         return as_compiled(loaded, observations=True, memory_limit=memory_limit)
@@ -201,6 +209,14 @@ def needs_whole(bot: str) -> bool:
     if bot_name(bot) == "policy":
         return "path" in given and needs_compiled(given["path"])
     return "max_histories" not in given
+
+
+def _may_take_signals(bot: str) -> bool:
+    """Whether a bot that needs the whole game may play on its signal form instead."""
+    if bot_name(bot) != "resolving":
+        return False
+    given = parse(bot, "bot").convert(_RESOLVING)
+    return suits_signals(ResolvingConfig(**{"iterations": 1, **given}))
 
 
 def load_bot(text: str, game: Game, player: int, *, seed: int = 0) -> pyspiel.Bot:

@@ -1,7 +1,8 @@
-"""Players of compiled games for matches, as OpenSpiel bots.
+"""Players of compiled games, and of signal games, for matches, as OpenSpiel bots.
 
 Bots are handed the true state of the game. `ResolvingBot` and `OOSBot` look at their
-own information state string only; `PolicyBot` hands the state to its policy.
+own information state string only, or at the public actions and their own signal;
+`PolicyBot` hands the state to its policy.
 """
 
 import time
@@ -17,12 +18,19 @@ from spiel_cr.common.memory import Limit
 from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.mccfr import mccfr, sample_tree
+from spiel_cr.players.resolving_seats import (
+    CompiledSeat,
+    InfosetFinder,
+    SignalSeat,
+    signals_to_resolve,
+)
 from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.policies.conversions import check_probabilities
 from spiel_cr.resolving.clock import Clock, Statistics
 from spiel_cr.resolving.config import ResolvingConfig
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.resolver import Resolver
+from spiel_cr.signals.game import SignalGame
 from spiel_cr.solving import footprint
 
 _OOS_SOLVER = "os-mccfr(epsilon=0.4,exploration=0.01,batch=256)"
@@ -49,52 +57,21 @@ def compile_whole(game: Game, memory_limit: Limit = None) -> CompiledGame:
     return as_compiled(game, observations=True, memory_limit=memory_limit)
 
 
-def plain_game(game: Game) -> str | pyspiel.Game:
-    """The game of which a compiled game was made; others are what they are."""
-    return game.game if isinstance(game, CompiledGame) else game
+def plain_game(game: Game | SignalGame) -> str | pyspiel.Game:
+    """The game of which another form was made; others are what they are."""
+    return game.game if isinstance(game, CompiledGame | SignalGame) else game
 
 
-class _CompiledPlayer(PolicyPlayer):
-    """A player that finds its infoset in the compiled game by its own string alone."""
-
-    def __init__(
-        self, game: Game, player: int, *, seed: int, memory_limit: Limit = None
-    ) -> None:
-        super().__init__(player, seed=seed)
-        self._tree = compile_whole(game, memory_limit)
-        keys = self._tree.infosets[player].keys
-        self._numbers = {key: number for number, key in enumerate(keys)}
-
-    def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
-        self.check_turn(state)
-        key = state.information_state_string(self._player)
-        infoset = self._numbers.get(key)
-        if infoset is None:
-            raise ValueError(
-                f"player {self._player} has no information state {key!r} in "
-                f"{self._tree.game}; the bot was made for another game"
-            )
-        probabilities = self._strategy(infoset).tolist()
-        infosets = self._tree.infosets[self._player]
-        first = int(infosets.decisions.first_sequence[infoset]) - 1
-        actions = infosets.actions[first : first + len(probabilities)].tolist()
-        return list(zip(actions, probabilities, strict=True))
-
-    def _strategy(self, infoset: int) -> np.ndarray:
-        """float64 [A], action probabilities at an infoset of the player."""
-        raise NotImplementedError
-
-
-class ResolvingBot(_CompiledPlayer):
-    """Plays by general continual resolving, see `Resolver`.
+class ResolvingBot(PolicyPlayer):
+    """Plays by general continual resolving, see `Resolver` and `PublicResolver`.
 
     Attributes:
-      resolver: what it resolves with.
+      seat: where it sits: at a compiled game or at a signal game.
     """
 
     def __init__(
         self,
-        game: Game,
+        game: Game | SignalGame,
         player: int,
         config: ResolvingConfig | None = None,
         *,
@@ -103,8 +80,9 @@ class ResolvingBot(_CompiledPlayer):
         """Warms up: compiles the game and all programs, and solves the whole game once.
 
         Args:
-          game: OpenSpiel game string, game, or compiled game (with
-            `observations=True`).
+          game: OpenSpiel game string, game, compiled game (with `observations=True`),
+            or signal game. A large game that declares its signals is played in their
+            form.
           player: the seat, 0 or 1.
           config: how it resolves; None: CFR+ for 100 ms per move.
           seed: of the actions that it draws.
@@ -112,22 +90,43 @@ class ResolvingBot(_CompiledPlayer):
         Raises:
           pyspiel.SpielError, ValueError: as `resolve`.
         """
-        super().__init__(game, player, seed=seed)
+        super().__init__(player, seed=seed)
         config = config or ResolvingConfig(move_ms=100)
-        self.resolver = Resolver(self._tree, player, config, seed=seed)
-        self.restart()
+        signals = signals_to_resolve(game, config)
+        self.seat: CompiledSeat | SignalSeat
+        if signals is not None:
+            self.seat = SignalSeat(signals, player, config)
+        else:
+            assert not isinstance(game, SignalGame)
+            self.seat = CompiledSeat(compile_whole(game), player, config, seed=seed)
+
+    @property
+    def resolver(self) -> Resolver:
+        """What it resolves a compiled game with.
+
+        Raises:
+          ValueError: it plays a signal game.
+        """
+        if isinstance(self.seat, SignalSeat):
+            raise ValueError(
+                f"{self.seat.resolver.game.game} is played as a signal game, which has "
+                f"no compiled tree; see seat.resolver, or make the bot of a compiled "
+                f"game"
+            )
+        return self.seat.resolver
 
     @property
     def statistics(self) -> Statistics:
         """What it did since it was made."""
-        return self.resolver.statistics
+        return self.seat.statistics
 
     def restart(self) -> None:
         """A new match."""
-        self._match = self.resolver.match()
+        self.seat.restart()
 
-    def _strategy(self, infoset: int) -> np.ndarray:
-        return self.resolver.strategy(self._match, infoset)
+    def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
+        self.check_turn(state)
+        return self.seat.policy(state)
 
 
 def check_oos(
@@ -160,7 +159,7 @@ def check_oos(
     return config
 
 
-class OOSBot(_CompiledPlayer):
+class OOSBot(PolicyPlayer):
     """Keeps solving the whole game by sampling, aimed at where the match is.
 
     Online outcome sampling (Lisý et al. 2015): what was learned stays, also from match
@@ -214,7 +213,9 @@ class OOSBot(_CompiledPlayer):
             iteration_weight=iteration_weight,
             forget_matches=forget_matches,
         )
-        super().__init__(game, player, seed=seed, memory_limit=memory_limit)
+        super().__init__(player, seed=seed)
+        self._tree = compile_whole(game, memory_limit)
+        self._finder = InfosetFinder(self._tree, player)
         footprint.check(self._tree, config, None, memory_limit)
         everywhere = np.ones(len(self._tree.histories), bool)
         layout = sample_tree.build(self._tree, target=everywhere)
@@ -266,6 +267,11 @@ class OOSBot(_CompiledPlayer):
         self.remember(self._first)
         if seed is not None:
             mccfr.reseed(self._solver, seed)
+
+    def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
+        self.check_turn(state)
+        infoset = self._finder.infoset(state)
+        return self._finder.named(infoset, self._strategy(infoset))
 
     def _strategy(self, infoset: int) -> np.ndarray:
         programs = mccfr.programs()
