@@ -7,11 +7,12 @@ import time
 import spiel_cr
 from spiel_cr.cfr.config import parse_algorithm
 from spiel_cr.common.checks import check_iterations
+from spiel_cr.solving import forms
 
 from ..comparison.measure import Run, measure_run
 from ..contestants import registry
 from .command import Commands, add_command, given, option
-from .solve import add_solver_options, game_to_judge, report_result
+from .solve import add_solver_options, choose_form, game_to_judge, report_result
 
 _FIGURES = ("iterations", "seconds", "nash_conv")
 _DEMO_GAME = "python_ii_goofspiel(num_cards=4)"
@@ -42,28 +43,39 @@ def _resolve(arguments: argparse.Namespace) -> dict[str, object]:
     game = arguments.game or _DEMO_GAME
     iterations = 1000 if arguments.iterations is None else arguments.iterations
     # Before the game is walked for the judge; `resolve` checks, too.
-    parse_algorithm(arguments.algorithm)
+    config = parse_algorithm(arguments.algorithm)
     check_iterations(iterations)
     started = time.perf_counter()
-    loaded = game_to_judge(game, arguments, observations=True)
+    chosen = choose_form(
+        game,
+        arguments.form,
+        config,
+        judge=arguments.judge,
+        memory_limit=arguments.memory_limit,
+    )
+    loaded: forms.AnyGame = chosen.game
+    if chosen.form == "compiled":
+        loaded = game_to_judge(game, arguments, observations=True)
     walking = time.perf_counter() - started
     result = spiel_cr.resolve(
         loaded,
         iterations,
         arguments.algorithm,
+        form=chosen.form,
         dtype=arguments.dtype or "float64",
         progress=True,
         **given(arguments, "memory_limit", "cache"),
     )
     result = dataclasses.replace(result, build_seconds=result.build_seconds + walking)
     report = report_result(game, result, arguments)
+    report["form"] = chosen.form
     if arguments.baselines or (arguments.baselines is None and not arguments.game):
         report["baselines"] = _compare(game, result, report, arguments.seed)
     return report
 
 
 def _compare(
-    game: str, result: spiel_cr.SolveResult, report: dict[str, object], seed: int
+    game: str, result: spiel_cr.Result, report: dict[str, object], seed: int
 ) -> list[dict[str, object]]:
     """Runs what OpenSpiel bundles on the same game; prints a table.
 

@@ -15,6 +15,7 @@ from spiel_cr.common.checks import check_whole
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.policies.result import Result
+from spiel_cr.signals.finding import FORMS
 from spiel_cr.signals.result import SignalResult
 from spiel_cr.solving import footprint, forms, whole_game
 from spiel_cr.uncompiled.workers import MOST_WORKERS
@@ -41,15 +42,6 @@ def add(commands: Commands) -> None:
     text = "compute NashConv every N iterations; the points are in the JSON"
     option(parser, "--eval-every", text, type=int, metavar="N")
     option(parser, "--plot", "draw these points (png, svg or pdf)")
-    option(
-        parser,
-        "--form",
-        "compiled: history by history; signals: by public nodes and what cards tell, "
-        "for games whose actions are public; auto: signals where the game declares "
-        "them and has more than a million histories, or too many for --memory-limit",
-        "auto",
-        choices=forms.FORMS,
-    )
     option(
         parser,
         "--compile",
@@ -106,6 +98,15 @@ def add_solver_options(parser: argparse.ArgumentParser) -> None:
         "arithmetic; float32 stalls earlier (default float64, float32 for algorithms "
         "that sample)",
         choices=("float64", "float32"),
+    )
+    option(
+        parser,
+        "--form",
+        "compiled: history by history; signals: by public nodes and what cards tell, "
+        "for games whose actions are public; auto: signals where the game declares "
+        "them and has more than a million histories, or too many for --memory-limit",
+        "auto",
+        choices=FORMS,
     )
     option(parser, "--memory-limit")
     option(parser, "--cache")
@@ -214,14 +215,21 @@ def _solve_whole(arguments: argparse.Namespace) -> dict[str, object]:
         pass
     how["vectorised"] = not arguments.no_vectorised
     started = time.perf_counter()
-    chosen = _choose_form(arguments)
+    always = arguments.form == "auto" and arguments.compile == "always"
+    chosen = choose_form(
+        arguments.game,
+        "compiled" if always else arguments.form,
+        "lp" if arguments.algorithm == "lp" else parse_any(arguments.algorithm),
+        judge=arguments.judge,
+        imperfect_recall=arguments.imperfect_recall,
+        vectorised=not arguments.no_vectorised,
+        memory_limit=arguments.memory_limit,
+        checkpoint_path=arguments.checkpoint,
+    )
     how["form"] = chosen.form
     game: forms.AnyGame = chosen.game
     if chosen.form == "compiled":
         game = game_to_judge(arguments.game, arguments, vectorised=how["vectorised"])
-    elif arguments.judge == "openspiel":
-        assert isinstance(game, pyspiel.Game)
-        python_judge.check_signals(game)
     walking = time.perf_counter() - started
     result = spiel_cr.solve(
         game, progress=True, **how, **given(arguments, "cache", "memory_limit")
@@ -240,22 +248,25 @@ def _solve_whole(arguments: argparse.Namespace) -> dict[str, object]:
     return report
 
 
-def _choose_form(arguments: argparse.Namespace) -> forms.Choice:
-    """Chooses a form, and says so where there was a choice."""
-    form, algorithm = arguments.form, arguments.algorithm
-    if form == "auto" and arguments.compile == "always":
-        form = "compiled"
-    chosen = forms.choose(
-        arguments.game,
-        form,
-        "lp" if algorithm == "lp" else parse_any(algorithm),
-        imperfect_recall=arguments.imperfect_recall,
-        vectorised=not arguments.no_vectorised,
-        memory_limit=arguments.memory_limit,
-        checkpoint_path=arguments.checkpoint,
-    )
+def choose_form(
+    game: str, form: str, algorithm: forms.Algorithm, *, judge: str, **how: Any
+) -> forms.Choice:
+    """Chooses a form, and says so where there was a choice.
+
+    Args:
+      game: as the user wrote it.
+      form: as of `forms.choose`, and so are all others.
+      judge: who judges what comes out.
+
+    Raises:
+      ValueError: OpenSpiel is to judge what it cannot; and as `forms.choose`.
+    """
+    chosen = forms.choose(game, form, algorithm, **how)
     if chosen.why:
         print(f"--form {chosen.form}: {chosen.why}", file=sys.stderr)
+    if chosen.form == "signals" and judge == "openspiel":
+        assert isinstance(chosen.game, pyspiel.Game)
+        python_judge.check_signals(chosen.game)
     return chosen
 
 
