@@ -7,6 +7,7 @@ import pyspiel
 
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.gameshrink.merging import merged
 from spiel_cr.resolving.clock import Statistics
 from spiel_cr.resolving.config import ResolvingConfig
 from spiel_cr.resolving.public_resolver import PublicResolver, check_public
@@ -146,4 +147,4 @@ def suits_signals(config: ResolvingConfig) -> bool:
 @functools.lru_cache(maxsize=1)
 def _shared(game: str) -> SignalGame:
     """The signal game of both seats, and of all bots of a tournament."""
-    return loading.signal_game(game)
+    return merged(loading.signal_game(game))

@@ -11,12 +11,14 @@ from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.compilation.compiler import Game
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.gameshrink.merging import merged
 from spiel_cr.policies import result
 from spiel_cr.signals import files as signal_files
 from spiel_cr.signals import loading
+from spiel_cr.signals.finding import find_signals
 from spiel_cr.signals.game import SignalGame
 from spiel_cr.signals.policy import SignalPolicy
-from spiel_cr.solving.forms import AnyGame, find_signals
+from spiel_cr.solving.forms import AnyGame
 from spiel_cr.uncompiled import key_making
 from spiel_cr.uncompiled import policy as table_policy
 from spiel_cr.uncompiled.policy import TablePolicy
@@ -119,7 +121,7 @@ def _load_signals(
     if isinstance(game, CompiledGame) and loading.declared(game.game):
         game = game.game
     if not isinstance(game, SignalGame):
-        game = find_signals(game)
+        game = merged(find_signals(game))
     return signal_files.read_policy(path, game)
 
 

@@ -31,7 +31,8 @@ SPIEL_CR = {
     "uncompiled": "common compilation policies cfr",
     "solving": "common sequence_form compilation policies signals gameshrink cfr mccfr "
     "uncompiled",
-    "resolving": "common sequence_form compilation policies signals gameshrink cfr mccfr",
+    "resolving": "common sequence_form compilation policies signals gameshrink cfr "
+    "mccfr",
     "partial": "common sequence_form compilation policies cfr resolving",
     "responses": "common sequence_form compilation policies",
     "players": "common compilation policies signals gameshrink cfr mccfr uncompiled "
