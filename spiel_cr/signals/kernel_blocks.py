@@ -3,9 +3,10 @@
 Where signals meet only on their own board, the matrix of a kernel falls apart into
 dense blocks: the connected components of the graph between both players' signals.
 
-XLA multiplies batches of small matrices about twice as fast where their sides are
-multiples of eight. On CPUs the product of a whole batch costs less than gathering its
-factors, so blocks must be quite empty before single entries cost less.
+On CPUs, XLA multiplies batches of small matrices fastest where the leaves are the last
+axis: the blocks' sides may then be any numbers. Such a product costs little more than
+gathering its factors does, so blocks must be quite empty before single entries cost
+less.
 
 Legend for shapes: L leaves, H signals of the player, H' those of the opponent, B
 blocks, h and h' signals in one block.
@@ -30,24 +31,49 @@ _GROUP_OVERHEAD = 4096
 # about 1 ns, against 1/30 ns.
 GATHER = 30
 
-# Sides of blocks in a batch are multiples of this.
-SIDE = 8
-
 # A product of so long and so narrow a matrix is written out: sums of rows, in one loop.
 # Measured at 100 000 times 15: 1.4 ms, where XLA's product of matrices takes 3.5.
 _LONG, _FEW = 4096, 16
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class DenseMatrix:
+    """A kernel that is one dense block; see `kernels.LaidOut`.
+
+    Attributes:
+      values: float [H', H], the player's own utility.
+    """
+
+    values: jax.Array
+
+    def apply(self, x: jax.Array) -> jax.Array:
+        """See `kernels.LaidOut`."""
+        x, values = jnp.asarray(x), self.values
+        if len(x) >= _LONG and len(values) <= _FEW:
+            terms = [x[:, i : i + 1] * values[i][None] for i in range(len(values))]
+            return functools.reduce(operator.add, terms)
+        return jnp.einsum("li,ij->lj", x, values)
+
+    def largest(self) -> float:
+        """See `kernels.LaidOut`."""
+        return largest(self.values)
+
+    @property
+    def nbytes(self) -> int:
+        """See `kernels.LaidOut`."""
+        return self.values.nbytes
 
 
 class BlockGroup(NamedTuple):
     """Blocks of similar sizes, padded to equal ones.
 
     Attributes:
-      signal: int32 [B, h'], the opponent's signals of each block, 0 at padding; None:
-        one block of all its signals, in their order.
+      signal: int32 [B, h'], the opponent's signals of each block; 0 at padding.
       values: float [B, h', h], the player's own utility; 0 at padding.
     """
 
-    signal: jax.Array | None
+    signal: jax.Array
     values: jax.Array
 
 
@@ -59,22 +85,22 @@ class DenseBlocks:
     Attributes:
       groups: the blocks.
       place: int32 [H], where each signal's value lies among the values of all blocks,
-        block by block, and one zero after them; None: just there.
+        block by block, and one zero after them.
     """
 
     groups: tuple[BlockGroup, ...]
-    place: jax.Array | None
+    place: jax.Array
 
     def apply(self, x: jax.Array) -> jax.Array:
         """See `kernels.LaidOut`."""
         x = jnp.asarray(x)
-        if self.place is None:
-            return _product(x, self.groups[0].values[0])
         parts = []
         for signal, values in self.groups:
-            inside = x[:, None] if signal is None else x[:, signal]
-            parts.append(jnp.einsum("lbi,bij->lbj", inside, values))
-        return jnp.take(_join(parts, x), self.place, axis=1)
+            inside = x[:, signal].transpose(1, 2, 0)
+            outside = jnp.einsum("bij,bil->bjl", values, inside)
+            parts.append(outside.reshape(-1, len(x)))
+        parts.append(jnp.zeros((1, len(x)), x.dtype))
+        return jnp.take(jnp.concatenate(parts), self.place, axis=0).T
 
     def largest(self) -> float:
         """See `kernels.LaidOut`."""
@@ -123,7 +149,8 @@ class SparseRows:
                 for column, value in zip(columns, values, strict=True)
             ]
             parts.append(functools.reduce(operator.add, terms))
-        return jnp.take(_join(parts, x), self.place, axis=1)
+        parts.append(jnp.zeros((len(x), 1), x.dtype))
+        return jnp.take(jnp.concatenate(parts, axis=1), self.place, axis=1)
 
     def largest(self) -> float:
         """See `kernels.LaidOut`."""
@@ -135,7 +162,9 @@ class SparseRows:
         return sum(array.nbytes for array in jax.tree.leaves(self))
 
 
-def lay_out_entries(matrix: scipy.sparse.csr_array) -> DenseBlocks | SparseRows:
+def lay_out_entries(
+    matrix: scipy.sparse.csr_array,
+) -> DenseMatrix | DenseBlocks | SparseRows:
     """Lays out a matrix [H, H'] of the player's own utility, each entry once."""
     blocks = _Components.of(matrix)
     counts = np.diff(matrix.indptr)
@@ -146,17 +175,14 @@ def lay_out_entries(matrix: scipy.sparse.csr_array) -> DenseBlocks | SparseRows:
     sparse = GATHER * gathered
     if sparse < blocks.cost():
         return _sparse_rows(matrix, counts)
+    if blocks.whole:
+        return DenseMatrix(host(np.ascontiguousarray(matrix.toarray().T)))
     return blocks.dense(matrix)
 
 
 def dense_cost(heights: np.ndarray, widths: np.ndarray) -> int:
     """What dense blocks of these sizes cost per leaf, in products."""
     return int((heights * widths + GATHER * (heights + widths)).sum())
-
-
-def round_up(size: int) -> int:
-    """The next multiple of `SIDE`."""
-    return -(-size // SIDE) * SIDE
 
 
 @dataclasses.dataclass(frozen=True)
@@ -203,11 +229,8 @@ class _Components:
 
     def shape(self, group: slice) -> tuple[int, int, int]:
         """How many blocks a group has, and their height and width."""
-        number = group.stop - group.start
         high, wide = int(self.heights[group].max()), int(self.widths[group].max())
-        if number > 1:
-            return number, round_up(high), round_up(wide)
-        return number, high, wide
+        return group.stop - group.start, high, wide
 
     def cost(self) -> int:
         """Of a product per leaf; see `dense_cost`."""
@@ -219,14 +242,10 @@ class _Components:
 
     def dense(self, matrix: scipy.sparse.csr_array) -> DenseBlocks:
         """The components as blocks."""
-        own = len(self.row)
-        if self.whole:
-            values = np.ascontiguousarray(matrix.toarray().T)[None]
-            return DenseBlocks((BlockGroup(None, host(values)),), None)
         entries = matrix.tocoo()
         row_within, column_within = number_within(self.row), number_within(self.column)
         entry_part = self.row[entries.row]
-        place = np.full(own, -1, np.int64)
+        place = np.full(len(self.row), -1, np.int64)
         laid, size = [], 0
         for group in self.groups:
             number, high, wide = self.shape(group)
@@ -288,19 +307,5 @@ def host(array: np.ndarray) -> jax.Array:
     return cast(jax.Array, array)
 
 
-def _product(x: jax.Array, values: jax.Array) -> jax.Array:
-    """float [L, h] of float [L, h'] and [h', h]."""
-    if len(x) >= _LONG and len(values) <= _FEW:
-        terms = [x[:, i : i + 1] * values[i][None] for i in range(len(values))]
-        return functools.reduce(operator.add, terms)
-    return jnp.einsum("li,ij->lj", x, values)
-
-
 def _inside(numbers: np.ndarray, members: slice) -> np.ndarray:
     return (numbers >= members.start) & (numbers < members.stop)
-
-
-def _join(parts: list[jax.Array], x: jax.Array) -> jax.Array:
-    """float [L, n], the parts [L, ...] side by side, and one zero after them."""
-    flat = [part.reshape(len(x), -1) for part in parts]
-    return jnp.concatenate([*flat, jnp.zeros((len(x), 1), x.dtype)], axis=1)

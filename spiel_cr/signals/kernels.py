@@ -1,6 +1,6 @@
 """Kernels laid out for solvers: leaf values from the opponent's reach, in JAX.
 
-`lay_out` chooses the form by what it costs: dense blocks or sparse rows
+`lay_out` chooses the form by what it costs: a dense matrix, dense blocks, sparse rows
 (`kernel_blocks`), or hands in the order of their strengths (`kernel_hands`).
 """
 
@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse
 
 from spiel_cr.signals.game import HandKernel, Kernel
-from spiel_cr.signals.kernel_blocks import dense_cost, lay_out_entries, round_up
+from spiel_cr.signals.kernel_blocks import dense_cost, lay_out_entries
 from spiel_cr.signals.kernel_hands import hands_cost, lay_out_hands
 
 
@@ -81,7 +81,6 @@ def _listed_cost(kernel: HandKernel, player: int) -> int:
     heights = np.bincount(part[: signals[0]], minlength=count)
     widths = np.bincount(part[signals[0] :], minlength=count)
     both = (heights > 0) & (widths > 0)
-    if both.sum() == 1:
-        return dense_cost(heights[both], widths[both])
-    sides = np.vectorize(round_up, otypes=[np.int64])
-    return dense_cost(sides(heights[both]), sides(widths[both]))
+    if len(both) == 1:  # one matrix, without any gathers
+        return signals[0] * signals[1]
+    return dense_cost(heights[both], widths[both])

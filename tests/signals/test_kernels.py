@@ -10,7 +10,7 @@ from spiel_cr.common import jax_utils
 from spiel_cr.common.jax_utils import cast
 from spiel_cr.signals import kernels
 from spiel_cr.signals.game import HandKernel, Hands, Kernel, SparseKernel, sum_entries
-from spiel_cr.signals.kernel_blocks import DenseBlocks, SparseRows
+from spiel_cr.signals.kernel_blocks import DenseBlocks, DenseMatrix, SparseRows
 from spiel_cr.signals.kernel_hands import Folds, Showdowns
 from spiel_cr.signals.kernels import lay_out
 
@@ -104,7 +104,7 @@ def test_one_block(shape):
     rng = np.random.default_rng(0)
     i, j = np.indices(shape).reshape(2, -1)
     entries = sum_entries(i, j, rng.normal(size=i.size), shape)
-    check(SparseKernel(0, shape, entries), 4, rng, DenseBlocks)
+    check(SparseKernel(0, shape, entries), 4, rng, DenseMatrix)
 
 
 def test_no_entries():
@@ -231,7 +231,7 @@ def test_one_long_narrow_block():
     rng = np.random.default_rng(4)
     i, j = np.indices((3, 4)).reshape(2, -1)
     entries = sum_entries(i, j, rng.normal(size=12), (3, 4))
-    check(SparseKernel(0, (3, 4), entries), 5000, rng, DenseBlocks)
+    check(SparseKernel(0, (3, 4), entries), 5000, rng, DenseMatrix)
 
 
 def test_a_second_kernel_of_equal_shape_compiles_nothing():
