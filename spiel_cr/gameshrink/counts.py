@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from spiel_cr.common.errors import InvalidGameError
-from spiel_cr.signals.game import SignalGame
+from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
+from spiel_cr.sequence_form.decisions import Payoffs
+from spiel_cr.signals.game import HandKernel, Kernel, SignalGame
 
 # Entries that differ by no more than this, relatively, are one number: sums of up to
 # 1e5 equal terms are off by less.
@@ -20,6 +21,8 @@ _CLOSE = 1e-10
 # The smallest entry is taken for this many units at most.
 _MOST_UNITS = 5040
 _LARGEST = 2.0**53
+# As many pairs of hands are listed; they take about 50 bytes each.
+_MOST_PAIRS = 50_000_000
 
 
 class Counts(NamedTuple):
@@ -44,6 +47,7 @@ def count(game: SignalGame) -> Counts:
 
     Raises:
       InvalidGameError: the entries of some round are no multiples of one number.
+      GameTooLargeError: see `list_entries`.
     """
     kernels = _integers(game)
     weights: list[list[np.ndarray]] = [[], []]
@@ -68,9 +72,29 @@ def count(game: SignalGame) -> Counts:
     return Counts(tuple(kernels), (tuple(weights[0]), tuple(weights[1])))
 
 
+def list_entries(kernel: Kernel) -> Payoffs:
+    """The entries of a kernel.
+
+    Raises:
+      GameTooLargeError: it compares more than 50 million pairs of hands.
+    """
+    if isinstance(kernel, HandKernel):
+        first, second = kernel.hands
+        boards = 1 + max(first.board.max(initial=0), second.board.max(initial=0))
+        meet = [np.bincount(own.board, minlength=boards) for own in (first, second)]
+        pairs = int(meet[0] @ meet[1])
+        if pairs > _MOST_PAIRS:
+            raise GameTooLargeError(
+                f"a kernel of round {kernel.round} compares {pairs:,} pairs of hands, "
+                f"more than the {_MOST_PAIRS:,} that are listed; partition the signals "
+                "of a smaller game, such as one of fewer boards"
+            )
+    return kernel.coordinates()
+
+
 def _integers(game: SignalGame) -> list[sparse.csr_array]:
     """The kernels' entries as integers, with one factor per round."""
-    entries = [kernel.coordinates() for kernel in game.kernels]
+    entries = [list_entries(kernel) for kernel in game.kernels]
     rounds = [kernel.round for kernel in game.kernels]
     units = {
         r: _unit(

@@ -122,7 +122,7 @@ def difference(
     Raises:
       ValueError: the partition is none of this game's signals.
       InvalidGameError: see `counts.count`.
-      GameTooLargeError: the integers do not fit into 64 bits.
+      GameTooLargeError: see there, or the integers do not fit into 64 bits.
     """
     partition.check(game)
     counts = counts or count(game)

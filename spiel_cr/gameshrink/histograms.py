@@ -48,7 +48,7 @@ def histogram_partition(
 
     Raises:
       ValueError: there is not one threshold of at least 0 for each round.
-      InvalidGameError: see `counts.count`.
+      InvalidGameError, GameTooLargeError: see `counts.count`.
     """
     rounds = game.num_rounds
     merging = [0.0] * rounds if thresholds is None else [float(x) for x in thresholds]

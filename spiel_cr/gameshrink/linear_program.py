@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
+from spiel_cr.gameshrink.counts import list_entries
 from spiel_cr.signals import public_nodes
 from spiel_cr.signals.game import Betting, Kernel, SignalGame
 
@@ -35,6 +36,9 @@ def lp_size(game: SignalGame) -> LPSize:
     """Counts rows, columns and nonzeros of the linear program of a game.
 
     Sums that cancel within rounding are no nonzeros.
+
+    Raises:
+      GameTooLargeError: see `counts.list_entries`.
     """
     sequences, infosets = _sides(game.betting, [game.num_signals(p) for p in range(2)])
     payoffs = _payoff_nonzeros(game)
@@ -128,7 +132,7 @@ def _between(
     game: SignalGame, kernel: Kernel, rounds: tuple[int, ...]
 ) -> tuple[sparse.csr_array, sparse.csr_array]:
     """A kernel, and its absolute entries, summed over what refines earlier signals."""
-    entries = kernel.coordinates()
+    entries = list_entries(kernel)
     rows, columns = (
         game.ancestors(player, kernel.round, rounds[player])[signals]
         for player, signals in enumerate((entries.rows, entries.columns))

@@ -15,6 +15,7 @@ import numpy as np
 import pyspiel
 from scipy import sparse
 
+from spiel_cr.gameshrink.counts import list_entries
 from spiel_cr.sequence_form.decisions import Payoffs
 from spiel_cr.signals import public_nodes
 from spiel_cr.signals.game import Kernel, Reader, SignalGame, SparseKernel
@@ -110,6 +111,7 @@ def coarsen(game: SignalGame, partition: Partition) -> SignalGame:
 
     Raises:
       ValueError: the partition is none of this game's signals.
+      GameTooLargeError: see `counts.list_entries`.
     """
     partition.check(game)
     return dataclasses.replace(
@@ -135,7 +137,7 @@ def _class_parents(game: SignalGame, partition: Partition) -> Labels:
 
 def _summed(kernel: Kernel, partition: Partition) -> SparseKernel:
     """A kernel summed over classes."""
-    rows, columns, values = kernel.coordinates()
+    rows, columns, values = list_entries(kernel)
     first, second = (own[kernel.round] for own in partition.labels)
     shape = (1 + int(first.max(initial=-1)), 1 + int(second.max(initial=-1)))
     total = sparse.csr_array((values, (first[rows], second[columns])), shape=shape)

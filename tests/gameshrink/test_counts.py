@@ -8,7 +8,7 @@ import pytest
 from spiel_cr import gameshrink
 from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
 from spiel_cr.sequence_form.decisions import Payoffs
-from spiel_cr.signals.game import SparseKernel
+from spiel_cr.signals.game import HandKernel, Hands, SparseKernel
 from spiel_cr.signals.loading import signal_game
 from tests.gameshrink.test_partition import SMALL, alone
 
@@ -72,3 +72,16 @@ def test_what_does_not_fit_is_refused(game):
     huge = with_last(game, small * np.array([1.0, 2.0**50]))
     with pytest.raises(GameTooLargeError, match="do not fit into 64 bits"):
         gameshrink.difference(huge, alone(game))
+
+
+def test_too_many_hands_are_refused(game):
+    """Ten thousand hands on one board."""
+    n = np.zeros(10_000, np.int32)
+    hands = Hands(n, n, np.arange(10_000)[:, None] % 100, n, np.ones(10_000))
+    kernel = HandKernel(2, game.kernels[-1].shape, (hands, hands), True)
+    large = dataclasses.replace(game, kernels=(*game.kernels[:-1], kernel))
+    for refused in (gameshrink.count, gameshrink.lp_size):
+        with pytest.raises(GameTooLargeError, match="compares 100,000,000 pairs of"):
+            refused(large)
+    with pytest.raises(GameTooLargeError, match="a kernel of round 2 compares"):
+        gameshrink.coarsen(large, alone(game))

@@ -10,7 +10,7 @@ from game_defs import three_card_hands
 from spiel_cr import gameshrink
 from spiel_cr.signals.loading import signal_game
 from tests.gameshrink.reference import best_value, random_behaviour
-from tests.gameshrink.test_equitable import SUITED, THREE_SUITS
+from tests.gameshrink.test_equitable import FOUR_SUITS, SUITED
 from tests.gameshrink.test_partition import SMALL
 
 GAME = "python_rhode_island_holdem(num_ranks={},num_suits={},max_bets=1)"
@@ -55,7 +55,7 @@ def test_classes_card_by_card(size):
     assert partition.num_classes(1) == by_cards(*size)
 
 
-@pytest.mark.parametrize("string", [SUITED, THREE_SUITS])
+@pytest.mark.parametrize("string", [SUITED, FOUR_SUITS])
 def test_necessary(string):
     """What is lossless has equal histograms."""
     game = signal_game(string)
