@@ -14,7 +14,7 @@ from spiel_cr.compilation.tree import CHANCE, TERMINAL
 from spiel_cr.compilation.vectorised import of_game
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import reach_from_behaviour
-from spiel_cr.signals import form, loading
+from spiel_cr.signals import form, loading, public_nodes
 from spiel_cr.signals.declaring import deals, declaration, symmetry
 
 slow = pytest.mark.slow
@@ -215,6 +215,12 @@ def test_exchange_of_suits_loses_nothing(string):
     assert mine == pytest.approx(theirs, abs=1e-12)
 
 
+def linear_program_rows(game):
+    """A constraint for each sequence of one player, and each infoset of the other."""
+    own, other = (public_nodes.public_decisions(game, player) for player in range(2))
+    return own.num_sequences + 1 + other.first_infoset[-1]
+
+
 @slow
 def test_rhode_island_holdem_has_its_published_size():
     """Figures of Gilpin and Sandholm (2007) and of the game's own docstring."""
@@ -239,9 +245,11 @@ def test_rhode_island_holdem_has_its_published_size():
     leaf, kernel, stake = game.terms
     value = (reach[leaf] * stake * total[kernel]).sum()
     assert value == pytest.approx(1.781322, abs=5e-7)
+    assert linear_program_rows(game) == 6_889_976
     # No suit is exchanged: every card and board.
     whole = build(RHODE, signal=dealt)
     assert whole.num_signals(0) == [52, 52 * 51, 52 * 51 * 50]
+    assert linear_program_rows(whole) == 91_224_226
 
 
 @slow
