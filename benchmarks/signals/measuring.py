@@ -171,9 +171,12 @@ def _grow(deck: str, dtype: str) -> Row:
     }
     estimate = memory.estimate_histories(spiel_cr.load_game(game), rollouts=20)
     if estimate < _MOST_COMPILED:
-        compiled = spiel_cr.solve(game, "dcfr", _GROWN, form="compiled", dtype=dtype)
-        row["histories"] = len(compiled.tree.histories)
-        row["compiled_build_seconds"] = compiled.build_seconds
+        began = time.perf_counter()
+        tree = compile_game(game)
+        walked = time.perf_counter() - began
+        compiled = spiel_cr.solve(tree, "dcfr", _GROWN, form="compiled", dtype=dtype)
+        row["histories"] = len(tree.histories)
+        row["compiled_build_seconds"] = walked
         row["compiled_per_iteration"] = compiled.seconds / compiled.iterations
         row["compiled_nash_conv"] = compiled.nash_conv()
     return row

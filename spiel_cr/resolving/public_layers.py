@@ -19,8 +19,8 @@ from scipy.sparse import csgraph
 
 from spiel_cr.common.arrays import ranges
 from spiel_cr.sequence_form.decisions import Decisions
-from spiel_cr.signals.form import logical_decisions, public_form
 from spiel_cr.signals.game import HandKernel, SignalGame
+from spiel_cr.signals.public_terms import logical_decisions, public_form
 
 
 @dataclasses.dataclass(frozen=True)

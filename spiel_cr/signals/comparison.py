@@ -8,7 +8,7 @@ import numpy as np
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.sequence_form.decisions import Payoffs, sum_payoffs
-from spiel_cr.signals import form
+from spiel_cr.signals import public_terms
 from spiel_cr.signals.game import SignalGame
 from spiel_cr.signals.public_nodes import Finder, public_decisions
 
@@ -36,8 +36,10 @@ def check_compiled(signal_game: SignalGame, tree: CompiledGame) -> None:
     expected = sum_payoffs(
         maps[0][payoffs.rows], maps[1][payoffs.columns], payoffs.values
     )
-    sides, terms = form.public_form(signal_game)
-    given = form.list_payoffs(sides, signal_game.parents, signal_game.kernels, terms)
+    sides, terms = public_terms.public_form(signal_game)
+    given = public_terms.list_payoffs(
+        sides, signal_game.parents, signal_game.kernels, terms
+    )
     difference = sum_payoffs(
         np.concatenate([given.rows, expected.rows]),
         np.concatenate([given.columns, expected.columns]),

@@ -9,9 +9,9 @@ from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.policies import best_responses
 from spiel_cr.sequence_form import layout
 from spiel_cr.sequence_form.decisions import Payoffs
-from spiel_cr.signals import form
-from spiel_cr.signals.form import Constants, PublicSide, PublicTerms
+from spiel_cr.signals import form, public_terms
 from spiel_cr.signals.game import SparseKernel
+from spiel_cr.signals.public_terms import Constants, PublicSide, PublicTerms
 
 # Signals of both players by round: slices too narrow to move whole, and wide ones.
 NARROW = ((2, 3, 5), (3, 4, 7))
@@ -166,6 +166,6 @@ def test_weights_are_seen_by_the_opponent_only():
 
 def test_too_many_payoffs_are_not_listed(monkeypatch):
     parts = random_parts(NARROW, weighted=False, rng=np.random.default_rng(0))
-    monkeypatch.setattr(form, "_MOST_LISTED", 10)
+    monkeypatch.setattr(public_terms, "_MOST_LISTED", 10)
     with pytest.raises(GameTooLargeError, match="more than the 10 that are listed"):
         _ = form.build(*parts).payoffs
