@@ -33,6 +33,7 @@ SPIEL_CR = {
     "uncompiled",
     "resolving": "common sequence_form compilation policies signals gameshrink cfr "
     "mccfr",
+    "public_sampling": "common sequence_form compilation policies signals cfr mccfr",
     "partial": "common sequence_form compilation policies cfr resolving",
     "responses": "common sequence_form compilation policies",
     "players": "common compilation policies signals gameshrink cfr mccfr uncompiled "
