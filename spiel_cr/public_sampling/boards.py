@@ -82,7 +82,7 @@ def find(game: SignalGame, memory_limit: memory.Limit = None) -> Boards:
         if number:
             before = rounds[-1].board
             parents = (game.parents[p][number] for p in range(2))
-            above = tuple(b[up] for b, up in zip(before, parents, strict=True))  # type: ignore[assignment]
+            above = tuple(b[up] for b, up in zip(before, parents, strict=True))
         rounds.append(_round(matrix, above))
     sizes = np.array([part.size for part in rounds])
     of_kernel = np.array([sizes[kernel.round] for kernel in game.kernels])
@@ -169,15 +169,15 @@ def _round(
     for mine in (board[:own], board[own:]):
         order = np.argsort(mine, kind="stable")
         begins = np.searchsorted(mine[order], mine)
-        slot = np.empty(len(mine), np.int64)
-        slot[order] = np.arange(len(mine)) - begins[order]
+        within = np.empty(len(mine), np.int32)
+        within[order] = np.arange(len(mine)) - begins[order]
         boards.append(mine.astype(np.int32))
-        slots.append(slot.astype(np.int32))
+        slots.append(within)
     width = 1 + max(int(s[b >= 0].max()) for s, b in zip(slots, boards, strict=True))
     for mine, slot in zip(boards, slots, strict=True):
         table = np.full((len(meets), width), -1, np.int32)
-        some = np.flatnonzero(mine >= 0)
-        table[mine[some], slot[some]] = some
+        known = np.flatnonzero(mine >= 0)
+        table[mine[known], slot[known]] = known
         signals.append(table)
     return Round(
         len(meets),

@@ -8,7 +8,7 @@ boards of all rounds, U pairs of a board and an earlier round.
 """
 
 import dataclasses
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import jax
 import numpy as np
@@ -29,7 +29,7 @@ class Places(NamedTuple):
     Attributes:
       kind: int32 [X], 0 or 1: who decides; DEAL or LEAF.
       first: int32 [X], the first child; 0 at leaves.
-      count: int32 [X], children.
+      children: int32 [X], how many.
       row: int32 [X], the decision's row in tables; Y elsewhere.
       board: int32 [X], in `mass`.
       odds: float [X], below deals the probability with which a trajectory goes there.
@@ -49,7 +49,7 @@ class Places(NamedTuple):
 
     kind: jax.Array
     first: jax.Array
-    count: jax.Array
+    children: jax.Array
     row: jax.Array
     board: jax.Array
     odds: jax.Array
@@ -100,7 +100,15 @@ class _Builder:
         self.ups: list[np.ndarray] = []
         self.num_maps = 0
 
-    def add(self, kind, above, node, board, odds, maps) -> np.ndarray:
+    def add(
+        self,
+        kind: np.ndarray | int,
+        above: np.ndarray,
+        node: np.ndarray | int,
+        board: np.ndarray | int,
+        odds: np.ndarray | float,
+        maps: np.ndarray | int,
+    ) -> np.ndarray:
         """Numbers of new places; all arguments of one length, or numbers."""
         count = len(above)
         for part, values in (
@@ -248,24 +256,30 @@ def _finish(make: _Builder) -> Layout:
         _whole(count),
         _whole(row),
         _whole(board),
-        odds.astype(np.float64),
+        _number(odds),
         _whole(maps),
         _whole(term),
         _whole(boards.kernel_first[terms.kernel[number]] + np.repeat(within, many)),
-        terms.stake[number],
+        _number(terms.stake[number]),
         (_whole(ups[0]), _whole(ups[1])),
-        (there[0], there[1]),
-        there[:, board[0]],
-        boards.mass,
-        boards.kernels,
-        legal,
+        (_number(there[0]), _number(there[1])),
+        _number(there[:, board[0]]),
+        _number(boards.mass),
+        _number(boards.kernels),
+        _number(legal),
         _whole(parent),
     )
     return Layout(places, _entries(make, row, width), levels)
 
 
-def _whole(array: np.ndarray) -> np.ndarray:
-    return array.astype(np.int32)
+def _whole(array: np.ndarray) -> jax.Array:
+    """Of the type that `Places` has; a numpy array until a device takes it."""
+    return cast(jax.Array, array.astype(np.int32))
+
+
+def _number(array: np.ndarray) -> jax.Array:
+    """The same for float64."""
+    return cast(jax.Array, array.astype(np.float64))
 
 
 def _own_parents(
@@ -337,7 +351,7 @@ def most_visits(places: Places, player: int, follow: str) -> int:
       player: whose values are estimated.
       follow: see `walk.Rates`.
     """
-    kind, count = np.asarray(places.kind), np.asarray(places.count)
+    kind, count = np.asarray(places.kind), np.asarray(places.children)
     above = np.full(len(kind), -1)
     above[ranges(np.asarray(places.first), count)] = np.repeat(
         np.arange(len(kind)), count

@@ -83,7 +83,7 @@ def init(
     size = (len(given.kind), hands)
     learns = config.baseline == "average"
     return PublicState(
-        strategy=strategy,
+        strategy=strategy,  # type: ignore[arg-type]
         regrets=zeros(shape),
         average=Sums(zeros(int(np.prod(shape)) + 2), zeros(int(np.prod(shape)) + 2)),
         taken=Sums(*(zeros((shape[0], hands)) for _ in range(2))),

@@ -38,7 +38,7 @@ class Variance(NamedTuple):
 
 def exact_values(
     given: places.Places,
-    strategy: np.ndarray,
+    strategy: jax.Array | np.ndarray,
     player: int,
     capacity: int,
 ) -> walk.Visits:
@@ -133,7 +133,7 @@ def _entries(given: places.Places) -> list[int]:
     for player in range(2):
         mine = np.flatnonzero(kind == player)
         hands = np.asarray(given.there[player])[board[mine]].sum(axis=1)
-        found.append(int(hands @ np.asarray(given.count)[mine]))
+        found.append(int(hands @ np.asarray(given.children)[mine]))
     return found
 
 

@@ -160,7 +160,7 @@ class _Down(NamedTuple):
         """Appends what follows visit i, and begins its estimates."""
         places, rates = self.places, self.rates
         place = at(visits.place, i)
-        kind, count = at(places.kind, place), at(places.count, place)
+        kind, count = at(places.kind, place), at(places.children, place)
         first = at(places.first, place)
         sigma = at(self.strategy, at(places.row, place))
         legal = at(places.legal, at(places.row, place))
@@ -246,7 +246,7 @@ class _Down(NamedTuple):
     ) -> jax.Array:
         """float [A, h], the guesses of all that may follow; at deals summed."""
         places = self.places
-        kind, count = at(places.kind, place), at(places.count, place)
+        kind, count = at(places.kind, place), at(places.children, place)
         first = at(places.first, place)
 
         def one(action: jax.Array, values: jax.Array) -> jax.Array:
