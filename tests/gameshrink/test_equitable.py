@@ -1,17 +1,22 @@
 """The exact test: it splits as far as needed and no farther, and loses nothing."""
 
 import collections
+import dataclasses
+import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from game_defs import three_card_hands
 from spiel_cr import gameshrink
 from spiel_cr.compilation.compiler import compile_game
 from spiel_cr.signals import detection
+from spiel_cr.signals.game import HandKernel, Hands
 from spiel_cr.signals.loading import signal_game
 from tests.gameshrink.reference import best_value, random_behaviour
 from tests.gameshrink.test_partition import SMALL, changed, random_partition
+from tests.support import games
 
 SUITED = "python_rhode_island_holdem(num_ranks=4,num_suits=2,max_bets=1)"
 # Four suits: signals of one class stand for unequally many deals.
@@ -160,3 +165,53 @@ def test_what_a_class_says_of_cards_to_come_counts():
     found = gameshrink.difference(game, one)
     assert found is not None and (found.player, found.round) == (0, 0)
     assert found.kernel == -1 and below[found.other] >= 0
+
+
+def whole_deck(num_ranks, num_suits):
+    """Rhode Island Hold'em with each card a card of its own, hand by hand."""
+    string = f"python_rhode_island_holdem(num_ranks={num_ranks},num_suits={num_suits})"
+    strength = three_card_hands.strengths(num_ranks, num_suits)
+    size = num_ranks * num_suits
+    flops = np.argwhere(~np.eye(size, dtype=bool))
+    turns = np.argwhere(strength >= 0)
+    number = np.zeros((size, size), np.int32)
+    number[tuple(flops.T)] = np.arange(len(flops))
+    boards = [np.zeros(size, int), flops[:, 1], turns[:, 1] * size + turns[:, 2]]
+    cards = [np.arange(size), flops[:, 0], turns[:, 0]]
+    parents = (np.zeros(size, np.int32), cards[1].astype(np.int32))
+    parents = (*parents, number[turns[:, 0], turns[:, 1]])
+    strengths = [np.zeros(size), np.zeros(len(flops)), strength[tuple(turns.T)]]
+    kernels = []
+    for r, showdown in ((0, False), (1, False), (2, False), (2, True)):
+        weight = math.perm(size, r + 2) ** -0.5
+        hands = Hands(
+            np.arange(len(cards[r]), dtype=np.int32),
+            boards[r].astype(np.int32),
+            cards[r].astype(np.int8)[:, None],
+            strengths[r].astype(np.int32),
+            np.full(len(cards[r]), weight),
+        )
+        shape = (len(cards[r]), len(cards[r]))
+        kernels.append(HandKernel(r, shape, (hands, hands), showdown))
+    # The public tree and what is paid are no matter to partitions.
+    return dataclasses.replace(
+        detection.detect(games.compiled("kuhn")),
+        parents=(parents, parents),
+        kernels=tuple(kernels),
+    ), string
+
+
+@pytest.mark.parametrize(
+    "size", [(4, 2), pytest.param((13, 4), marks=pytest.mark.slow)]
+)
+def test_the_whole_deck_has_the_classes_of_the_declared_form(size):
+    """Merging suits beforehand loses nothing, and nothing is merged too little."""
+    game, string = whole_deck(*size)
+    counts, declared = gameshrink.count(game), signal_game(string)
+    assert game.num_signals(0) > declared.num_signals(0)
+    found = gameshrink.lossless_partition(game, counts)
+    expected = gameshrink.lossless_partition(declared)
+    assert found.num_classes(0) == expected.num_classes(0)
+    found = gameshrink.histogram_partition(game, counts=counts)
+    expected = gameshrink.histogram_partition(declared)
+    assert found.num_classes(1) == expected.num_classes(1)
