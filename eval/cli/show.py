@@ -8,11 +8,16 @@ columns:
   gain     how much more a best response from there on would get, weighted alike
   actions  name, probability, and the counterfactual value of taking it
 
+A policy that was solved with --form signals is shown at one public node, --node: what
+is played with each hand.
+
 examples:
   spiel-cr solve --game kuhn_poker --save out/kuhn.npz
   spiel-cr show --policy out/kuhn.npz --game kuhn_poker
   spiel-cr show --policy out/kuhn.npz --game kuhn_poker --html out/kuhn.html \\
     --gadgets 'resolving(solver=cfr+,iterations=100)'
+  spiel-cr solve --game python_leduc_poker --form signals --save out/leduc.npz
+  spiel-cr show --policy out/leduc.npz --game python_leduc_poker --node 'check bet'
 """
 
 import argparse
@@ -26,11 +31,12 @@ from spiel_cr.compilation.compiler import as_compiled
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.players import bot_strings
 from spiel_cr.policies import conversions
-from spiel_cr.solving.policy_files import check_policy_file
+from spiel_cr.solving.policy_files import check_policy_file, is_of_signals
 
 from ..common.plurals import counted
 from ..inspection import infoset_view, tree_page, tree_subgames
 from ..reporting.html_page import plain
+from . import show_grid
 from .command import Commands, add_command, option, path_value, writing
 
 _SORTS = ("game", "reach", "gain")
@@ -55,6 +61,17 @@ def add(commands: Commands) -> None:
     option(parser, "--html", text, metavar="FILE", type=path_value)
     option(
         parser,
+        "--node",
+        "of a policy solved with --form signals: the players' actions that lead to a "
+        "public node, such as 'check bet'; shown as a grid of hands (default: where "
+        "the first player acts)",
+        metavar="ACTIONS",
+    )
+    text = "at this node: only hands with these public cards, such as '5c 9d'"
+    option(parser, "--board", text, metavar="CARDS")
+    option(parser, "--plot", "draw the grid (png, svg or pdf)")
+    option(
+        parser,
         "--gadgets",
         "show in the page what the gadgets of this resolving player were worth, which "
         "is asked everywhere: 'resolving(solver=cfr+,iterations=100)'; with the gadget "
@@ -74,6 +91,10 @@ def _show(arguments: argparse.Namespace) -> dict[str, object]:
             f"--save {arguments.policy!r}"
         )
     check_policy_file(arguments.policy)
+    signals = is_of_signals(arguments.policy)
+    show_grid.check(arguments, signals)
+    if signals:
+        return show_grid.show(arguments)
     if arguments.gadgets:
         _check_gadgets(arguments.gadgets)
     tree = as_compiled(

@@ -7,10 +7,14 @@ import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from spiel_cr.common import storage
 from spiel_cr.policies.result import CurvePoint
 
 _FORMATS = (".png", ".svg", ".pdf")
+# As poker players draw them: to fold is blue, to call green, to raise red.
+_ACTION_COLOURS = ("#4a7fb5", "#6aa84f", "#cc4125", "#8e1b0e", "#e69138", "#674ea7")
 
 
 def check(path: str | os.PathLike[str]) -> None:
@@ -89,3 +93,52 @@ def plot_curves(
         axes[1].set(xlabel="seconds of iterating")
         axes[1].legend()
         axes[0].figure.suptitle(title)
+
+
+def plot_hands(
+    cells: np.ndarray,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    actions: Sequence[str],
+    path: str | os.PathLike[str],
+    *,
+    title: str,
+) -> None:
+    """Draws what is played with each hand: in each cell a bar, cut by action.
+
+    Args:
+      cells: float [rows, columns, A], probabilities; NaN where there is no hand.
+      rows: names, from top to bottom.
+      columns: names.
+      actions: names.
+      path: the picture; its suffix decides the format (png, svg, pdf).
+      title: what stands above.
+
+    Raises:
+      ValueError: see `check`.
+    """
+    check(path)
+    size = 2.5 + 0.42 * max(len(columns), 4), 1.6 + 0.3 * max(len(rows), 4)
+    with picture(path, size=size) as (axis,):
+        axis.grid(False)
+        edges = np.concatenate([np.zeros_like(cells[..., :1]), cells.cumsum(-1)], -1)
+        heights = np.repeat(np.arange(len(rows)), len(columns))
+        lefts = np.tile(np.arange(len(columns)), len(rows))
+        for number, action in enumerate(actions):
+            axis.barh(
+                heights,
+                0.92 * cells[..., number].reshape(-1),
+                0.88,
+                lefts + 0.04 + 0.92 * edges[..., number].reshape(-1),
+                color=_ACTION_COLOURS[number % len(_ACTION_COLOURS)],
+                label=action,
+            )
+        axis.set_yticks(range(len(rows)), rows)
+        axis.set_xticks([c + 0.5 for c in range(len(columns))], columns)
+        axis.set_xlim(0, len(columns))
+        axis.set_ylim(len(rows) - 0.5, -0.5)
+        if max(map(len, columns)) > 2:
+            axis.tick_params(axis="x", rotation=90)
+        axis.tick_params(length=0)
+        axis.set_title(title, fontsize="medium")
+        axis.legend(ncols=len(actions), loc="upper left", bbox_to_anchor=(0, -0.06))

@@ -37,6 +37,15 @@ def needs_compiled(path: storage.Path) -> bool:
     return result.read_metadata(path).get("kind") not in (TABLE, signal_files.KIND)
 
 
+def is_of_signals(path: storage.Path) -> bool:
+    """Whether a file holds a policy of a signal game.
+
+    Raises:
+      OSError, DamagedFileError: as `needs_compiled`.
+    """
+    return result.read_metadata(path).get("kind") == signal_files.KIND
+
+
 def check_policy_file(path: storage.Path) -> None:
     """Refuses what `load_policy` refuses whatever the game; nothing is compiled.
 

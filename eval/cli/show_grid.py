@@ -1,0 +1,88 @@
+"""The command `show` for policies of signal games: a public node as a grid of hands."""
+
+import argparse
+
+from spiel_cr.signals.policy import SignalPolicy
+from spiel_cr.solving.policy_files import load_policy
+
+from ..common.plurals import counted
+from ..inspection import hand_grid
+from ..reporting import plots
+from .command import given, writing
+
+# Options of `show` that look at the infosets of a compiled game.
+_INFOSETS = {
+    "player": None,
+    "find": None,
+    "sort": "game",
+    "html": None,
+    "gadgets": None,
+}
+# And those that look at a public node.
+_NODE = {"node": None, "board": None, "plot": None}
+
+
+def check(arguments: argparse.Namespace, signals: bool) -> None:
+    """Refuses options that belong to the other kind of policy; nothing is loaded.
+
+    Args:
+      arguments: of the command.
+      signals: whether the policy is one of a signal game.
+
+    Raises:
+      ValueError: one does, or no picture can be drawn.
+    """
+    for name, default in (_INFOSETS if signals else _NODE).items():
+        value = getattr(arguments, name)
+        if value == default:
+            continue
+        remedy = "of a compiled game; look at a public node with --node"
+        if not signals:
+            remedy = "solved with --form signals; leave it out"
+        raise ValueError(f"--{name} {value} is for policies {remedy}")
+    if signals and arguments.plot:
+        plots.check(arguments.plot)
+
+
+def show(arguments: argparse.Namespace) -> dict[str, object]:
+    """Prints, and draws, what a policy plays at a public node.
+
+    Args:
+      arguments: of the command, checked.
+
+    Raises:
+      ValueError: the policy is of another game, or there is no such node or board.
+    """
+    policy = load_policy(arguments.policy, arguments.game)
+    assert isinstance(policy, SignalPolicy)
+    grid = hand_grid.hand_grid(policy, arguments.node or "", arguments.board)
+    after = " ".join(grid.path) or "the deal"
+    title = f"after {after}: player {grid.player} in round {grid.round}"
+    print(policy.game)
+    print(f"{title}, {counted(len(grid.hands), 'signal')}")
+    print(f"percentages of {', '.join(grid.actions)}\n")
+    print(hand_grid.text_of(grid))
+    report: dict[str, object] = {
+        **given(arguments, "policy"),
+        "game": str(policy.game),
+        "node": grid.path,
+        "player": grid.player,
+        "round": grid.round,
+        "actions": grid.actions,
+        "hands": [
+            {"hand": hand, "board": board, "probabilities": row}
+            for hand, board, row in zip(
+                grid.hands, grid.boards, grid.played.tolist(), strict=True
+            )
+        ],
+    }
+    if arguments.plot:
+        with writing(arguments):
+            plots.plot_hands(
+                *(grid.cells, grid.rows, grid.columns, grid.actions),
+                arguments.plot,
+                title=f"{policy.game}\n{title}",
+            )
+            print(f"\npicture: {arguments.plot}")
+            report["plot"] = arguments.plot
+    return report

@@ -1,0 +1,243 @@
+"""A public node of a signal game as a grid of hands: what is played with each.
+
+Rows and columns come from the names of signals, "hand | board". On several boards there
+is a row for each hand and a column for each board. On one board, hands of two cards are
+laid out by their ranks, suited ones above the diagonal; other hands are rows alone.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.signals.policy import SignalPolicy
+
+# More boards than these are not laid out beside each other.
+MOST_BOARDS = 30
+_RANKS = "AKQJT98765432"
+_TWO_CARDS = re.compile(rf"([{_RANKS}])([a-z])\s*([{_RANKS}])([a-z])")
+# Words for the same move, where a game has only one of them.
+_SAME = {"check": "call", "bet": "raise", "call": "check", "raise": "bet"}
+
+
+class HandGrid(NamedTuple):
+    """What a policy plays at a public node.
+
+    Attributes:
+      path: names of the players' actions that lead there.
+      player: who acts.
+      round: from 0.
+      actions: names.
+      hands: for each signal the name of what the player holds.
+      boards: for each signal the public cards; empty where there are none.
+      played: float [H, A], a row for each signal.
+      rows: of the grid, from top to bottom.
+      columns: of the grid; a single empty name where hands are rows alone.
+      cells: float [rows, columns, A], the mean of the signals that belong there; NaN
+        where there is none.
+    """
+
+    path: tuple[str, ...]
+    player: int
+    round: int
+    actions: tuple[str, ...]
+    hands: tuple[str, ...]
+    boards: tuple[str, ...]
+    played: np.ndarray
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    cells: np.ndarray
+
+
+def find_node(policy: SignalPolicy, words: str) -> tuple[int, tuple[str, ...]]:
+    """A public node by the names or numbers of the actions that lead there.
+
+    Args:
+      policy: of the game.
+      words: such as "check bet" or "1,2"; deals are left out.
+
+    Returns:
+      The node, and the names of the actions.
+
+    Raises:
+      ValueError: there is no such action, or nobody acts there.
+    """
+    state, node = _after_deals(policy.game.new_initial_state()), 0
+    path = []
+    for word in re.split(r"[\s,]+", words.strip()) if words.strip() else ():
+        names = _names(state)
+        action = _find_action(word, names)
+        if action is None:
+            raise ValueError(
+                f"node={words!r}: after {' '.join(path) or 'the deal'} there is no "
+                f"action {word!r}; choose among {', '.join(names.values()) or 'none'}"
+            )
+        node = policy.finder.after([*policy.finder.path(node), action])
+        path.append(names[action])
+        state.apply_action(action)
+        _after_deals(state)
+    if state.is_terminal():
+        raise ValueError(
+            f"node={words!r}: the game ends there; give a node where somebody acts"
+        )
+    return node, tuple(path)
+
+
+def _after_deals(state: pyspiel.State) -> pyspiel.State:
+    """Takes the first outcome of every deal; public actions do not depend on them."""
+    while state.is_chance_node():
+        state.apply_action(state.legal_actions()[0])
+    return state
+
+
+def _names(state: pyspiel.State) -> dict[int, str]:
+    """The legal actions by name: "player=1 move=Fold" is "fold"."""
+    player = state.current_player()
+    if player < 0:
+        return {}
+    names = {a: state.action_to_string(player, a) for a in state.legal_actions()}
+    return {
+        a: re.sub(r"\s+", "-", name.rpartition("move=")[2].strip().lower())
+        for a, name in names.items()
+    }
+
+
+def _find_action(word: str, names: dict[int, str]) -> int | None:
+    if word.isascii() and word.isdecimal() and int(word) in names:
+        return int(word)
+    for wanted in (word.lower(), _SAME.get(word.lower())):
+        found = [action for action, name in names.items() if name == wanted]
+        if found:
+            return found[0]
+    return None
+
+
+def hand_grid(policy: SignalPolicy, node: str, board: str | None = None) -> HandGrid:
+    """Lays out what a policy plays at a public node.
+
+    Args:
+      policy: of a signal game.
+      node: see `find_node`.
+      board: only signals with these public cards; None: all.
+
+    Raises:
+      ValueError: there is no such node or board, or there are too many boards.
+    """
+    signals = policy.signals
+    number, path = find_node(policy, node)
+    player = int(signals.betting.player[number])
+    round = int(signals.betting.round[number])
+    played = policy.probabilities(number)
+    names = [signals.reader.name(player, round, s) for s in range(len(played))]
+    hands, boards = [], []
+    for name in names:
+        hand, _, public = name.partition("|")
+        hands.append(hand.strip())
+        boards.append(public.strip())
+    kinds = list(dict.fromkeys(boards))
+    if board is not None:
+        wanted = "".join(board.split()).lower()
+        chosen = [kind for kind in kinds if "".join(kind.split()).lower() == wanted]
+        if not chosen:
+            raise ValueError(
+                f"board={board!r}: in round {round} there is no such board; choose "
+                f"among {_some(kinds)}"
+            )
+        kinds = chosen
+    elif len(kinds) > MOST_BOARDS:
+        raise ValueError(
+            f"board: {len(names):,} signals on {len(kinds):,} boards are too many to "
+            f"show; choose one with --board, such as {_some(kinds)}"
+        )
+    mine = [s for s, public in enumerate(boards) if public in kinds]
+    state = _after_deals(policy.game.new_initial_state())
+    for action in policy.finder.path(number):
+        state.apply_action(action)
+        _after_deals(state)
+    rows, columns, place = _places([hands[s] for s in mine], [boards[s] for s in mine])
+    cells = _means(played[mine], place, (len(rows), len(columns)))
+    return HandGrid(
+        path,
+        player,
+        round,
+        tuple(_names(state).values()),
+        tuple(hands[s] for s in mine),
+        tuple(boards[s] for s in mine),
+        played[mine],
+        rows,
+        columns,
+        cells,
+    )
+
+
+def _some(kinds: Sequence[str]) -> str:
+    """A few boards, quoted."""
+    shown = ", ".join(repr(kind) for kind in kinds[:4])
+    return shown + (", ..." if len(kinds) > 4 else "")
+
+
+def _places(
+    hands: Sequence[str], boards: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...], np.ndarray]:
+    """Rows, columns, and where each signal belongs: int [H, 2]."""
+    pairs = [_TWO_CARDS.fullmatch(hand) for hand in hands]
+    if len(set(boards)) > 1:
+        rows, columns = tuple(dict.fromkeys(hands)), tuple(dict.fromkeys(boards))
+        where = [
+            (rows.index(hand), columns.index(board))
+            for hand, board in zip(hands, boards, strict=True)
+        ]
+    elif all(pairs):
+        rows = columns = tuple(_RANKS)
+        where = []
+        for pair in pairs:
+            assert pair is not None
+            first, second = sorted(_RANKS.index(pair[i]) for i in (1, 3))
+            suited = pair[2] == pair[4]
+            where.append((first, second) if suited else (second, first))
+    else:
+        rows, columns = tuple(dict.fromkeys(hands)), ("",)
+        where = [(rows.index(hand), 0) for hand in hands]
+    return rows, columns, np.array(where).reshape(-1, 2)
+
+
+def _means(played: np.ndarray, place: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """float [rows, columns, A], means of the signals in each cell."""
+    cells = np.zeros((*shape, played.shape[1]))
+    counts = np.zeros(shape)
+    np.add.at(cells, tuple(place.T), played)
+    np.add.at(counts, tuple(place.T), 1)
+    with np.errstate(invalid="ignore"):
+        means: np.ndarray = cells / np.where(counts > 0, counts, np.nan)[..., None]
+    return means
+
+
+def text_of(grid: HandGrid) -> str:
+    """The grid as text: percentages, one grid for each action, or one table."""
+    if grid.columns == ("",):
+        return _table(grid.rows, grid.actions, grid.cells[:, 0])
+    parts = []
+    for number, action in enumerate(grid.actions):
+        table = _table(grid.rows, grid.columns, grid.cells[..., number])
+        parts.append(f"{action}\n{table}")
+    return "\n\n".join(parts)
+
+
+def _table(rows: Sequence[str], columns: Sequence[str], cells: np.ndarray) -> str:
+    """Percentages with names around them; nothing where there are none."""
+    first = max(map(len, rows), default=0)
+    widths = [max(3, len(name)) for name in columns]
+    lines = [
+        " ".join(
+            [" " * first, *(f"{n:>{w}}" for n, w in zip(columns, widths, strict=True))]
+        )
+    ]
+    for name, values in zip(rows, cells, strict=True):
+        shown = [
+            f"{'' if np.isnan(value) else round(100 * value):>{width}}"
+            for value, width in zip(values, widths, strict=True)
+        ]
+        lines.append(" ".join([f"{name:<{first}}", *shown]).rstrip())
+    return "\n".join(lines)
