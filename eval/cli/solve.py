@@ -352,10 +352,14 @@ def report_result(
         print(f"              in [{low:+.6f}, {high:+.6f}] for the game itself")
     print(
         f"  solving     {result.seconds:.2f} s, "
-        f"{result.iterations_per_second:,.0f} iterations/s; "
+        f"{_rate(result.iterations_per_second)} iterations/s; "
         f"jit {result.compile_seconds:.1f} s, building {result.build_seconds:.1f} s; "
         f"peak memory {peak / 1e9:.2f} GB"
     )
     if saved:
         print(f"  policy      {arguments.save}")
     return report
+
+
+def _rate(each_second: float) -> str:
+    return f"{each_second:,.0f}" if each_second >= 10 else f"{each_second:.2g}"

@@ -65,7 +65,7 @@ def find_node(policy: SignalPolicy, words: str) -> tuple[int, tuple[str, ...]]:
       ValueError: there is no such action, or nobody acts there.
     """
     state, node = _after_deals(policy.game.new_initial_state()), 0
-    path = []
+    path: list[str] = []
     for word in re.split(r"[\s,]+", words.strip()) if words.strip() else ():
         names = _names(state)
         action = _find_action(word, names)

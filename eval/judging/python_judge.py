@@ -12,7 +12,6 @@ from spiel_cr.common.checks import check_choice
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.policies import best_responses
-from spiel_cr.policies.best_responses import reach_of
 from spiel_cr.policies.result import Result, SolveResult
 
 JUDGES = ("auto", "openspiel", "spiel_cr")
@@ -153,6 +152,5 @@ def judge_result(
     if by == "openspiel":
         return judge(result.game, result.average_policy())
     low, high = result.value_bounds()
-    form = result.form
-    value = best_responses.expected_value(form, reach_of(form, result.average))
+    value = best_responses.behaviour_value(result.form, result.average)
     return Verdict(high - low, value, "spiel_cr", (low, high))

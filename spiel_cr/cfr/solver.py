@@ -165,6 +165,7 @@ class Solver:
             if callable(state):
                 self.compile_seconds = self._compile(state)
                 state = state()
+                memory.trim()
             self._state = jax.device_put(state)
         # numpy arrays may have become the device's without a copy.
         given = jax.tree.leaves(state)
@@ -282,8 +283,10 @@ class Solver:
 
     def average_behaviour(self, player: int) -> np.ndarray:
         """float64 [S], the average strategy's action probabilities."""
-        decisions = self.form.decisions[player]
-        reach, labels = self._sequences(player), self.buckets[player]
+        decisions, labels = self.form.decisions[player], self.buckets[player]
+        if labels is None and self._reader is None:
+            return self._normalised(player)
+        reach = self._sequences(player)
         if labels is not None:
             reach = pool(decisions, labels, reach)
         return behaviour_from_reach(decisions, reach)
@@ -336,6 +339,22 @@ class Solver:
             return self._reader.average(self._state, player)
         by_position = np.asarray(self._player(player).average, np.float64)
         return by_position[self.form.layouts[player].sequences]
+
+    def _normalised(self, player: int) -> np.ndarray:
+        """`average_behaviour` block by block, for it may be large."""
+        average = np.asarray(self._player(player).average)
+        behaviour = np.empty(average.shape)
+        behaviour[0], begin = 1, 1
+        for level in self.form.arrays[player].levels:
+            for shape, uniform in zip(level.shapes, level.uniform, strict=True):
+                end = begin + shape[0] * shape[1]
+                block = average[begin:end].reshape(shape)
+                played = behaviour[begin:end].reshape(shape)  # a view
+                begin = end
+                total = block.sum(axis=0, dtype=np.float64)
+                played[:] = uniform
+                np.divide(block, total, out=played, where=total > 0)
+        return behaviour[self.form.layouts[player].sequences]
 
     def _compile(self, start: Callable[[], State]) -> float:
         """Compiles the program for states like the first; the seconds that it took."""

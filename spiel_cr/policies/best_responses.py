@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from spiel_cr.common import memory
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.sequence_form import layout, treeplex
 
@@ -143,8 +144,51 @@ def nash_conv_of_averages(
         for player in range(2):
             other = 1 - player
             reach = _normalised_reach(form.arrays[other], averages[other])
-            total += float(_evaluate(form.arrays[player], reach, None)[1])
+            total += _value(form, player, reach)
     return total
+
+
+def value_bounds(
+    form: layout.SequenceForm, behaviour: tuple[np.ndarray, np.ndarray]
+) -> tuple[float, float]:
+    """What player 0 gets at least with its strategy, and at most against player 1's.
+
+    Args:
+      form: the game.
+      behaviour: for each player float [S], action probabilities by logical sequence.
+    """
+    found = []
+    with jax.enable_x64(True):
+        for player in (1, 0):
+            reach = _reach(form, 1 - player, behaviour[1 - player])
+            found.append(_value(form, player, reach))
+    return -found[0], found[1]
+
+
+def behaviour_value(
+    form: layout.SequenceForm, behaviour: tuple[np.ndarray, np.ndarray]
+) -> float:
+    """Player 0's expected utility when both play; arguments as of `value_bounds`."""
+    with jax.enable_x64(True):
+        reach = [_reach(form, player, behaviour[player]) for player in range(2)]
+        return float(_expected(form.arrays[0], *reach))
+
+
+def _reach(form: layout.SequenceForm, player: int, behaviour: np.ndarray) -> jax.Array:
+    """float64 [positions], a player's reach from its action probabilities."""
+    own = form.layouts[player]
+    positions = np.zeros(own.size, behaviour.dtype)
+    positions[own.sequences] = behaviour
+    return _normalised_reach(form.arrays[player], positions)
+
+
+def _value(form: layout.SequenceForm, player: int, reach: jax.Array) -> float:
+    """A player's value of a best response; the opponent's reach by position."""
+    before = programs()
+    value = float(_evaluate(form.arrays[player], reach, None)[1])
+    if programs() > before:
+        memory.trim()
+    return value
 
 
 def programs() -> int:

@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+import functools
 import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.compilation.fingerprints import fingerprint
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.policies.best_responses import best_response_value, reach_of
+from spiel_cr.policies.best_responses import value_bounds
 from spiel_cr.policies.conversions import check_behaviour, tabular_policy
 from spiel_cr.sequence_form.layout import SequenceForm
 
@@ -47,7 +48,7 @@ class Result(abc.ABC):
       iterations: iterations done, of each solve where there are several; for "lp" the
         simplex iterations of both programs.
       average: for each player float64 [S], the average strategy's action
-        probabilities by logical sequence.
+        probabilities by logical sequence; of a signal game in the dtype of the solve.
       current: the same of the last iterate; None where there is none (resolving, lp).
       seconds: time spent iterating.
       compile_seconds: time spent tracing and compiling JAX programs.
@@ -143,9 +144,11 @@ class Result(abc.ABC):
         Player 0's average strategy wins at least the first against anybody, and against
         player 1's nobody wins more than the second. NashConv is the difference.
         """
-        reach = reach_of(self.form, self.average)
-        low = -best_response_value(self.form, 1, reach[0])
-        return low, best_response_value(self.form, 0, reach[1])
+        return self._bounds
+
+    @functools.cached_property
+    def _bounds(self) -> tuple[float, float]:
+        return value_bounds(self.form, self.average)
 
     def save(self, path: storage.Path) -> None:
         """Writes the average strategy to an `.npz` file, atomically.

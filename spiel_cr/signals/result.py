@@ -22,7 +22,7 @@ class SignalResult(Result):
     Attributes:
       signals: the signal game.
       laid_out: the same in sequence form.
-      dtype: of the arithmetic, and so of the policy's file.
+      dtype: of the arithmetic, and so of the strategies and their file.
     """
 
     signals: SignalGame
@@ -42,5 +42,4 @@ class SignalResult(Result):
         return SignalPolicy(self.signals, behaviour)
 
     def write(self, path: storage.Path, metadata: Mapping[str, Any]) -> None:
-        first, second = (own.astype(self.dtype, copy=False) for own in self.average)
-        files.save_policy(path, self.policy((first, second)), metadata)
+        files.save_policy(path, self.policy(self.average), metadata)

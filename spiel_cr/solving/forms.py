@@ -163,6 +163,10 @@ class SignalWhole:
         )
 
     def result(self, dtype: np.dtype, **fields: Any) -> SignalResult:
+        for name in ("average", "current"):
+            if fields[name] is not None:
+                first, second = fields[name]
+                fields[name] = first.astype(dtype), second.astype(dtype)
         return SignalResult(
             signals=self.source, laid_out=self.form, dtype=dtype, **fields
         )
@@ -263,7 +267,10 @@ def build(
             )
         if not isinstance(algorithm, str):
             signal_footprint.check(game, dtype or np.float64, memory_limit)
-        return SignalWhole(game, form_of(game))
+        memory.trim()
+        whole = SignalWhole(game, form_of(game))
+        memory.trim()
+        return whole
     assert not isinstance(game, SignalGame)
     tree = as_compiled(
         game,
