@@ -350,6 +350,22 @@ def merges(rules, states, player):
     return np.column_stack([np.maximum(own, 2), seen >> 12])
 
 
+def blurs(rules, states, player):
+    """The two lowest public cards."""
+    seen = dealt(rules, states, player)
+    public = seen >> 12
+    blurred = np.where(public > 0, np.maximum(public, 2), 0)
+    return np.column_stack([seen >> 6 * player & CARD, blurred])
+
+
+def remembers(rules, states, player):
+    """The two lowest ranks are one in the first round only."""
+    merged = merges(rules, states, player)
+    own = dealt(rules, states, player) >> 6 * player & CARD
+    merged[:, 0] = np.where(merged[:, 1] > 0, own, merged[:, 0])
+    return merged
+
+
 def peeks(rules, states, player):
     return states[:, 1]
 
@@ -358,12 +374,18 @@ FALSE = [
     ({"signal": lambda r, s, p: r.information_state(s, p)}, "depends on the bets"),
     ({"signal": lambda r, s, p: s[:, 1] * 0.5}, "it must give integers"),
     ({"signal": forgets}, "would forget something"),
-    ({"signal": merges}, "has one signal, though it has other"),
+    ({"signal": blurs}, "has one signal, though it is paid differently after"),
+    ({"signal": merges}, "has one signal, though other signals may follow after"),
+    ({"signal": remembers}, "has one signal, though other signals may follow after"),
     ({"signal": peeks}, "has one information and two signals"),
     ({"payoff_key": lambda r, s: s[:, 0] * 0}, "another share of the stake"),
     ({"payoff_key": lambda r, s: s}, "payoff_key depends on the deals"),
     ({"legal_actions_mask": by_own_card(legal_actions_mask)}, "other actions are"),
     ({"current_player": by_own_card(current_player)}, "somebody else acts"),
+    (
+        {"chance_probabilities": lambda r, s: r.chance_probabilities(s) / 2},
+        "sum to 0.5",
+    ),
     ({"chance_probabilities": by_own_card(chance_probabilities)}, "the odds of"),
 ]
 
@@ -407,7 +429,7 @@ def ranks_only(rules, states, player):
 
 
 def test_suits_that_make_a_difference_are_not_merged():
-    with pytest.raises(InvalidGameError, match="has one signal, though it has other"):
+    with pytest.raises(InvalidGameError, match="has one signal, though"):
         build(small(3, 2), signal=ranks_only)
 
 
@@ -493,9 +515,9 @@ def test_deals_in_parts(monkeypatch):
 
 @pytest.mark.parametrize(("most", "few", "many"), [(40, 1, 5), (1, 0, 4)])
 def test_some_signals_are_looked_at_where_deals_are_many(monkeypatch, most, few, many):
-    """The twelve false ones of the second round, by their share of its 210 deals.
+    """Fourteen are false: one of each player in the first round, six in the second.
 
-    One is looked at in 92 % of the builds with a share of 40 / 210, in 6 % with
+    One is looked at in 95 % of the builds with a share of 40 / 210, in 6 % with
     1 / 210: either count of five is missed by chance less often than once in 10^5.
     """
     monkeypatch.setattr(symmetry, "_MOST_DEALS", most)

@@ -29,8 +29,7 @@ from spiel_cr.signals.game import SparseKernel, sum_entries
 # Deals at once, and pairs of signals that wait to be summed up.
 _CHUNK = 1 << 17
 _WAITING = 1 << 20
-# The odds of all deals sum to 1 up to rounding.
-_SUM_TOLERANCE = 1e-9
+# Wins and losses that cancel leave this share of the odds, at most.
 _ROUNDING = 1e-13
 
 
@@ -178,8 +177,8 @@ class Dealing:
         """Plays them all.
 
         Raises:
-          InvalidGameError: a signal does not tell the player what it knew before, or
-            the odds do not sum to 1.
+          InvalidGameError: the declaration is not true: a signal forgets something, or
+            see `Symmetry.judge`.
         """
         states = self._rules.new_initial_states()
         nothing = np.zeros((2, 1), np.int64)
@@ -294,14 +293,7 @@ class Dealing:
                 deals = np.concatenate(here.examples[player])
                 examples[player].append(deals[order])
             first, second, values = here.sums.get()
-            if abs(values[0].sum() - 1) > _SUM_TOLERANCE:
-                raise InvalidGameError(
-                    f"{self._game}: the odds of all deals of round {r} sum to "
-                    f"{values[0].sum()} and must sum to 1; correct "
-                    f"chance_probabilities of its vectorised game"
-                )
             shape = (len(parents[0][r]), len(parents[1][r]))
-            # Wins and losses that cancel leave rounding.
             values[1:][np.abs(values[1:]) <= _ROUNDING * values[0]] = 0
             for kernel, value in zip(self._kernels[r], values[1:], strict=True):
                 entries = sum_entries(place[0][first], place[1][second], value, shape)

@@ -36,8 +36,8 @@ class SignalRules(VectorisedGame, Protocol):
         Asked at decisions of both players and at ends. Equal for two states of one
         round exactly where what the player was dealt is the same, in its order, or
         where a symmetry of the game leads from one to the other (as one suit to
-        another); independent of all that players did. The least key is the first
-        signal below the one before.
+        another); independent of all that players did. Signals that refine the same one
+        of the round before are numbered in ascending order.
         """
 
 

@@ -79,8 +79,8 @@ def find_stakes(
                 f"and signals; leave `signal` out of its vectorised game"
             )
         # Leaves of the line of bets first, and the smallest stakes.
-        least = np.abs(paid[todo]).max(axis=1)
-        first = todo[np.lexsort([todo, least, ~prefer[leaves[one[todo]]]])[0]]
+        size = np.abs(paid[todo]).max(axis=1)
+        first = todo[np.lexsort([todo, size, ~prefer[leaves[one[todo]]]])[0]]
         # One unit is the most that is won or lost; who always loses has none to win.
         one_unit = np.abs(paid[first]).max()
         direction = paid[first] / (-one_unit if (paid[first] <= 0).all() else one_unit)

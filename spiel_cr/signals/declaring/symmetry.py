@@ -198,14 +198,14 @@ class Symmetry:
                         what = (
                             "other signals may follow"
                             if number == len(seen.paid)
-                            else "other payoffs"
+                            else "it is paid differently"
                         )
                         raise self._error(
                             *(r, player),
                             seen.examples[odd],
                             seen.examples[int(like[odd])],
-                            f"has one signal, though it has {what} after the one than "
-                            f"after the other",
+                            f"has one signal, though {what} after the one than after "
+                            f"the other",
                             "let `signal` tell them apart: it may merge only what a "
                             "symmetry of the game turns into each other",
                         )
