@@ -233,7 +233,7 @@ def _probe(
     while level:
         following: dict[tuple[int, int], tuple[pyspiel.State, float]] = {}
         for state, weight in level.values():
-            actions = state.legal_actions()
+            actions = _possible(state)
             counted += weight * len(actions)
             if counted >= IMMENSE or time.perf_counter() > deadline:
                 return counted, False
@@ -255,6 +255,17 @@ def _probe(
                 following[stratum] = stands, total
         level = following
     return counted, True
+
+
+def _possible(state: pyspiel.State) -> list[int]:
+    """Legal actions; at chance nodes the outcomes that have a probability.
+
+    Some games list others too, and stop with an error where one is taken.
+    """
+    if state.is_chance_node():
+        return [action for action, chance in state.chance_outcomes() if chance > 0]
+    actions: list[int] = state.legal_actions()
+    return actions
 
 
 def describe_histories(histories: float) -> str:

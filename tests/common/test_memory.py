@@ -12,12 +12,14 @@ from spiel_cr.cfr import cfr
 from spiel_cr.common import memory
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.compilation import watch
+from spiel_cr.compilation.tree import CHANCE, TERMINAL
 from spiel_cr.eval.common.game_instance import GameInstance
 from spiel_cr.eval.judging import cpp_judge, python_judge
 from spiel_cr.mccfr import mccfr
 from spiel_cr.resolving import continual
 from spiel_cr.solving import lp
 from tests.support import games
+from tests.support.made_games import MadeGame, Node
 
 
 @pytest.mark.parametrize(
@@ -283,6 +285,19 @@ def test_a_small_game_is_probed_once(monkeypatch):
     monkeypatch.setattr(memory, "_probe", counted)
     memory.check_limit(pyspiel.load_game("liars_dice"), "5GB")
     assert len(probes) == 1
+
+
+def test_outcomes_without_probability_are_not_counted():
+    """A game may stop with an error where one of them is taken."""
+
+    def rules(path):
+        if not path:
+            return Node(CHANCE, (0, 1, 2), chance=(0.5, 0.5, 0.0))
+        assert path[0] != 2, "this cannot come"
+        return Node(TERMINAL, utility=1.0)
+
+    game = MadeGame(rules, "made")
+    assert memory.estimate_histories(game, rollouts=1) == 3
 
 
 def test_estimate_of_a_regular_tree_is_exact():
