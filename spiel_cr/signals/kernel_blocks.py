@@ -4,9 +4,9 @@ Where signals meet only on their own board, the matrix of a kernel falls apart i
 dense blocks: the connected components of the graph between both players' signals.
 
 On CPUs, XLA multiplies batches of small matrices fastest where the leaves are the last
-axis: the blocks' sides may then be any numbers. Such a product costs little more than
-gathering its factors does, so blocks must be quite empty before single entries cost
-less.
+axis: the blocks' sides may then be any numbers. Such a product costs less than to bring
+its factors into that order and back, so blocks must be quite empty before single
+entries cost less.
 
 Legend for shapes: L leaves, H signals of the player, H' those of the opponent, B
 blocks, h and h' signals in one block.
@@ -96,11 +96,11 @@ class DenseBlocks:
         x = jnp.asarray(x)
         parts = []
         for signal, values in self.groups:
-            inside = x[:, signal].transpose(1, 2, 0)
+            inside = columns(x, signal).transpose(1, 2, 0)
             outside = jnp.einsum("bij,bil->bjl", values, inside)
             parts.append(outside.reshape(-1, len(x)))
         parts.append(jnp.zeros((1, len(x)), x.dtype))
-        return jnp.take(jnp.concatenate(parts), self.place, axis=0).T
+        return rows(jnp.concatenate(parts), self.place).T
 
     def largest(self) -> float:
         """See `kernels.LaidOut`."""
@@ -116,11 +116,11 @@ class SparseGroup(NamedTuple):
     """Signals that meet similarly many of the opponent's, padded to equally many.
 
     Attributes:
-      column: int32 [w, r], the opponent's signals; 0 at padding.
+      signal: int32 [w, r], the opponent's signals; 0 at padding.
       values: float [w, r], the player's own utility; 0 at padding.
     """
 
-    column: jax.Array
+    signal: jax.Array
     values: jax.Array
 
 
@@ -142,15 +142,15 @@ class SparseRows:
         """See `kernels.LaidOut`."""
         x = jnp.asarray(x)
         parts = []
-        for columns, values in self.groups:
+        for signals, values in self.groups:
             # One gather after the other, so that each product fuses with its gather.
             terms = [
-                x[:, column] * value[None]
-                for column, value in zip(columns, values, strict=True)
+                columns(x, signal) * value[None]
+                for signal, value in zip(signals, values, strict=True)
             ]
             parts.append(functools.reduce(operator.add, terms))
         parts.append(jnp.zeros((len(x), 1), x.dtype))
-        return jnp.take(jnp.concatenate(parts, axis=1), self.place, axis=1)
+        return columns(jnp.concatenate(parts, axis=1), self.place)
 
     def largest(self) -> float:
         """See `kernels.LaidOut`."""
@@ -295,6 +295,16 @@ def number_within(owner: np.ndarray) -> np.ndarray:
     number = np.empty(len(owner), np.int64)
     number[order] = np.arange(len(owner)) - np.repeat(begins, counts)
     return number
+
+
+def rows(values: jax.Array, places: jax.Array) -> jax.Array:
+    """`values[places]` of places that are there: XLA need not look."""
+    return values.at[places].get(mode="promise_in_bounds")
+
+
+def columns(values: jax.Array, places: jax.Array) -> jax.Array:
+    """`values[:, places]` of places that are there: XLA need not look."""
+    return values.at[:, places].get(mode="promise_in_bounds")
 
 
 def largest(values: jax.Array) -> float:

@@ -28,6 +28,7 @@ from spiel_cr.sequence_form.packing import groups
 from spiel_cr.signals.game import HandKernel, Hands
 from spiel_cr.signals.kernel_blocks import (
     GATHER,
+    columns,
     host,
     number_within,
 )
@@ -64,11 +65,13 @@ class SignalSums(NamedTuple):
         values = jnp.concatenate([values, zero], axis=1)
         if self.slots:
             parts = [
-                functools.reduce(operator.add, [values[:, slot] for slot in slots])
+                functools.reduce(
+                    operator.add, [columns(values, slot) for slot in slots]
+                )
                 for slots in self.slots
             ]
             values = jnp.concatenate([*parts, zero], axis=1)
-        return jnp.take(values, self.place, axis=1)
+        return columns(values, self.place)
 
 
 @jax.tree_util.register_dataclass
@@ -98,11 +101,11 @@ class Folds:
     def apply(self, x: jax.Array) -> jax.Array:
         """See `kernels.LaidOut`."""
         x = jnp.asarray(x)
-        hands = x[:, self.signal].transpose(1, 2, 0)
+        hands = columns(x, self.signal).transpose(1, 2, 0)
         by_card = jnp.einsum("kil,kic->klc", hands, self.into)
         values = jnp.einsum("klc,kcj->klj", by_card, self.back).transpose(1, 0, 2)
         if self.twin is not None and self.twin_weight is not None:
-            values += x[:, self.twin] * self.twin_weight[None]
+            values += columns(x, self.twin) * self.twin_weight[None]
         return self.sums.apply(values.reshape(len(x), -1))
 
     def largest(self) -> float:
@@ -140,7 +143,7 @@ class Showdowns:
     def apply(self, x: jax.Array) -> jax.Array:
         """See `kernels.LaidOut`."""
         x = jnp.asarray(x)
-        hands = x[:, self.signal].transpose(1, 0, 2)
+        hands = columns(x, self.signal).transpose(1, 0, 2)
         by_card = jnp.einsum("nli,nic->nlc", hands, self.into)
         boards, blocks, _ = self.sign.shape
         below = jnp.einsum(
