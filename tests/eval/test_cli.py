@@ -222,6 +222,17 @@ def test_resolve(capsys, tmp_path):
     assert found["nash_conv"] == pytest.approx(expected, abs=1e-12)
 
 
+def test_resolve_in_the_form_of_signals(capsys, tmp_path):
+    path = tmp_path / "policy.npz"
+    words = (*KUHN, "--iterations", 20)
+    compiled = report(capsys, "resolve", *words)
+    found = report(capsys, "resolve", *words, "--form", "signals", "--save", path)
+    assert (compiled["form"], found["form"]) == ("compiled", "signals")
+    assert found["nash_conv"] == pytest.approx(compiled["nash_conv"], abs=1e-12)
+    expected = openspiel_nash_conv(path, "kuhn_poker")
+    assert found["nash_conv"] == pytest.approx(expected, abs=1e-12)
+
+
 def test_resolve_beside_baselines(capsys):
     # The largest seed, which C++ has no room for without its sign.
     words = ("--baselines", "--seed", 2**32 - 1, "--json")
