@@ -3,8 +3,10 @@
 import functools
 
 import numpy as np
+import pyspiel
 import pytest
 
+from game_defs.bundled import signals_of_universal_poker
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.resolving import continual, decomposition
@@ -12,7 +14,7 @@ from spiel_cr.resolving.gadget import build_forest
 from spiel_cr.resolving.public_deals import Deals
 from spiel_cr.resolving.public_gadget import build_public_forest, cut_public
 from spiel_cr.resolving.public_layers import betting_kinds, decompose_public
-from spiel_cr.signals import detection
+from spiel_cr.signals import bundled, detection
 from spiel_cr.signals.form import form_of
 from tests.support import games
 
@@ -26,8 +28,20 @@ def located(name):
 
 
 @functools.cache
+def hands():
+    """One card each and one on the table, of six: kernels of hands."""
+    game = pyspiel.load_game(
+        "universal_poker(numPlayers=2,numRounds=2,blind=1 1,firstPlayer=1 1,"
+        "raiseSize=2 4,maxRaises=1 1,betting=limit,numSuits=2,numRanks=3,"
+        "numHoleCards=1,numBoardCards=0 1)"
+    )
+    return bundled.from_declaration(game, signals_of_universal_poker(game))
+
+
+@functools.cache
 def public(name, player):
-    return decompose_public(located(name).game, player)
+    game = hands() if name == "hands" else located(name).game
+    return decompose_public(game, player)
 
 
 @functools.cache
@@ -143,7 +157,7 @@ def test_a_signal_game_is_not_compiled():
         continual.resolve(located("kuhn").game, 3, form="compiled")
 
 
-@pytest.mark.parametrize("name", ["leduc7", "leduc"])
+@pytest.mark.parametrize("name", ["leduc7", "leduc", "hands"])
 @pytest.mark.parametrize("player", PLAYERS)
 def test_boards_make_up_the_forest(name, player):
     """All boards of all roots together have the forest's payoffs."""
@@ -170,6 +184,7 @@ def test_boards_make_up_the_forest(name, player):
             rtol=0,
             atol=1e-15,
         )
+        assert len(found) > len(d.roots_of(layer)) or layer == 2
         np.testing.assert_array_equal(np.sort(np.concatenate(own)), whole.own)
         np.testing.assert_array_equal(
             np.sort(np.concatenate(following)), whole.next_augmented
