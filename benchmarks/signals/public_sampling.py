@@ -52,11 +52,12 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=1_000_000)
     parser.add_argument("--samples", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--algorithms", nargs="+", default=(*_PUBLIC, *_SCALAR))
     given = parser.parse_args()
     tree = compile_game(given.game)
     detected = detection.locate(tree)
     curves = {}
-    for algorithm in (*_PUBLIC, *_SCALAR):
+    for algorithm in given.algorithms:
         public = algorithm.partition("(")[0] in config.PRESETS
         made: Solver = (
             solver.make_solver(detected.game, algorithm, seed=given.seed)
@@ -81,11 +82,9 @@ def main() -> None:
                 for line in _variances(tree, detected, made, given.samples):
                     _say(run=algorithm, iterations=point["iterations"], **line)
         curves[algorithm] = curve
-    for algorithm in curves:
-        _say(algorithm=algorithm, **_worth(curves[_PUBLIC[0]], curves[algorithm]))
-    # What is sampled beside a run with baselines and one without, as in the paper.
-    for algorithm in curves:
-        _say(algorithm=algorithm, **_worth(curves[_SCALAR[0]], curves[algorithm]))
+    for plain in set(curves) & {_PUBLIC[0], _SCALAR[0]}:
+        for algorithm, curve in curves.items():
+            _say(plain=plain, algorithm=algorithm, **_worth(curves[plain], curve))
 
 
 def _run(
