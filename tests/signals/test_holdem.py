@@ -120,13 +120,12 @@ def check_best_responses(parameters: str) -> None:
     assert abs(gains - pyspiel.nash_conv(game.game, play)) < 1e-12
 
 
-@pytest.mark.parametrize("parameters", [SMALL[1], SMALL[-1]])
-def test_best_responses(parameters):
-    check_best_responses(parameters)
+def test_best_responses():
+    check_best_responses(SMALL[-1])
 
 
 @slow
-@pytest.mark.parametrize("parameters", SMALL[:1] + SMALL[2:-1] + LARGER)
+@pytest.mark.parametrize("parameters", SMALL[:-1] + LARGER)
 def test_best_responses_in_more_games(parameters):
     check_best_responses(parameters)
 
