@@ -10,19 +10,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spiel_cr.common import memory
-from spiel_cr.signals.game import HandKernel, Kernel, SignalGame
-from spiel_cr.signals.public_nodes import public_decisions
+from spiel_cr.sequence_form.decisions import Decisions
+from spiel_cr.signals.game import SignalGame
+from spiel_cr.signals.public_nodes import count_actions, public_decisions
 
-# What a process holds before, and what building a signal game leaves behind.
-_BASE = 250e6
-# Of XLA: for the two programs (iterations, best responses), whatever the game.
-_PROGRAMS = 250e6
-# On the host, per infoset and per sequence: logical numbers, positions, tolerances.
-_INFOSET, _SEQUENCE = 32, 16
+# What a process holds that solves the smallest game; and of XLA, for all programs, for
+# each kind of decision, which becomes a block of arrays.
+_BASE, _KIND = 350e6, 6.3e6
+# On the host, for each infoset and sequence: logical numbers, positions, tolerances.
+_INFOSET, _SEQUENCE = 24, 8
 # How often the state is there at the peak: itself, and what an iteration works with.
 _STATES = 1.6
 # Best responses: float64 vectors over sequences that are there at once.
-_VECTORS = 6
+_VECTORS = 2.2
 # How often the game's arrays are there: as declared, laid out for both players, cast.
 _GAMES = 3
 
@@ -61,9 +61,28 @@ def _bytes(part: Any) -> int:
     return sum(map(_bytes, part)) if isinstance(part, tuple) else 0
 
 
-def num_entries(kernel: Kernel) -> int | None:
-    """How many entries a kernel lists; None where it is one of hands."""
-    return None if isinstance(kernel, HandKernel) else len(kernel.coordinates().values)
+def num_kinds(signals: SignalGame) -> int:
+    """How many kinds of public decisions there are, of both players.
+
+    Of a kind are those with as many own decisions before, in the same round, and with
+    about as many actions (powers of two).
+    """
+    betting, count = signals.betting, 0
+    actions = count_actions(betting)
+    depth = Decisions(betting.parent + 1, np.ones(len(betting), np.int32)).levels()
+    by_depth = np.split(
+        np.argsort(depth, kind="stable"), np.cumsum(np.bincount(depth))[:-1]
+    )
+    for player in range(2):
+        acts = betting.player == player
+        before = np.zeros(len(betting), np.int32)
+        for nodes in by_depth[1:]:
+            above = betting.parent[nodes]
+            before[nodes] = before[above] + acts[above]
+        width = np.ceil(np.log2(np.maximum(actions, 1))).astype(np.int32)
+        kinds = np.stack([before, betting.round, width])[:, acts]
+        count += np.unique(kinds, axis=1).shape[1]
+    return count
 
 
 def peak_bytes(signals: SignalGame, dtype: np.typing.DTypeLike) -> float:
@@ -79,7 +98,9 @@ def peak_bytes(signals: SignalGame, dtype: np.typing.DTypeLike) -> float:
     state = 4 * sequences * np.dtype(dtype).itemsize
     host = _INFOSET * infosets + _SEQUENCE * sequences
     host += _GAMES * game_bytes(signals)
-    return _BASE + _PROGRAMS + host + _STATES * state + 8 * _VECTORS * sequences
+    vectors = 8 * _VECTORS * sequences
+    programs = _KIND * num_kinds(signals)
+    return _BASE + programs + host + _STATES * state + vectors
 
 
 def check(signals: SignalGame, dtype: np.typing.DTypeLike, limit: memory.Limit) -> None:

@@ -81,7 +81,7 @@ def test_games_without_signals_are_refused_in_that_form():
 def test_memory_is_refused_before_anything_is_laid_out(monkeypatch):
     monkeypatch.setattr(forms, "form_of", None)
     with pytest.raises(GameTooLargeError, match="solving python_rhode_island_holdem"):
-        spiel_cr.solve(TINY, form="signals", memory_limit="450MB")
+        spiel_cr.solve(TINY, form="signals", memory_limit="370MB")
 
 
 def test_buckets_by_number():

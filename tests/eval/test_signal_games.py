@@ -1,0 +1,139 @@
+"""Signal games on the command line: solved, sized, shown, played."""
+
+import json
+
+import numpy as np
+import pytest
+
+import spiel_cr
+from spiel_cr.eval.cli import main
+from spiel_cr.eval.inspection import hand_grid
+from spiel_cr.players import bot_strings, opponent_strings
+from spiel_cr.signals.policy import SignalPolicy
+from tests.support.kuhn_signals import kuhn
+
+LEDUC = "python_leduc_poker"
+KUHN = "kuhn_poker"
+
+
+def run(*words):
+    main._run(main._parse(["spiel-cr", *map(str, words)]))
+
+
+@pytest.fixture(scope="module")
+def policy_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("policies") / "leduc.npz"
+    spiel_cr.solve(LEDUC, "cfr+", 50, form="signals").save(path)
+    return path
+
+
+def report(capsys, *words):
+    run(*words, "--json")
+    out, err = capsys.readouterr()
+    return json.loads(out.splitlines()[-1]), out, err
+
+
+def test_solve_says_form_and_judge(capsys, tmp_path):
+    path = tmp_path / "kuhn.npz"
+    words = ("--form", "signals", "--iterations", 100, "--save", path)
+    found, out, _ = report(capsys, "solve", "--game", KUHN, *words)
+    assert found["form"] == "signals" and not found["compiled"]
+    assert found["judge"] == "spiel_cr" and "on the signal form" in out
+    loaded = spiel_cr.load_policy(path, KUHN)
+    assert isinstance(loaded, SignalPolicy)
+    asked = ("--judge", "openspiel")
+    other, _, _ = report(capsys, "solve", "--game", KUHN, *words, *asked)
+    assert other["judge"] == "openspiel"
+    assert other["nash_conv"] == pytest.approx(found["nash_conv"], abs=1e-9)
+    compiled, _, _ = report(capsys, "solve", "--game", KUHN, "--iterations", 100)
+    assert compiled["form"] == "compiled" and compiled["compiled"]
+    assert compiled["nash_conv"] == pytest.approx(found["nash_conv"], abs=1e-9)
+
+
+def test_info_counts_public_nodes_and_signals(capsys):
+    found, out, _ = report(capsys, "info", "--game", LEDUC, "--form", "signals")
+    tree = spiel_cr.compile_game(LEDUC)
+    assert found["infosets"] == [len(own) for own in tree.infosets]
+    assert found["sequences"] == [i.decisions.num_sequences for i in tree.infosets]
+    assert found["signals"] == [[3, 9], [3, 9]]
+    assert found["public_nodes"] == found["leaves"] + sum(found["decisions"])
+    assert [row["shape"] for row in found["kernels"]][0] == [3, 3]
+    assert 0.3e9 < found["peak_bytes"]["float32"] <= found["peak_bytes"]["float64"]
+    assert "round 1" in out and "kernel 0" in out
+
+
+def test_show_prints_a_grid(capsys, policy_file):
+    words = ("--policy", policy_file, "--game", LEDUC, "--node", "check check")
+    found, out, _ = report(capsys, "show", *words)
+    assert (found["node"], found["player"], found["round"]) == (["call", "call"], 0, 1)
+    policy = spiel_cr.load_policy(policy_file, LEDUC)
+    node = policy.finder.after([1, 1])
+    expected = policy.probabilities(node)
+    rows = [row["probabilities"] for row in found["hands"]]
+    assert np.allclose(rows, expected, atol=1e-12)
+    assert found["actions"] == ["fold", "call", "raise"]
+    # One grid for each action, cards of the board across.
+    assert "\nraise\n    0   1   2\n" in out
+    assert f"{round(100 * expected[8, 2]):>3}" in out
+    board, _, _ = report(capsys, "show", *words, "--board", "2")
+    assert [row["hand"] for row in board["hands"]] == ["0", "1", "2"]
+    assert board["hands"][2] == found["hands"][8]
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("--find 0", "--find 0 is for policies of a compiled game"),
+        ("--node jump", "after the deal there is no action 'jump'"),
+        ("--node raise,fold", "the game ends there"),
+        ("--board 5c", "there is no such board"),
+        ("--plot x.gif", "a plot's name must end in"),
+    ],
+)
+def test_show_refuses(capsys, policy_file, words, named):
+    with pytest.raises(SystemExit) as stopped:
+        run("show", "--policy", policy_file, "--game", LEDUC, *words.split())
+    assert stopped.value.code == 2
+    out, err = capsys.readouterr()
+    assert named in err.splitlines()[-1] and not out
+
+
+def test_hands_of_two_cards_lie_by_rank():
+    """Suited above the diagonal; a cell is the mean of its hands."""
+    hands = ["AhKh", "AsKd", "KdAs", "2c2d"]
+    rows, columns, place = hand_grid._places(hands, ["9c"] * 4)
+    assert rows == columns and rows[:2] == ("A", "K")
+    assert place.tolist() == [[0, 1], [1, 0], [1, 0], [12, 12]]
+    played = np.array([[1, 0], [0.5, 0.5], [0, 1], [0.25, 0.75]])
+    cells = hand_grid._means(played, place, (13, 13))
+    assert cells[1, 0].tolist() == [0.25, 0.75] and np.isnan(cells[5, 5]).all()
+
+
+def test_names_of_kuhn():
+    policy = SignalPolicy(kuhn(), [np.array([1] + [0.5] * 12)] * 2)
+    grid = hand_grid.hand_grid(policy, "pass bet")
+    assert grid.rows == ("J", "Q", "K") and grid.actions == ("pass", "bet")
+    text = hand_grid.text_of(grid).splitlines()
+    assert text == ["  pass bet", "J   50  50", "Q   50  50", "K   50  50"]
+
+
+def test_bots_play_it(policy_file):
+    """Lazily: the game is not compiled for it."""
+    bot = f"policy(path={policy_file})"
+    assert not bot_strings.needs_whole(bot)
+    game = bot_strings.prepare(LEDUC, [bot])
+    player = bot_strings.load_bot(bot, game, 0, seed=1)
+    state = game.new_initial_state()
+    for card in (0, 2):
+        state.apply_action(card)
+    assert player.step(state) in state.legal_actions()
+    opponent = opponent_strings.load_opponent(str(policy_file), LEDUC)
+    assert isinstance(opponent, SignalPolicy)
+
+
+def test_best_responses_and_evaluations_take_it(capsys, policy_file):
+    exact = spiel_cr.load_policy(policy_file)
+    signals = spiel_cr.solve(exact.signals, "cfr+", 50)
+    words = ("best-response", "--game", LEDUC, "--policy", policy_file)
+    found, _, _ = report(capsys, *words, "--method", "exact")
+    assert found["value"] == pytest.approx(signals.nash_conv(), abs=1e-6)
