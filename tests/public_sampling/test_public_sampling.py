@@ -8,21 +8,53 @@ import numpy as np
 import pytest
 
 from spiel_cr.common.jax_utils import precision
+from spiel_cr.compilation.compiler import compile_game
+from spiel_cr.compilation.tree import CHANCE, TERMINAL
 from spiel_cr.mccfr.variance import action_values
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.public_sampling import boards, config, places, solver, variance, walk
 from spiel_cr.signals import detection
 from tests.support import games
+from tests.support.made_games import MadeGame, Node
 from tests.support.strategies import random_behaviours
 
 PLAYERS = (0, 1)
 DOUBLE = np.dtype(np.float64)
 
 
+def made_rules(path):
+    """Both see a card, each gets one of its own. A bet that is called ends the bets,
+    and two more public cards follow at once; else one, a bet, one, and a last bet."""
+    size = len(path)
+    if size < 3:
+        odds = ((0.3, 0.7), (0.2, 0.3, 0.5), (0.4, 0.6))[size]
+        return Node(CHANCE, range(len(odds)), chance=odds)
+    public, one, other, *moves = path
+    infos = (f"0 {public}{one}{moves}", f"1 {public}{other}{moves}")
+    size, called = len(moves), moves[:2] == [1, 1]
+    if size < 2:
+        return Node(size, (0, 1), infos)
+    if size == 2 or (size == 3 and called) or (size == 4 and not called):
+        return Node(CHANCE, (0, 1), chance=(0.25, 0.75))
+    if size < 6 and not called:
+        return Node(0, (0, 1), infos) if size == 3 else Node(1, (0, 1, 2), infos)
+    cards = moves[2] + moves[3 if called else 4]
+    wins = 1 if (one + cards) % 3 > other else -1
+    worth = 3 + public if called else (1 + moves[0] + moves[3]) * (1 if moves[5] else 2)
+    return Node(TERMINAL, utility=worth * wins)
+
+
+@functools.cache
+def compiled(name):
+    if name == "made":
+        return compile_game(MadeGame(made_rules, "made"))
+    return games.compiled(name)
+
+
 @functools.cache
 def detected(name):
-    return detection.locate(games.compiled(name))
+    return detection.locate(compiled(name))
 
 
 @functools.cache
@@ -59,11 +91,19 @@ def test_boards_of_leduc():
         assert (found.rounds[1].signals[player] >= 0).sum(axis=1).tolist() == [5] * 6
 
 
+def test_boards_that_come_first_or_two_at_once():
+    found = boards.find(detected("made").game)
+    assert [part.size for part in found.rounds][0] == 2
+    assert len(found.rounds) == 3
+    kinds = np.asarray(laid_out("made").places.kind)
+    assert kinds[0] == places.DEAL and (kinds == places.DEAL).sum() > 1
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["kuhn", "leduc7"])
+@pytest.mark.parametrize("name", ["kuhn", "leduc7", "made"])
 def test_going_everywhere_is_exact(name):
     """Against values of the compiled game's histories, which share no code with it."""
-    tree = games.compiled(name)
+    tree = compiled(name)
     behaviours = random_behaviours(tree, 5)
     expected, value = action_values(tree, behaviours)
     table, layout = table_of(name, behaviours), laid_out(name)
