@@ -33,9 +33,9 @@ from spiel_cr.signals.kernel_blocks import (
     number_within,
 )
 
-# Hands in one block of a showdown. Measured on a river with 1081 hands and 20 to 32
-# leaves: 32 takes 1.4 times, 128 1.3 times as long.
-_BLOCK = 64
+# Hands in one block of a showdown, whichever costs least: where many hands tie, blocks
+# are not all full. Measured on rivers, neither 32 nor 128 was faster on any.
+_BLOCKS = (48, 64, 96)
 
 # Rooms for hands in batches are multiples of this, which XLA multiplies faster.
 _SIDE = 8
@@ -200,7 +200,7 @@ def hands_cost(kernel: HandKernel, player: int) -> int:
         int(np.bincount(hands.board, minlength=boards).max()) for hands in (own, other)
     )
     cards = int(own.cards.max()) + 2
-    width = _round_up(min(most, _BLOCK))
+    width = _round_up(min(most, _BLOCKS[0]))
     blocks = -(-most // width)
     product = 2 * most * cards
     if kernel.showdown:
@@ -286,7 +286,15 @@ def _folds(
 def _showdowns(own: Hands, other: Hands, num_signals: int) -> Showdowns:
     boards = 1 + int(own.board.max())
     card, count = _card_places(own, other, boards)
-    block, level, per_board = _strength_blocks(own, other, boards)
+
+    def cost(most: int) -> int:
+        """Of blocks of so many hands, per board and leaf."""
+        blocks = _strength_blocks(own, other, boards, most)[2]
+        products = most * count + blocks * count + (count + most) * most
+        return blocks * (products + 2 * GATHER * most)
+
+    most = min(_BLOCKS, key=cost)
+    block, level, per_board = _strength_blocks(own, other, boards, most)
     # Blocks of board k are numbered k · per_board + 0, 1, 2, ...
     rank = [number_within(part) for part in block]
     high, wide = (_round_up(1 + int(part.max())) for part in rank)
@@ -364,12 +372,18 @@ def _back(
 
 
 def _strength_blocks(
-    own: Hands, other: Hands, boards: int
+    own: Hands, other: Hands, boards: int, room: int
 ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray, int]:
     """Puts the hands of each board into blocks of neighbouring strengths.
 
     Hands of different blocks compare alike: a strength that fills more than one block
     shares none of them with others.
+
+    Args:
+      own: the player's hands.
+      other: the opponent's.
+      boards: how many.
+      room: hands of each player in one block.
 
     Returns:
       Each player's int64 [hands], the block; int64 [boards, n], the place of each block
@@ -381,28 +395,26 @@ def _strength_blocks(
         return_inverse=True,
     )
     numbers = number[: len(own.board)], number[len(own.board) :]
-    counts = np.maximum(
-        *(np.bincount(part, minlength=len(strengths)) for part in numbers)
-    )
-    separate = [np.bincount(part, minlength=len(strengths)) for part in numbers]
+    sizes = [np.bincount(part, minlength=len(strengths)) for part in numbers]
+    counts = np.maximum(sizes[0], sizes[1])
     board = strengths >> 32
     first = np.zeros(len(strengths), np.int64)
     offset = [np.zeros(len(strengths), np.int64) for _ in range(2)]
     levels: list[list[int]] = [[] for _ in range(boards)]
-    room, filled = False, [0, 0]
+    shared, filled = False, [0, 0]
     for s in range(len(strengths)):
         mine = levels[board[s]]
-        size = separate[0][s], separate[1][s]
-        fits = max(filled[0] + size[0], filled[1] + size[1]) <= _BLOCK
-        if not (room and mine and fits):
+        size = sizes[0][s], sizes[1][s]
+        fits = max(filled[0] + size[0], filled[1] + size[1]) <= room
+        if not (shared and mine and fits):
             mine.append(s)
             filled = [0, 0]
         first[s] = len(mine) - 1
         offset[0][s], offset[1][s] = filled
         filled = [filled[0] + size[0], filled[1] + size[1]]
         # Blocks of one strength only, which are full.
-        room = counts[s] <= _BLOCK
-        mine.extend([s] * (-(-int(counts[s]) // _BLOCK) - 1))
+        shared = bool(counts[s] <= room)
+        mine.extend([s] * (-(-int(counts[s]) // room) - 1))
     most = max(len(mine) for mine in levels)
     level = np.zeros((boards, most), np.int64)
     for k, mine in enumerate(levels):
@@ -410,7 +422,7 @@ def _strength_blocks(
     blocks = []
     for part, begins, hands in zip(numbers, offset, (own, other), strict=True):
         within = begins[part] + number_within(part)
-        blocks.append(hands.board * most + first[part] + within // _BLOCK)
+        blocks.append(hands.board * most + first[part] + within // room)
     return (blocks[0], blocks[1]), level, most
 
 
