@@ -138,17 +138,10 @@ def every_trajectory(given, table, baseline, player, follow, capacity):
     return jax.tree.map(lambda array: array[first], visits), used[first]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("follow", "kind", "player"),
-    [
-        ("outcome", "random", 0),
-        *(
-            pytest.param(*row, marks=pytest.mark.slow)
-            for row in itertools.product(
-                ("outcome", "external"), (None, "random", "oracle"), PLAYERS
-            )
-        ),
-    ],
+    itertools.product(("outcome", "external"), (None, "random", "oracle"), PLAYERS),
 )
 def test_unbiased(follow, kind, player):
     """The mean over all trajectories, by enumeration, is exact whatever the baseline;
