@@ -70,6 +70,11 @@ class PublicMatch:
         )
 
 
+def _blank() -> PublicMatch:
+    """A match in which nothing is solved."""
+    return PublicMatch({}, {}, set())
+
+
 class PublicResolver:
     """Resolves for one player of a signal game, with or without a clock.
 
@@ -102,17 +107,19 @@ class PublicResolver:
         d = self.decomposition = decompose_public(game, player)
         self._deals = Deals(d)
         self._clock = Clock(config.move_ms, config.iterations)
-        examples = self._examples()
-        # Twice: programs are compiled the first time, and the second time tells what a
-        # solve costs besides iterating.
-        for _ in range(2):
-            self._clock = Clock(config.move_ms, config.iterations)
-            for place in examples:
-                self._solve(PublicMatch({}, {}, set()), place, None, 1)
-        self._start = PublicMatch({}, {}, set())
+        self._start = _blank()
         if d.num_layers:
+            # Twice: the program is compiled the first time.
+            self._solve(_blank(), _WHOLE, None, 1)
             deadline = self._clock.init_deadline(config.init_ms)
             self._solve(self._start, _WHOLE, deadline)
+        examples = self._examples()
+        for _ in range(2):
+            # The second time tells what a solve costs besides iterating. What the whole
+            # game cost says nothing of subgames.
+            self._clock = Clock(config.move_ms, config.iterations)
+            for place in examples:
+                self._solve(_blank(), place, None, 1)
         self._clock.restart_statistics()
 
     @property
@@ -172,10 +179,10 @@ class PublicResolver:
         return node
 
     def _examples(self) -> list[_Place]:
-        """A place for each program, the whole game first."""
+        """A place for each program but that of the whole game."""
         d, betting = self.decomposition, self.game.betting
         kinds = betting_kinds(self.game)
-        found: dict[object, _Place] = {_WHOLE: _WHOLE}
+        found: dict[object, _Place] = {}
         sizes: dict[int, dict[object, int]] = {}
         for node in d.roots[d.layer[d.roots] > 1].tolist():
             round_ = int(betting.round[node])
@@ -184,7 +191,8 @@ class PublicResolver:
             for size, board in sizes[round_].items():
                 place = _Place(int(d.layer[node]), node, board)
                 found.setdefault((kinds[node], round_, size), place)
-        return list(found.values()) if d.num_layers else []
+        # Upper layers first: the last solves say most about what the next ones cost.
+        return sorted(found.values())
 
     def _board_sizes(self, round: int) -> dict[object, int]:
         """A board of a round for each of the sizes that its boards have."""
