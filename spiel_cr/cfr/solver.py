@@ -293,6 +293,8 @@ class Solver:
 
     def nash_conv(self) -> float:
         """NashConv of the average strategy, exact, in the game's units."""
+        if self._consumes:
+            memory.trim()  # of a large game, what iterations worked with
         shared = any(labels is not None for labels in self.buckets)
         if self._reader is None and self._weighs_reach and not shared:
             first, second = (np.asarray(self._player(p).average) for p in range(2))
