@@ -7,6 +7,7 @@ import pyspiel
 import pytest
 
 from game_defs.bundled import signals_of_universal_poker
+from spiel_cr.compilation.compiler import compile_game
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.resolving import continual, decomposition
@@ -14,7 +15,7 @@ from spiel_cr.resolving.gadget import build_forest
 from spiel_cr.resolving.public_deals import Deals
 from spiel_cr.resolving.public_gadget import build_public_forest, cut_public
 from spiel_cr.resolving.public_layers import betting_kinds, decompose_public
-from spiel_cr.signals import bundled, detection
+from spiel_cr.signals import bundled, detection, loading
 from spiel_cr.signals.form import form_of
 from tests.support import games
 
@@ -122,6 +123,19 @@ def test_resolved_strategies_are_those_of_the_compiled_game(name, iterations):
             found.average[player][where], expected.average[player], rtol=0, atol=1e-9
         )
     assert found.solves == expected.solves
+    assert abs(found.nash_conv() - expected.nash_conv()) < 1e-9
+
+
+@slow
+def test_rhode_island_is_resolved_as_the_compiled_game():
+    """Three rounds, and signals of a declaration: at every infoset."""
+    string = "python_rhode_island_holdem(num_ranks=3,num_suits=2,max_bets=1)"
+    tree = compile_game(string, observations=True)
+    found = continual.resolve(loading.signal_game(string), 10)
+    expected = continual.resolve(tree, 10)
+    played = conversions.behaviour_from_policy(tree, found.average_policy())
+    for mine, theirs in zip(played, expected.average, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-9)
     assert abs(found.nash_conv() - expected.nash_conv()) < 1e-9
 
 
