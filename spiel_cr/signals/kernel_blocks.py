@@ -31,6 +31,13 @@ _GROUP_OVERHEAD = 4096
 # about 1 ns, against 1/30 ns.
 GATHER = 30
 
+# Neighbouring blocks are one matrix up to this side. Measured on Rhode Island Hold'em
+# with its 325 blocks of 24 to 37 signals: 13.8 ms, 15.1 for 64 and 18.5 for 192, and 35
+# as batches.
+_RUN = 128
+# Each run is an operation of its own, to be compiled: 85 take about a second.
+_FEWEST_RUNS, _MOST_RUNS = 8, 160
+
 # A product of so long and so narrow a matrix is written out: sums of rows, in one loop.
 # Measured at 100 000 times 15: 1.4 ms, where XLA's product of matrices takes 3.5.
 _LONG, _FEW = 4096, 16
@@ -112,6 +119,41 @@ class DenseBlocks:
         return sum(array.nbytes for array in jax.tree.leaves(self))
 
 
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class BlockRuns:
+    """A kernel of dense blocks of neighbouring signals; see `kernels.LaidOut`.
+
+    Reach stays in the order of leaves. In return, between the blocks of one run there
+    are zeros to multiply by.
+
+    Attributes:
+      values: one float [h', h] for each run of blocks, in the order of signals: the
+        player's own utility.
+    """
+
+    values: tuple[jax.Array, ...]
+
+    def apply(self, x: jax.Array) -> jax.Array:
+        """See `kernels.LaidOut`."""
+        x = jnp.asarray(x)
+        parts, begin = [], 0
+        for values in self.values:
+            end = begin + len(values)
+            parts.append(jnp.einsum("li,ij->lj", x[:, begin:end], values))
+            begin = end
+        return jnp.concatenate(parts, axis=1)
+
+    def largest(self) -> float:
+        """See `kernels.LaidOut`."""
+        return max(map(largest, self.values))
+
+    @property
+    def nbytes(self) -> int:
+        """See `kernels.LaidOut`."""
+        return sum(array.nbytes for array in jax.tree.leaves(self))
+
+
 class SparseGroup(NamedTuple):
     """Signals that meet similarly many of the opponent's, padded to equally many.
 
@@ -164,7 +206,7 @@ class SparseRows:
 
 def lay_out_entries(
     matrix: scipy.sparse.csr_array,
-) -> DenseMatrix | DenseBlocks | SparseRows:
+) -> DenseMatrix | DenseBlocks | BlockRuns | SparseRows:
     """Lays out a matrix [H, H'] of the player's own utility, each entry once."""
     blocks = _Components.of(matrix)
     counts = np.diff(matrix.indptr)
@@ -177,6 +219,16 @@ def lay_out_entries(
         return _sparse_rows(matrix, counts)
     if blocks.whole:
         return DenseMatrix(host(np.ascontiguousarray(matrix.toarray().T)))
+    runs = blocks.runs()
+    if _FEWEST_RUNS <= len(runs) <= _MOST_RUNS:
+        turned = matrix.T.tocsr()
+        begins = [(0, 0), *runs[:-1]]
+        return BlockRuns(
+            tuple(
+                host(turned[left:right, top:bottom].toarray())
+                for (top, left), (bottom, right) in zip(begins, runs, strict=True)
+            )
+        )
     return blocks.dense(matrix)
 
 
@@ -239,6 +291,27 @@ class _Components:
         shapes = np.array([self.shape(group) for group in self.groups], np.int64)
         number, high, wide = shapes.reshape(-1, 3).T
         return dense_cost(np.repeat(high, number), np.repeat(wide, number))
+
+    def runs(self) -> list[tuple[int, int]]:
+        """Where runs of blocks end, among rows and columns.
+
+        Empty where the signals of a block are no neighbours, or meet nobody.
+        """
+        order = self.row[np.flatnonzero(np.diff(self.row, prepend=-1))]
+        neighbours = np.array_equal(
+            self.row, np.repeat(order, self.heights[order])
+        ) and np.array_equal(self.column, np.repeat(order, self.widths[order]))
+        if not neighbours:
+            return []
+        ends: list[tuple[int, int]] = []
+        begin, row, column = (0, 0), 0, 0
+        for high, wide in zip(self.heights[order], self.widths[order], strict=True):
+            if not ends or max(row + high - begin[0], column + wide - begin[1]) > _RUN:
+                begin = row, column
+                ends.append(begin)
+            row, column = row + int(high), column + int(wide)
+            ends[-1] = row, column
+        return ends
 
     def dense(self, matrix: scipy.sparse.csr_array) -> DenseBlocks:
         """The components as blocks."""

@@ -10,7 +10,12 @@ from spiel_cr.common import jax_utils
 from spiel_cr.common.jax_utils import cast
 from spiel_cr.signals import kernels
 from spiel_cr.signals.game import HandKernel, Hands, Kernel, SparseKernel, sum_entries
-from spiel_cr.signals.kernel_blocks import DenseBlocks, DenseMatrix, SparseRows
+from spiel_cr.signals.kernel_blocks import (
+    BlockRuns,
+    DenseBlocks,
+    DenseMatrix,
+    SparseRows,
+)
 from spiel_cr.signals.kernel_hands import Folds, Showdowns
 from spiel_cr.signals.kernels import lay_out
 
@@ -224,6 +229,26 @@ def test_sparse_rows():
     shape = (401, 402)
     entries = sum_entries(rows, columns, rng.normal(size=len(rows)), shape)
     check(SparseKernel(0, shape, entries), 4, rng, SparseRows, np.float32)
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_neighbouring_blocks_are_one_matrix(mixed):
+    """Not where they are mixed, with signals that meet nobody."""
+    rng = np.random.default_rng(7)
+    sizes = rng.integers(30, 50, size=(30, 2))
+    begin, rows, columns = np.zeros(2, int), [], []
+    for size in sizes:
+        i, j = begin[:, None] + np.indices(size).reshape(2, -1)
+        rows.append(i)
+        columns.append(j)
+        begin += size
+    shape = (begin[0] + 3 * mixed, begin[1] + 2 * mixed)
+    i, j = np.concatenate(rows), np.concatenate(columns)
+    if mixed:
+        i, j = rng.permutation(shape[0])[i], rng.permutation(shape[1])[j]
+    entries = sum_entries(i, j, rng.normal(size=len(i)), shape)
+    kernel = SparseKernel(0, shape, entries)
+    check(kernel, 3, rng, DenseBlocks if mixed else BlockRuns)
 
 
 def test_one_long_narrow_block():
