@@ -63,6 +63,8 @@ def same(ours, theirs, name=""):
         np.testing.assert_array_equal(ours, theirs, err_msg=name)
     elif name.endswith(".keys"):
         assert list(ours) == list(theirs), name
+    elif name.endswith(".list_payoffs"):
+        same(ours(), theirs(), f"{name}()")
     elif isinstance(ours, tuple):
         assert len(ours) == len(theirs), name
         for i, pair in enumerate(zip(ours, theirs, strict=True)):

@@ -15,6 +15,7 @@ from tests.compilation.test_vectorised import same
 from tests.fuzz import damaged_files
 from tests.fuzz.damaged_files import Kind
 from tests.support import games
+from tests.support.kuhn_signals import kuhn
 
 
 def policy(folder):
@@ -22,6 +23,25 @@ def policy(folder):
     spiel_cr.solve(tree, "lp").save(path)
     yield Kind(
         "policy", path.read_bytes(), lambda path: spiel_cr.load_policy(path, tree)
+    )
+
+
+def signal_policy(folder):
+    """A policy of a signal game, and its checkpoint."""
+    path, state = folder / "signal policy", folder / "signal checkpoint"
+    result = spiel_cr.solve(kuhn(), "cfr+", 3, dtype="float32", checkpoint_path=state)
+    result.save(path)
+    yield Kind(
+        path.name,
+        path.read_bytes(),
+        lambda path: spiel_cr.load_policy(path, kuhn()),
+    )
+    yield Kind(
+        state.name,
+        state.read_bytes(),
+        lambda path: spiel_cr.solve(
+            kuhn(), "cfr+", 3, dtype="float32", checkpoint_path=path
+        ),
     )
 
 
@@ -123,6 +143,7 @@ def learned(folder):
 
 def kinds_of(folder, sampled):
     yield from policy(folder)
+    yield from signal_policy(folder)
     yield from sampled_policy(folder)
     yield from checkpoints(folder, sampled)
     yield from caches(folder)
