@@ -127,6 +127,7 @@ def signals_to_resolve(
       ValueError: a signal game is given, and settings that only compiled games know.
     """
     if isinstance(game, SignalGame):
+        game.check()
         check_public(config)
         return game
     if isinstance(game, CompiledGame) or not suits_signals(config):

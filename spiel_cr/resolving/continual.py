@@ -208,6 +208,7 @@ def _takes_signals(
 ) -> bool:
     """Whether a game is resolved in the form of signals."""
     if isinstance(game, SignalGame):
+        game.check()
         if form == "compiled":
             raise ValueError(
                 f"form='compiled': {game.game} was given as a signal game; give the "

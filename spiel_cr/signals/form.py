@@ -219,7 +219,8 @@ def _product(
     """The terms of a kernel, sorted by own sequence, all of one pair of rounds."""
     own_sequence, other_sequence = terms.sequences[player], terms.sequences[1 - player]
     width = num_signals(other.parents, other_round)
-    stake = terms.stake[mine, None]
+    kernel, exponent = kernel_forms.in_units(kernel)
+    stake = np.ldexp(terms.stake[mine, None], exponent)
     weights = terms.weights[1 - player]
     if weights is not None:
         stake = stake * np.stack([weights[t] for t in mine.tolist()])
@@ -317,12 +318,14 @@ def _add_scale(
     if own is not None:
         round = int(plan.side.sequence_rounds[sequences[0]])
         sums = np.bincount(own, sums, minlength=num_signals(plan.parents, round))
-    stakes = np.bincount(
-        np.searchsorted(sequences, terms.sequences[player][mine]),
-        np.abs(terms.stake[mine]),
-    )
+    most = np.abs(terms.stake[mine])
+    weights = terms.weights[1 - player]
+    if weights is not None:
+        most = most * np.array([weights[t].max(initial=0) for t in mine.tolist()])
+    rows = np.searchsorted(sequences, terms.sequences[player][mine])
+    stakes = np.bincount(rows, most)
     # A few rows at a time: there may be very many.
-    step = max(1, 1_000_000 // len(sums))
+    step = max(1, 1_000_000 // max(len(sums), 1))
     for begin in range(0, len(sequences), step):
         part = slice(begin, begin + step)
         places = plan.position[sequences[part], None] + np.arange(len(sums))

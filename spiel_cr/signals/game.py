@@ -13,6 +13,7 @@ terms, K kernels.
 """
 
 import dataclasses
+from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -210,48 +211,77 @@ class SignalGame:
         return signal
 
     def check(self) -> None:
-        """Raises InvalidGameError where the parts do not fit each other."""
+        """Raises InvalidGameError where the parts do not fit each other.
+
+        What they say of the OpenSpiel game is not looked at.
+        """
+        for found in (self._public_problems, self._signal_problems):
+            for problem, there in found():
+                if there:
+                    raise InvalidGameError(f"{self.game}: {problem} in its signal form")
+
+    def _public_problems(self) -> Iterator[tuple[str, bool]]:
+        """What may be wrong with the public tree, and whether it is."""
+        betting, size = self.betting, len(self.betting)
+        yield "there is no public node", size == 0
+        above, action, nodes = betting.parent[1:], betting.action[1:], np.arange(size)
+        root = betting.parent[0] == -1 and betting.round[0] == 0
+        yield "node 0 is no root of round 0", not root
+        yield "a node comes before its parent", _outside(above, nodes[1:])
+        acts = np.isin(betting.player, (0, 1))
+        known = acts | (betting.player == TERMINAL)
+        yield "a public node's player is not 0, 1 or TERMINAL", not known.all()
+        counts = np.bincount(above, minlength=size)
+        yield "an action is taken after an end", bool((counts[~acts] > 0).any())
+        yield "a decision has no actions", (counts[acts] == 0).any()
+        order = np.argsort(above, kind="stable")
+        same = above[order][1:] == above[order][:-1]
+        rises = np.diff(action[order]) > 0
+        yield "a node's actions do not ascend", not rises[same].all()
+        rounds = betting.round
+        yield "a round ends before it begins", (rounds[1:] < rounds[above]).any()
+        yield "a node's round has no signals", _outside(rounds, self.num_rounds)
+
+    def _signal_problems(self) -> Iterator[tuple[str, bool]]:
+        """The same of signals, kernels and terms."""
         betting, terms = self.betting, self.terms
-        nodes = np.arange(len(betting))
-        above = betting.parent[1:]
-        problems = {
-            "the root is no node of round 0 without a parent": len(nodes) == 0
-            or betting.parent[0] != -1
-            or betting.round[0] != 0,
-            "a node comes before its parent": (above < 0).any()
-            or (above >= nodes[1:]).any(),
-        }
-        for problem, there in problems.items():
-            if there:
-                raise InvalidGameError(f"{self.game}: {problem} in its public tree")
-        ends = betting.player[terms.leaf] == TERMINAL
-        rounds = np.array([kernel.round for kernel in self.kernels], int)
-        problems = {
-            "an action is taken after an end": (
-                betting.player[above] == TERMINAL
-            ).any(),
-            "a round ends before it begins": (
-                betting.round[1:] < betting.round[above]
-            ).any(),
-            "a payoff is at a decision": not ends.all(),
-            "a kernel is of another round than its leaf": (
-                rounds[terms.kernel] != betting.round[terms.leaf]
-            ).any(),
-            "a stake is not finite": not np.isfinite(terms.stake).all(),
-        }
         for player in range(2):
             counts = [1, *self.num_signals(player)]
+            yield "players have different rounds", len(counts) - 1 != self.num_rounds
             for r, parent in enumerate(self.parents[player]):
-                name = f"a signal of player {player} in round {r} refines none"
-                problems[name] = ((parent < 0) | (parent >= counts[r])).any()
-            for number, kernel in enumerate(self.kernels):
-                name = f"kernel {number} does not fit the signals of its round"
-                problems[name] = problems.get(name, False) or (
-                    kernel.shape[player] != counts[1 + kernel.round]
-                )
-        for problem, there in problems.items():
-            if there:
-                raise InvalidGameError(f"{self.game}: {problem} in its signal form")
+                problem = f"a signal of player {player} in round {r} refines none"
+                yield problem, _outside(parent, counts[r])
+        for number, kernel in enumerate(self.kernels):
+            name = f"kernel {number}"
+            yield f"{name} has no round", not 0 <= kernel.round < self.num_rounds
+            shape = tuple(len(own[kernel.round]) for own in self.parents)
+            problem = f"{name} does not fit the signals of its round"
+            yield problem, tuple(kernel.shape) != shape
+            if isinstance(kernel, HandKernel):
+                numbers = [own.signal for own in kernel.hands]
+                values = [own.weight for own in kernel.hands]
+            else:
+                rows, columns, entries = kernel.coordinates()
+                numbers, values = [rows, columns], [entries]
+            for own, count in zip(numbers, shape, strict=True):
+                yield f"{name} has entries of unknown signals", _outside(own, count)
+            finite = all(np.isfinite(part).all() for part in values)
+            yield f"{name} has entries that are not finite", not finite
+        unknown = _outside(terms.leaf, len(betting))
+        yield "a term's leaf is no public node", unknown
+        unknown = _outside(terms.kernel, len(self.kernels))
+        yield "a term's kernel is none", unknown
+        ends = betting.player[terms.leaf] == TERMINAL
+        yield "a payoff is at a decision", not ends.all()
+        rounds = np.array([kernel.round for kernel in self.kernels], int)
+        other = rounds[terms.kernel] != betting.round[terms.leaf]
+        yield "a kernel is of another round than its leaf", other.any()
+        yield "a stake is not finite", not np.isfinite(terms.stake).all()
+
+
+def _outside(numbers: np.ndarray, counts: np.ndarray | int) -> bool:
+    """Whether some number is not from 0 to below its count."""
+    return bool(((numbers < 0) | (numbers >= counts)).any())
 
 
 def _pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -4,13 +4,14 @@
 (`kernel_blocks`), or hands in the order of their strengths (`kernel_hands`).
 """
 
+import dataclasses
 from typing import Protocol
 
 import jax
 import numpy as np
 import scipy.sparse
 
-from spiel_cr.signals.game import HandKernel, Kernel
+from spiel_cr.signals.game import HandKernel, Kernel, SparseKernel
 from spiel_cr.signals.kernel_blocks import dense_cost, lay_out_entries
 from spiel_cr.signals.kernel_hands import hands_cost, lay_out_hands
 
@@ -60,6 +61,30 @@ def lay_out(kernel: Kernel, player: int) -> LaidOut:
         rows, columns, values = columns, rows, -values
     shape = kernel.shape[player], kernel.shape[1 - player]
     return lay_out_entries(scipy.sparse.csr_array((values, (rows, columns)), shape))
+
+
+def in_units(kernel: Kernel) -> tuple[Kernel, int]:
+    """A kernel whose largest number is about 1, and e: the given one is 2^e times it.
+
+    So float32 holds it, whatever the units of stakes and chances. Powers of two change
+    no bits.
+    """
+    if isinstance(kernel, HandKernel):
+        first, second = (_exponent(own.weight) for own in kernel.hands)
+        hands = tuple(
+            own._replace(weight=np.ldexp(own.weight, -e))
+            for own, e in zip(kernel.hands, (first, second), strict=True)
+        )
+        scaled = dataclasses.replace(kernel, hands=(hands[0], hands[1]))
+        return scaled, first + second
+    entries = kernel.coordinates()
+    exponent = _exponent(entries.values)
+    entries = entries._replace(values=np.ldexp(entries.values, -exponent))
+    return SparseKernel(kernel.round, kernel.shape, entries), exponent
+
+
+def _exponent(values: np.ndarray) -> int:
+    return int(np.frexp(np.abs(values).max(initial=0))[1])
 
 
 def _listed_cost(kernel: HandKernel, player: int) -> int:

@@ -210,6 +210,7 @@ def choose(
         asked for.
     """
     if isinstance(game, SignalGame):
+        game.check()
         if form == "compiled":
             raise ValueError(
                 f"form='compiled': {game.game} was given as a signal game; give the "

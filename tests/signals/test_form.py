@@ -169,3 +169,18 @@ def test_too_many_payoffs_are_not_listed(monkeypatch):
     monkeypatch.setattr(public_terms, "_MOST_LISTED", 10)
     with pytest.raises(GameTooLargeError, match="more than the 10 that are listed"):
         _ = form.build(*parts).payoffs
+
+
+def test_weights_that_are_small_throughout_change_no_strategy():
+    """The tolerance for rounding errors goes with them."""
+    parts = random_parts(WIDE, weighted=True, rng=np.random.default_rng(3))
+    sides, parents, kernels, terms, _ = parts
+    found = []
+    for scale in (0, -60):
+        weights = [np.ldexp(own, scale) for own in terms.weights[1]]
+        scaled = terms._replace(weights=(None, weights))
+        game = form.build(sides, parents, kernels, scaled)
+        solver = cfr.make_solver(game, config=parse_algorithm("cfr+"), compile="fast")
+        solver.run(10)
+        found.append(solver.average(0))
+    np.testing.assert_array_equal(*found)
