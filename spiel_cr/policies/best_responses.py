@@ -14,6 +14,9 @@ from spiel_cr.common import memory
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.sequence_form import layout, treeplex
 
+# Positions of both players from which on a game is large.
+_LARGE = 2_000_000
+
 
 def infoset_values(
     form: layout.SequenceForm,
@@ -158,6 +161,7 @@ def value_bounds(
       behaviour: for each player float [S], action probabilities by logical sequence.
     """
     found = []
+    _trim(form)
     with jax.enable_x64(True):
         for player in (1, 0):
             reach = _reach(form, 1 - player, behaviour[1 - player])
@@ -171,6 +175,7 @@ def behaviour_value(
     """Player 0's expected utility when both play; arguments as of `value_bounds`."""
     with jax.enable_x64(True):
         reach = [_reach(form, player, behaviour[player]) for player in range(2)]
+        _trim(form)
         return float(_expected(form.arrays[0], *reach))
 
 
@@ -184,11 +189,15 @@ def _reach(form: layout.SequenceForm, player: int, behaviour: np.ndarray) -> jax
 
 def _value(form: layout.SequenceForm, player: int, reach: jax.Array) -> float:
     """A player's value of a best response; the opponent's reach by position."""
-    before = programs()
     value = float(_evaluate(form.arrays[player], reach, None)[1])
-    if programs() > before:
-        memory.trim()
+    _trim(form)
     return value
+
+
+def _trim(form: layout.SequenceForm) -> None:
+    """Gives memory back between programs of large games; compiling each takes much."""
+    if sum(own.size for own in form.layouts) > _LARGE:
+        memory.trim()
 
 
 def programs() -> int:

@@ -22,7 +22,7 @@ _INFOSET, _SEQUENCE = 24, 8
 # How often the state is there at the peak: itself, and what an iteration works with.
 _STATES = 1.6
 # Best responses: float64 vectors over sequences that are there at once.
-_VECTORS = 2.2
+_VECTORS = 1
 # How often the game's arrays are there: as declared, laid out for both players, cast.
 _GAMES = 3
 
