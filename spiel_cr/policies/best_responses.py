@@ -81,6 +81,11 @@ def best_response(
 ) -> np.ndarray:
     """A pure best response; the first of equally good actions.
 
+    Equally good are actions whose counterfactual values differ from the best one's by
+    no more than rounding: 1e-12 of that value, or of the largest payoff of a pair of
+    sequences, which chance's probabilities are part of. So what is lost at an infoset
+    is at most that.
+
     Args:
       form: the game.
       player: the responder.

@@ -12,7 +12,7 @@ from spiel_cr.signals import public_terms
 from spiel_cr.signals.game import SignalGame
 from spiel_cr.signals.public_nodes import Finder, public_decisions
 
-# How far two payoffs, summed over deals, may be apart.
+# How far two payoffs, summed over deals, may be apart, in units of the largest one.
 _TOLERANCE = 1e-12
 
 
@@ -20,7 +20,9 @@ def check_compiled(signal_game: SignalGame, tree: CompiledGame) -> None:
     """Compares a signal game with the compiled game, payoff for payoff.
 
     Each infoset of the compiled game is found among public nodes and signals by the
-    reader. Payoffs of infosets that share a signal are added up.
+    reader. Payoffs of infosets that share a signal are added up. They must
+    agree to 1e-12 of the largest payoff that a pair of sequences of the compiled game
+    has; odds of chance are part of it.
 
     Args:
       signal_game: to be judged.
@@ -45,9 +47,9 @@ def check_compiled(signal_game: SignalGame, tree: CompiledGame) -> None:
         np.concatenate([given.columns, expected.columns]),
         np.concatenate([given.values, -expected.values]),
     )
-    largest = np.abs(expected.values).max(initial=0.0)
+    largest = np.abs(payoffs.values).max(initial=0.0)
     off = np.abs(difference.values)
-    if off.max(initial=0.0) > _TOLERANCE * max(1.0, largest):
+    if off.max(initial=0.0) > _TOLERANCE * largest:
         worst = int(np.argmax(off))
         pair = int(difference.rows[worst]), int(difference.columns[worst])
         places = [_place(signal_game, player, pair[player]) for player in range(2)]

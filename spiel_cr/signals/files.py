@@ -78,6 +78,11 @@ def check_file(path: storage.Path) -> None:
     _read(path)
 
 
+def is_for(signals: SignalGame, metadata: Mapping[str, Any]) -> bool:
+    """Whether a file whose metadata these are is for a signal game."""
+    return metadata.get("fingerprint") == fingerprint(signals)
+
+
 def read_policy(path: storage.Path, signals: SignalGame) -> SignalPolicy:
     """Reads what `save_policy` wrote.
 
@@ -92,10 +97,16 @@ def read_policy(path: storage.Path, signals: SignalGame) -> SignalPolicy:
     """
     behaviour, named, print_of_file = _read(path)
     if fingerprint(signals) != print_of_file:
+        if named == str(signals.game):
+            what = (
+                f"another signal form of {named} (other signals, or the rules or "
+                f"payoffs have changed since)"
+            )
+        else:
+            what = f"{named}, not for {signals.game}"
         raise ValueError(
-            f"{path} holds a policy for {named}, not for {signals.game}, or it is of "
-            f"another signal form of this game (other signals, rules or payoffs); give "
-            f"the signal game that it was solved on, or solve this one anew"
+            f"{path} holds a policy for {what}; give the signal game that it was "
+            f"solved on, or solve this one anew"
         )
     try:
         return SignalPolicy(signals, behaviour)

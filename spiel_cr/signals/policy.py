@@ -6,6 +6,7 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from spiel_cr.common.checks import check_whole
 from spiel_cr.policies.conversions import SUM_TOLERANCE
 from spiel_cr.signals import public_nodes
 from spiel_cr.signals.game import SignalGame
@@ -48,6 +49,11 @@ class SignalPolicy(openspiel_policy.Policy):
         )
         self.finder = public_nodes.Finder(signals)
         self.behaviour = tuple(behaviour)
+        if len(self.behaviour) != 2:
+            raise ValueError(
+                f"behaviour: {len(self.behaviour)} arrays were given; give two, one "
+                f"for each player"
+            )
         for player in range(2):
             self._check(player)
 
@@ -85,8 +91,9 @@ class SignalPolicy(openspiel_policy.Policy):
         """The strategy at a public node: a view [H, A], a row for each signal.
 
         Raises:
-          ValueError: nobody acts there.
+          ValueError: there is no such node, or nobody acts there.
         """
+        node = check_whole(node, "node", 0, len(self.signals.betting) - 1)
         player = int(self.signals.betting.player[node])
         if player not in (0, 1):
             raise ValueError(
@@ -100,6 +107,11 @@ class SignalPolicy(openspiel_policy.Policy):
         decisions, given = self.decisions[player], self.behaviour[player]
         whose = f"behaviour of player {player}"
         shape = (decisions.num_sequences,)
+        if not isinstance(given, np.ndarray):
+            raise ValueError(
+                f"{whose} is of type {type(given).__name__}; give a numpy array of "
+                f"float32 or float64"
+            )
         if given.shape != shape or given.dtype.name not in DTYPES:
             raise ValueError(
                 f"{whose} has shape {given.shape} and dtype {given.dtype}; "

@@ -130,7 +130,11 @@ def _load_signals(
     if isinstance(game, CompiledGame) and loading.declared(game.game):
         game = game.game
     if not isinstance(game, SignalGame):
-        game = merged(find_signals(game))
+        found = find_signals(game)
+        game = merged(found)
+        # A `SignalGame` is solved as it is, without merging.
+        if not signal_files.is_for(game, metadata):
+            game = found if signal_files.is_for(found, metadata) else game
     return signal_files.read_policy(path, game)
 
 

@@ -160,8 +160,10 @@ def solve(
       buckets: for each player which infosets are to share one row of regrets and play
         alike: None, numbers [I] by logical infoset, or a mapping from
         information-state strings to anything hashable (strings that are left out stay
-        alone). Not for "lp". The result is a strategy of the whole game,
-        where its NashConv is taken, too.
+        alone). Not for "lp". In the form of signals, infosets are numbered after
+        signals that may be played alike were merged, as in the result's
+        `form.decisions`; a `SignalGame` is solved as it is, so its own are numbered.
+        The result is a strategy of the whole game, where its NashConv is taken, too.
       imperfect_recall: let players forget what the game's `bucket_key` leaves out;
         instead of `buckets`.
       form: "compiled": history by history; "signals": by public nodes and signals, for

@@ -183,6 +183,20 @@ def test_players_who_never_act(rules, value, best):
     assert found == best
 
 
+@pytest.mark.parametrize(("gain", "chosen"), [(5e-13, 0), (5e-12, 1)])
+def test_equally_good_is_within_rounding_of_the_largest_payoff(gain, chosen):
+    """The second action is better by so much of the game's largest payoff, 1000."""
+
+    def rules(path):
+        if not path:
+            return Node(0, (0, 1, 2), ("a", "b"))
+        return Node(TERMINAL, utility=[0.0, 1000 * gain, -1000.0][path[0]])
+
+    compiled = compiler.compile_game(MadeGame(rules, "nearly_equal"))
+    found = best_responses.best_response(compiled.form, 0, np.ones(1))
+    assert np.flatnonzero(found[1:]).tolist() == [chosen]
+
+
 def test_solved_policies_are_near_equilibrium():
     """The strategies judged above include good ones, not only bad ones."""
     compiled = games.compiled("kuhn")

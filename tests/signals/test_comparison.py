@@ -26,6 +26,20 @@ def test_a_detected_game_passes():
     comparison.check_compiled(detection.detect(tree), tree)
 
 
+def test_payoffs_are_held_to_the_largest_one():
+    """It is a third in Kuhn poker: 2 chips times the odds of a deal."""
+    tree = compile_game("kuhn_poker")
+    game = detection.detect(tree)
+
+    def compare(factor):
+        terms = game.terms._replace(stake=game.terms.stake * factor)
+        comparison.check_compiled(dataclasses.replace(game, terms=terms), tree)
+
+    compare(1 + 5e-13)
+    with pytest.raises(InvalidGameError, match="as a signal game and"):
+        compare(1 + 2e-12)
+
+
 def check(game):
     comparison.check_compiled(game, compile_game(LEDUC))
 

@@ -94,6 +94,18 @@ def test_what_is_no_strategy_is_refused_by_node_and_signal(monkeypatch, chunk):
         SignalPolicy(kuhn(), [wrong[0][:-1], wrong[1]])
     with pytest.raises(ValueError, match="empty sequence"):
         SignalPolicy(kuhn(), [0 * wrong[0], wrong[1]])
+    with pytest.raises(ValueError, match="1 arrays were given; give two"):
+        SignalPolicy(kuhn(), equilibrium()[:1])
+    with pytest.raises(ValueError, match="player 0 is of type list"):
+        SignalPolicy(kuhn(), [own.tolist() for own in equilibrium()])
+
+
+@pytest.mark.parametrize("node", [9, -1, -10, 1.5, None])
+def test_nodes_that_are_none_are_refused(node):
+    policy = SignalPolicy(kuhn(), equilibrium())
+    assert policy.probabilities(np.int32(0)).shape == (3, 2)
+    with pytest.raises(ValueError, match="must be a whole number from 0 to 8"):
+        policy.probabilities(node)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -113,7 +125,7 @@ def test_files_of_other_forms_are_refused(tmp_path):
     other = kuhn().__class__(
         **{**vars(kuhn()), "terms": terms._replace(stake=2 * terms.stake)}
     )
-    with pytest.raises(ValueError, match="not for kuhn_poker"):
+    with pytest.raises(ValueError, match="for another signal form of kuhn_poker"):
         files.read_policy(path, other)
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(DamagedFileError):

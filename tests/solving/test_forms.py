@@ -1,5 +1,7 @@
 """Solving in the form of signals: the same code, the same strategies, its own files."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,10 @@ import spiel_cr
 from spiel_cr.cfr.config import parse_any
 from spiel_cr.common import storage
 from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.gameshrink.merging import merged
+from spiel_cr.policies.conversions import uniform_behaviour
+from spiel_cr.signals import SignalPolicy, detect, files
+from spiel_cr.signals.form import form_of
 from spiel_cr.solving import forms
 from tests.support import games
 from tests.support.kuhn_signals import kuhn
@@ -82,6 +88,24 @@ def test_memory_is_refused_before_anything_is_laid_out(monkeypatch):
     monkeypatch.setattr(forms, "form_of", None)
     with pytest.raises(GameTooLargeError, match="solving python_rhode_island_holdem"):
         spiel_cr.solve(TINY, form="signals", memory_limit="370MB")
+
+
+def test_policies_of_games_that_were_not_merged_are_loaded(tmp_path):
+    """Leduc poker as it is detected has a signal for each card, not for each rank."""
+    path, tree = tmp_path / "policy.npz", games.compiled("leduc")
+    detected = detect(tree)
+    behaviours = [uniform_behaviour(own) for own in form_of(detected).decisions]
+    files.save_policy(path, SignalPolicy(detected, behaviours), {})
+    assert merged(detected).num_signals(0) == [3, 9]
+    found = spiel_cr.load_policy(path, tree)
+    assert found.signals.num_signals(0) == [6, 30]
+    # As it was solved by a user who changed the stakes.
+    stakes = detected.terms._replace(stake=2 * detected.terms.stake)
+    changed = dataclasses.replace(detected, terms=stakes)
+    files.save_policy(path, SignalPolicy(changed, behaviours), {})
+    with pytest.raises(ValueError, match="for another signal form of leduc_poker"):
+        spiel_cr.load_policy(path, tree)
+    assert spiel_cr.load_policy(path, changed).signals is changed
 
 
 def test_buckets_by_number():
