@@ -47,7 +47,7 @@ from spiel_cr.signals.public_terms import (
 )
 
 # As many entries are faster one by one than as products of kernels.
-_FEW_PAYOFFS = 100_000
+_FEW_PAYOFFS = 200_000
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 
