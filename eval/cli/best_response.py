@@ -6,7 +6,8 @@ policies:
   PATH.npz of --save; a bot: resolving(iterations=100)
 
 methods:
-  exact   best response on the compiled game
+  exact   best response on the compiled game; to a policy that was solved with --form
+          signals, on the signal form: nothing is compiled
   ismcts  ISMCTS-BR (Timbers et al. 2022): search from the exact belief
   lbr     local best response (Lisy & Bowling 2017): one action ahead
   learned ISMCTS-BR with a network trained on --rounds of searched episodes; needs
@@ -39,6 +40,7 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from spiel_cr.common import memory
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.compilation.compiler import Game, as_compiled
@@ -49,6 +51,9 @@ from spiel_cr.policies import conversions
 from spiel_cr.responses import opponents
 from spiel_cr.responses.ismcts_config import POSTERIORS, SearchConfig
 from spiel_cr.responses.local_best_response import LEAVES
+from spiel_cr.signals import footprint
+from spiel_cr.signals.policy import SignalPolicy
+from spiel_cr.solving.policy_files import load_policy
 from spiel_cr.uncompiled.policy import TablePolicy
 
 from ..common.plurals import counted
@@ -57,6 +62,7 @@ from ..players.approximate_nash_conv import (
     Known,
     ResponseConfig,
     Seat,
+    on_signals,
     on_states,
     on_tree,
     opponent_behaviour,
@@ -127,11 +133,18 @@ def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
         )
     players = [0, 1] if arguments.player == "both" else [int(arguments.player)]
     opponent_strings.check_opponent(arguments.policy, arguments.game)
-    tree = _compile(arguments)
+    path = None
+    if arguments.method == "exact":
+        path = opponent_strings.signal_file(arguments.policy)
+    tree = None if path else _compile(arguments)
     opponent: openspiel_policy.Policy | None = None
-    if tree is None or arguments.states:
+    if path:
+        form, seats = "signals", _on_signals(arguments, path, players, config)
+    elif tree is None or arguments.states:
+        form = "states"
         opponent, seats = _on_states(arguments, players, config, tree)
     else:
+        form = "compiled"
         if arguments.policy.strip().endswith(".npz"):
             opponent = opponent_strings.load_opponent(arguments.policy, tree)
             behaviour = conversions.behaviour_from_policy(tree, opponent)
@@ -144,7 +157,8 @@ def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
         ]
     report = {
         **given(arguments, "game", "policy", "method"),
-        "compiled": tree is not None and not arguments.states,
+        "form": form,
+        "compiled": form == "compiled",
         **summary(seats),
         "unmet_share": None,
     }
@@ -179,6 +193,23 @@ def _compile(arguments: argparse.Namespace) -> CompiledGame | None:
         return None
 
 
+def _on_signals(
+    arguments: argparse.Namespace,
+    path: str,
+    players: list[int],
+    config: ResponseConfig,
+) -> list[Seat]:
+    """Best responses to a policy of a signal game, by its file."""
+    policy = load_policy(path, arguments.game)
+    assert isinstance(policy, SignalPolicy)
+    # Of solving in float32, whose peak a judge has, too.
+    need = footprint.peak_bytes(policy.signals, np.float32)
+    what = f"a best response on {policy.game} in the form of signals"
+    remedy = "choose ismcts, lbr or learned"
+    memory.check_need(what, need, arguments.memory_limit, remedy)
+    return on_signals(policy, players, config)
+
+
 def _on_states(
     arguments: argparse.Namespace,
     players: list[int],
@@ -203,6 +234,8 @@ def _on_states(
 
 def _print(report: dict[str, Any], seats: list[Seat]) -> None:
     print(f"{report['game']}: {report['method']} against {report['policy']}")
+    if report["form"] == "signals":
+        print("  exact, by a best response on the signal form")
     for seat in seats:
         how = "exact value" if seat.is_exact else "mean of matches"
         known = "" if seat.exact_value is None else f", best {seat.exact_value:+.6f}"

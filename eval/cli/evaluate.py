@@ -22,6 +22,9 @@ evaluators:
               of both together, mostly higher than the bot's own: for games with too
               many infosets to ask at each.
 
+Both need the compiled game. NashConv of a file that was solved with --form signals is
+exact without it: best-response --policy PATH --method exact.
+
 With --out DIR all results are kept in DIR as JSON lines (and a CSV at the end); the
 same command continues an interrupted evaluation.
 """
@@ -38,10 +41,12 @@ from tqdm import tqdm
 
 from spiel_cr.common import storage
 from spiel_cr.common.checks import check_iterations, check_seed
+from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.compilation.compiler import as_compiled
 from spiel_cr.compilation.fingerprints import fingerprint
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.players import bot_strings
+from spiel_cr.players.opponent_strings import signal_file
 
 from ..common.json_log import JsonLog, Record, has_begun
 from ..common.plurals import counted
@@ -110,12 +115,7 @@ def _evaluate(arguments: argparse.Namespace) -> dict[str, object]:
     # What is finished is shown again though the bot's file is gone.
     if not (arguments.out and has_begun(arguments.out, arguments.evaluator)):
         bot_strings.check_bot(arguments.bot)
-    compiled = as_compiled(
-        arguments.game,
-        observations=True,
-        memory_limit=arguments.memory_limit,
-        progress=True,
-    )
+    compiled = _compile(arguments)
     python_judge.check_memory(compiled, arguments.memory_limit)
     settings = {
         "game": str(compiled.game),
@@ -167,6 +167,22 @@ def _evaluate(arguments: argparse.Namespace) -> dict[str, object]:
             write_csv(pathlib.Path(arguments.out) / f"{arguments.evaluator}.csv", rows)
     _print(arguments, report)
     return report
+
+
+def _compile(arguments: argparse.Namespace) -> CompiledGame:
+    """The compiled game; where it is too large, what judges a policy of signals."""
+    game, limit = arguments.game, arguments.memory_limit
+    try:
+        return as_compiled(game, observations=True, memory_limit=limit, progress=True)
+    except GameTooLargeError as error:
+        path = signal_file(arguments.bot)
+        if path is None:
+            raise
+        raise GameTooLargeError(
+            f"--evaluator {arguments.evaluator} needs the compiled game: {error}. For "
+            f"this policy exact NashConv needs no compiled game: spiel-cr "
+            f"best-response --game '{game}' --policy {path} --method exact"
+        ) from error
 
 
 def _check_line(

@@ -1,6 +1,7 @@
 """The command `info`: how large a game is."""
 
 import argparse
+import collections
 import sys
 from typing import Any
 
@@ -17,6 +18,7 @@ from spiel_cr.signals.finding import FORMS, find_signals
 from spiel_cr.signals.game import Kernel, SignalGame
 from spiel_cr.solving import forms
 
+from ..common.plurals import counted
 from .command import Commands, add_command, given, option
 
 
@@ -84,18 +86,15 @@ def _signals(signals: SignalGame) -> dict[str, object]:
         both = " / ".join(f"{count:,}" for count in pair)
         print(f"  {f'round {number}':<10} {both} signals")
     listed = [_kernel(kernel) for kernel in signals.kernels]
-    for number, row in enumerate(listed):
-        print(
-            f"  {f'kernel {number}':<10} round {row['round']}, "
-            f"{row['shape'][0]:,} x {row['shape'][1]:,}, {row['form']}, "
-            f"{row['bytes'] / 1e6:,.2f} MB"
-        )
+    alike = collections.Counter(map(_described, listed))
+    for described, count in alike.items():
+        print(f"  {counted(count, 'kernel'):<10} {described}")
     size = footprint.game_bytes(signals)
     peaks = {
         name: footprint.peak_bytes(signals, np.dtype(name))
         for name in ("float64", "float32")
     }
-    print(f"  memory     {size / 1e6:,.1f} MB")
+    print(f"  memory     {size / 1e6:,.1f} MB, the game without a solver's arrays")
     print(
         "  solving    about "
         + ", ".join(f"{memory.describe_bytes(p)} in {n}" for n, p in peaks.items())
@@ -109,6 +108,13 @@ def _signals(signals: SignalGame) -> dict[str, object]:
         "bytes": size,
         "peak_bytes": peaks,
     }
+
+
+def _described(row: dict[str, Any]) -> str:
+    """A kernel of `_kernel` in words; those of several may be equal."""
+    height, width = row["shape"]
+    each = f"{row['bytes'] / 1e6:,.2f} MB"
+    return f"round {row['round']}, {height:,} x {width:,}, {row['form']}, {each} each"
 
 
 def _kernel(kernel: Kernel) -> dict[str, Any]:

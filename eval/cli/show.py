@@ -63,8 +63,10 @@ def add(commands: Commands) -> None:
         parser,
         "--node",
         "of a policy solved with --form signals: the players' actions that lead to a "
-        "public node, such as 'check bet'; shown as a grid of hands (default: where "
-        "the first player acts)",
+        "public node, such as 'check bet', by the names or numbers of the game's "
+        "actions (check also for call, bet also for raise, and the reverse, where the "
+        "game has no such action); shown as a grid of hands, with the game's own names "
+        "(default: where the first player acts)",
         metavar="ACTIONS",
     )
     text = "at this node: only hands with these public cards, such as '5c 9d'"

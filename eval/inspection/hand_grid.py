@@ -56,7 +56,9 @@ def find_node(policy: SignalPolicy, words: str) -> tuple[int, tuple[str, ...]]:
 
     Args:
       policy: of the game.
-      words: such as "check bet" or "1,2"; deals are left out.
+      words: such as "check bet" or "1,2"; deals are left out. Names are those of the
+        game's actions; of check and call, and of bet and raise, either is taken where
+        the game has one of them only.
 
     Returns:
       The node, and the names of the actions.
@@ -67,12 +69,17 @@ def find_node(policy: SignalPolicy, words: str) -> tuple[int, tuple[str, ...]]:
     state, node = _after_deals(policy.game.new_initial_state()), 0
     path: list[str] = []
     for word in re.split(r"[\s,]+", words.strip()) if words.strip() else ():
+        if state.is_terminal():
+            raise ValueError(
+                f"node={words!r}: the game has ended after {' '.join(path)}, so there "
+                f"is no action {word!r} there; leave it out, and what comes after it"
+            )
         names = _names(state)
         action = _find_action(word, names)
         if action is None:
             raise ValueError(
                 f"node={words!r}: after {' '.join(path) or 'the deal'} there is no "
-                f"action {word!r}; choose among {', '.join(names.values()) or 'none'}"
+                f"action {word!r}; choose among {', '.join(names.values())}"
             )
         node = policy.finder.after([*policy.finder.path(node), action])
         path.append(names[action])
@@ -137,6 +144,11 @@ def hand_grid(policy: SignalPolicy, node: str, board: str | None = None) -> Hand
         hands.append(hand.strip())
         boards.append(public.strip())
     kinds = list(dict.fromkeys(boards))
+    if board is not None and not any(kinds):
+        raise ValueError(
+            f"board={board!r}: there are no public cards in round {round}; leave "
+            f"--board out"
+        )
     if board is not None:
         wanted = "".join(board.split()).lower()
         chosen = [kind for kind in kinds if "".join(kind.split()).lower() == wanted]

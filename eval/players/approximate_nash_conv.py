@@ -29,6 +29,9 @@ from spiel_cr.responses.ismcts_config import SearchConfig
 from spiel_cr.responses.learning import LearningConfig, Stage
 from spiel_cr.responses.local_best_response import LBRBot, lbr
 from spiel_cr.responses.state_responder import StateResponder
+from spiel_cr.sequence_form.decisions import Decisions
+from spiel_cr.signals.form import form_of
+from spiel_cr.signals.policy import SignalPolicy
 
 from ..common.statistics import mean_and_half_width
 from .match import play_match
@@ -229,6 +232,51 @@ def on_tree(
     returns = _play_on_tree(tree, both, config.matches, random)[player]
     seat = _seat(player, returns, simulations, seconds)
     return _judged(seat, Known(tree, behaviour), found)
+
+
+def on_signals(
+    policy: SignalPolicy, players: Sequence[int], config: ResponseConfig
+) -> list[Seat]:
+    """Best responses to a policy of a signal game, by its signal form.
+
+    Nothing is compiled. Values are exact for the whole game, also where the policy's
+    signals are merged ones: merging is equitable, and `gameshrink.equitable` proves
+    that a best response that sees all cards gets no more.
+
+    Args:
+      policy: of both players.
+      players: the seats of the response.
+      config: matches and seed.
+
+    Returns:
+      For each of the players a seat.
+    """
+    form = form_of(policy.signals)
+    first, second = map(_normalised, form.decisions, policy.behaviour)
+    reach = reach_of(form, (first, second))
+    worth = best_responses.expected_value(form, reach)
+    seats = []
+    for player in players:
+        begun, other = time.perf_counter(), (first, second)[1 - player]
+        found = best_responses.best_response(form, player, reach[1 - player])
+        seconds = time.perf_counter() - begun
+        best = best_responses.best_response_value(form, player, reach[1 - player])
+        both = _seated(player, found, other)
+        sign = 1 if player == 0 else -1
+        value = sign * best_responses.expected_value(form, reach_of(form, both))
+        response = SignalPolicy(policy.signals, both)
+        bot = bots.PolicyBot(player, response, seed=config.seed)
+        rival = bots.PolicyBot(1 - player, policy, seed=config.seed)
+        returns = _play(policy.game, player, bot, rival, config)
+        seats.append(Seat(player, value, True, best, sign * worth, returns, 0, seconds))
+    return seats
+
+
+def _normalised(decisions: Decisions, behaviour: np.ndarray) -> np.ndarray:
+    """float64 [S], probabilities that sum to 1 also where they were kept in float32."""
+    owner, played = decisions.owner[1:], behaviour[1:].astype(np.float64)
+    total = np.bincount(owner, played, minlength=len(decisions))
+    return np.append(1.0, played / total[owner])
 
 
 def both_on_tree(

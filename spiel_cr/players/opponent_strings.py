@@ -20,6 +20,7 @@ from spiel_cr.players.bots import PolicyBot, ResolvingBot, plain_game
 from spiel_cr.responses.opponents import CHUMPS, BotPolicy, chump
 from spiel_cr.solving.policy_files import (
     check_policy_file,
+    is_of_signals,
     load_policy,
     needs_compiled,
 )
@@ -95,6 +96,23 @@ def check_opponent(text: str, game: Game) -> None:
             f"{', '.join(_ALGORITHMS)}), the path of a policy file that ends in .npz, "
             f"or a bot: {', '.join(BOTS)}"
         )
+
+
+def signal_file(text: str) -> str | None:
+    """The file of a policy of a signal game that a string names; None: it names none.
+
+    Args:
+      text: as for `load_opponent`, checked: a path, or "policy(path=...)".
+
+    Raises:
+      OSError, DamagedFileError: the file cannot be read, or is none of ours.
+    """
+    path: str | None = text.strip()
+    if bot_name(text) == "policy":
+        path = parse(text, "bot").given.get("path")
+    if path is None or not path.endswith(".npz"):
+        return None
+    return path if is_of_signals(path) else None
 
 
 def _read_algorithm(text: str) -> tuple[str, int | None]:

@@ -59,10 +59,12 @@ class Kernel(Protocol):
     """
 
     @property
-    def round(self) -> int: ...
+    def round(self) -> int:
+        """Whose signals it compares, from 0."""
 
     @property
-    def shape(self) -> tuple[int, int]: ...
+    def shape(self) -> tuple[int, int]:
+        """How many signals of the round each player has, H0 and H1."""
 
     def coordinates(self) -> Payoffs:
         """The entries: signals of player 0 and 1, values; each pair once."""
@@ -188,6 +190,7 @@ class SignalGame:
 
     @property
     def num_rounds(self) -> int:
+        """R, how many rounds there are."""
         return len(self.parents[0])
 
     def num_signals(self, player: int) -> list[int]:

@@ -207,7 +207,15 @@ class SparseRows:
 def lay_out_entries(
     matrix: scipy.sparse.csr_array,
 ) -> DenseMatrix | DenseBlocks | BlockRuns | SparseRows:
-    """Lays out a matrix [H, H'] of the player's own utility, each entry once."""
+    """Lays out a matrix in the form that costs a leaf least.
+
+    Args:
+      matrix: float [H, H'], the player's own utility per unit of stake by its signals
+        and the opponent's, each entry once.
+
+    Returns:
+      See `kernels.LaidOut`.
+    """
     blocks = _Components.of(matrix)
     counts = np.diff(matrix.indptr)
     gathered = len(counts) + sum(

@@ -65,10 +65,12 @@ class Product:
 
     @property
     def num_payoffs(self) -> int:
+        """Multiplications that an evaluation takes; see `treeplex.Coupling`."""
         return self.stake.shape[0] * self.kernel.nbytes // 8
 
     @property
     def written_out_rows(self) -> int:
+        """Rows that an evaluation has as operations of their own; see `Coupling`."""
         return 1
 
 
@@ -98,10 +100,12 @@ class ConstantRows:
 
     @property
     def num_payoffs(self) -> int:
+        """Multiplications that an evaluation takes; see `treeplex.Coupling`."""
         return self.values.size
 
     @property
     def written_out_rows(self) -> int:
+        """Rows that an evaluation has as operations of their own; see `Coupling`."""
         return 1
 
 
@@ -133,8 +137,10 @@ class ConstantTotal:
 
     @property
     def num_payoffs(self) -> int:
+        """Multiplications that an evaluation takes; see `treeplex.Coupling`."""
         return self.values.size
 
     @property
     def written_out_rows(self) -> int:
+        """Rows that an evaluation has as operations of their own; see `Coupling`."""
         return 1

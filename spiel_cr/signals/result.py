@@ -31,10 +31,12 @@ class SignalResult(Result):
 
     @property
     def game(self) -> pyspiel.Game:
+        """The OpenSpiel game."""
         return self.signals.game
 
     @property
     def form(self) -> SequenceForm:
+        """The signal game in sequence form."""
         return self.laid_out
 
     def policy(self, behaviour: tuple[np.ndarray, np.ndarray]) -> SignalPolicy:
@@ -42,4 +44,13 @@ class SignalResult(Result):
         return SignalPolicy(self.signals, behaviour)
 
     def write(self, path: storage.Path, metadata: Mapping[str, Any]) -> None:
+        """Writes the average strategy; see `files.save_policy`.
+
+        Args:
+          path: the file.
+          metadata: what else it is to say; JSON values.
+
+        Raises:
+          OSError: the file cannot be written; the old one is as it was.
+        """
         files.save_policy(path, self.policy(self.average), metadata)

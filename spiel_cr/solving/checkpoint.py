@@ -174,9 +174,12 @@ class Keeper:
             raise DamagedFileError(f"checkpoint {error}") from error
         for name, mine in self._identity.items():
             if metadata.get(name) != mine:
+                theirs = metadata.get(name)
+                if name == "form":
+                    theirs, mine = (own or "compiled" for own in (theirs, mine))
                 raise ValueError(
                     f"{os.fspath(self._path)} is a checkpoint with {name} "
-                    f"{metadata.get(name)!r}, and this run has {mine!r}; give another "
+                    f"{theirs!r}, and this run has {mine!r}; give another "
                     f"checkpoint path or the same arguments"
                 )
         count, seconds, curve = self._progress(metadata)

@@ -1,14 +1,17 @@
 """Signal games on the command line: solved, sized, shown, played."""
 
 import json
+import re
 
 import numpy as np
 import pytest
 
 import spiel_cr
-from spiel_cr.eval.cli import main
+from spiel_cr.eval.cli import best_response, main
 from spiel_cr.eval.inspection import hand_grid
 from spiel_cr.players import bot_strings, opponent_strings
+from spiel_cr.policies import best_responses, conversions
+from spiel_cr.signals import finding, signal_game
 from spiel_cr.signals.policy import SignalPolicy
 from tests.support.kuhn_signals import kuhn
 
@@ -59,7 +62,7 @@ def test_info_counts_public_nodes_and_signals(capsys):
     assert found["public_nodes"] == found["leaves"] + sum(found["decisions"])
     assert [row["shape"] for row in found["kernels"]][0] == [3, 3]
     assert 0.3e9 < found["peak_bytes"]["float32"] <= found["peak_bytes"]["float64"]
-    assert "round 1" in out and "kernel 0" in out
+    assert "round 1" in out and re.search(r"\d kernels? +round 0, 3 x 3, ", out)
 
 
 def test_show_prints_a_grid(capsys, policy_file):
@@ -86,7 +89,9 @@ def test_show_prints_a_grid(capsys, policy_file):
         ("--find 0", "--find 0 is for policies of a compiled game"),
         ("--node jump", "after the deal there is no action 'jump'"),
         ("--node raise,fold", "the game ends there"),
-        ("--board 5c", "there is no such board"),
+        ("--node raise,fold,call", "the game has ended after raise fold"),
+        ("--board 5c", "there are no public cards in round 0"),
+        ("--node call,call --board 5c", "there is no such board"),
         ("--plot x.gif", "a plot's name must end in"),
     ],
 )
@@ -137,3 +142,50 @@ def test_best_responses_and_evaluations_take_it(capsys, policy_file):
     words = ("best-response", "--game", LEDUC, "--policy", policy_file)
     found, _, _ = report(capsys, *words, "--method", "exact")
     assert found["value"] == pytest.approx(signals.nash_conv(), abs=1e-6)
+
+
+def test_best_response_on_the_signal_form_is_that_of_the_compiled_game(
+    capsys, tmp_path, monkeypatch
+):
+    """Of merged signals, which are fewer than the declared ones."""
+    game = "python_rhode_island_holdem(num_ranks=2,num_suits=2,max_bets=1)"
+    path = tmp_path / "rhode.npz"
+    result = spiel_cr.solve(game, "cfr+", 20, form="signals", dtype="float32")
+    result.save(path)
+    declared = signal_game(game).num_signals(0)
+    assert sum(result.signals.num_signals(0)) < sum(declared)
+    tree = spiel_cr.compile_game(game, observations=True)
+    behaviour = conversions.behaviour_from_policy(
+        tree, spiel_cr.load_policy(path, game)
+    )
+    expected = [
+        best_responses.best_response_value(
+            tree.form, p, best_responses.reach_of(tree.form, behaviour)[1 - p]
+        )
+        for p in range(2)
+    ]
+
+    def refuse(*_, **__):
+        raise AssertionError("compiled")
+
+    monkeypatch.setattr(best_response, "as_compiled", refuse)
+    monkeypatch.setattr(finding, "as_compiled", refuse)
+    words = ("best-response", "--game", game, "--policy", f"policy(path={path})")
+    found, out, _ = report(capsys, *words, "--method", "exact", "--matches", 300)
+    assert (found["form"], found["compiled"]) == ("signals", False)
+    assert found["judged_exactly"] and found["share"] == pytest.approx(1)
+    assert "exact, by a best response on the signal form" in out
+    for seat, value in zip(found["seats"], expected, strict=True):
+        assert seat["value"] == pytest.approx(value, abs=1e-9)
+        # The response itself, on OpenSpiel's states.
+        mean, width = seat["matches_value"], seat["matches_half_width"]
+        assert abs(mean - value) < 3 * width
+
+
+def test_evaluate_points_to_best_responses(capsys, policy_file):
+    bot = f"policy(path={policy_file})"
+    limits = ("--bot", bot, "--memory-limit", "1MB")
+    with pytest.raises(SystemExit):
+        run("evaluate", "--game", LEDUC, *limits)
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert f"best-response --game '{LEDUC}' --policy {policy_file}" in said

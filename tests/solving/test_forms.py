@@ -11,7 +11,7 @@ from spiel_cr.common import storage
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.gameshrink.merging import merged
 from spiel_cr.policies.conversions import uniform_behaviour
-from spiel_cr.signals import SignalPolicy, detect, files
+from spiel_cr.signals import SignalPolicy, detect, files, signal_game
 from spiel_cr.signals.form import form_of
 from spiel_cr.solving import forms
 from tests.support import games
@@ -85,9 +85,11 @@ def test_games_without_signals_are_refused_in_that_form():
 
 
 def test_memory_is_refused_before_anything_is_laid_out(monkeypatch):
+    # Built before: building is refused by what other tests left in the process, too.
+    game = signal_game(TINY)
     monkeypatch.setattr(forms, "form_of", None)
     with pytest.raises(GameTooLargeError, match="solving python_rhode_island_holdem"):
-        spiel_cr.solve(TINY, form="signals", memory_limit="370MB")
+        spiel_cr.solve(game, memory_limit="370MB")
 
 
 def test_policies_of_games_that_were_not_merged_are_loaded(tmp_path):
@@ -131,7 +133,7 @@ def test_a_resumed_run_gives_the_same_bits(tmp_path):
     for name in ("average", "current"):
         for one, other in zip(getattr(whole, name), getattr(again, name), strict=True):
             assert (one == other).all()
-    with pytest.raises(ValueError, match="with form 'signals'"):
+    with pytest.raises(ValueError, match="form 'signals', and this run has 'compiled'"):
         spiel_cr.solve(TINY, "dcfr", 40, checkpoint_path=path, form="compiled")
 
 
