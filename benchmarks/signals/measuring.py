@@ -23,7 +23,7 @@ from spiel_cr.compilation.compiler import compile_game
 from spiel_cr.eval.reporting import plots
 from spiel_cr.policies.result import CurvePoint
 from spiel_cr.signals import form as signal_forms
-from spiel_cr.signals.detection import locate
+from spiel_cr.signals.detecting.detection import locate
 
 
 class Plan(NamedTuple):

@@ -21,7 +21,8 @@ from spiel_cr.mccfr import mccfr
 from spiel_cr.mccfr import variance as scalar_variance
 from spiel_cr.policies import best_responses
 from spiel_cr.public_sampling import config, solver, variance
-from spiel_cr.signals import detection
+from spiel_cr.signals.detecting import detection
+from spiel_cr.signals.detecting.located import Detected
 
 # Uniform sampling throughout, as published; the first is without baselines.
 _PUBLIC = (
@@ -106,7 +107,7 @@ def _decade(iterations: int) -> bool:
 
 
 def _variances(
-    tree: Any, detected: detection.Detected, made: Solver, samples: int
+    tree: Any, detected: Detected, made: Solver, samples: int
 ) -> Iterator[dict[str, Any]]:
     """With the run's own baselines, without, with exact ones; and card by card."""
     for name, settings in (

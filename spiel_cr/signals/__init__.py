@@ -5,7 +5,7 @@ Their payoffs factor, so an iteration costs public nodes × signals instead of h
 
 from spiel_cr.signals.comparison import check_compiled
 from spiel_cr.signals.declaring.rules import SignalRules
-from spiel_cr.signals.detection import Detected, detect, locate
+from spiel_cr.signals.detecting import Detected, detect, locate
 from spiel_cr.signals.game import (
     Betting,
     HandKernel,

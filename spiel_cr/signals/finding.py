@@ -7,7 +7,8 @@ import pyspiel
 from spiel_cr.common import memory, storage
 from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.signals import detection, loading
+from spiel_cr.signals import loading
+from spiel_cr.signals.detecting import detection
 from spiel_cr.signals.game import SignalGame
 
 FORMS = ("auto", "compiled", "signals")

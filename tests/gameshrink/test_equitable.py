@@ -11,7 +11,7 @@ import pytest
 from game_defs import three_card_hands
 from spiel_cr import gameshrink
 from spiel_cr.compilation.compiler import compile_game
-from spiel_cr.signals import detection
+from spiel_cr.signals.detecting import detection
 from spiel_cr.signals.game import HandKernel, Hands
 from spiel_cr.signals.loading import signal_game
 from tests.gameshrink.reference import best_value, random_behaviour

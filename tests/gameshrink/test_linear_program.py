@@ -5,7 +5,7 @@ import pytest
 
 from spiel_cr import gameshrink
 from spiel_cr.compilation.compiler import compile_game
-from spiel_cr.signals import detection
+from spiel_cr.signals.detecting import detection
 from spiel_cr.signals.loading import signal_game
 from tests.gameshrink.test_partition import SMALL, alone
 

@@ -7,7 +7,7 @@ from scipy.sparse import csgraph
 
 from spiel_cr.gameshrink.merging import merged
 from spiel_cr.policies import best_responses, conversions
-from spiel_cr.signals.detection import detect
+from spiel_cr.signals.detecting.detection import detect
 from spiel_cr.signals.form import form_of
 from spiel_cr.signals.loading import signal_game
 from tests.support import games

@@ -12,7 +12,8 @@ from spiel_cr.players.bots import ResolvingBot
 from spiel_cr.players.resolving_seats import SignalSeat
 from spiel_cr.resolving import continual
 from spiel_cr.resolving.config import ResolvingConfig
-from spiel_cr.signals import detection, loading
+from spiel_cr.signals import loading
+from spiel_cr.signals.detecting import detection
 from tests.support import games
 
 slow = pytest.mark.slow

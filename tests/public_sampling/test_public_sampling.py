@@ -14,7 +14,7 @@ from spiel_cr.mccfr.variance import action_values
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.public_sampling import boards, config, places, solver, variance, walk
-from spiel_cr.signals import detection
+from spiel_cr.signals.detecting import detection
 from tests.support import games
 from tests.support.made_games import MadeGame, Node
 from tests.support.strategies import random_behaviours

@@ -15,7 +15,8 @@ from spiel_cr.resolving.gadget import build_forest
 from spiel_cr.resolving.public_deals import Deals
 from spiel_cr.resolving.public_gadget import build_public_forest, cut_public
 from spiel_cr.resolving.public_layers import betting_kinds, decompose_public
-from spiel_cr.signals import bundled, detection, loading
+from spiel_cr.signals import bundled, loading
+from spiel_cr.signals.detecting import detection
 from spiel_cr.signals.form import form_of
 from tests.support import games
 

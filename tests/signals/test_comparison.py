@@ -8,7 +8,8 @@ import pytest
 import game_defs  # noqa: F401  (registers the games)
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.compilation.compiler import compile_game
-from spiel_cr.signals import comparison, detection, loading
+from spiel_cr.signals import comparison, loading
+from spiel_cr.signals.detecting import detection
 
 LEDUC = "python_leduc_poker"
 RHODE = (

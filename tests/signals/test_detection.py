@@ -10,7 +10,8 @@ from spiel_cr.compilation.compiler import compile_game
 from spiel_cr.compilation.tree import CHANCE, TERMINAL
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import reach_from_behaviour
-from spiel_cr.signals import detection, form
+from spiel_cr.signals import form
+from spiel_cr.signals.detecting import detection, factors
 from tests.support import games
 from tests.support.made_games import MadeGame, Node
 from tests.support.strategies import random_behaviours, solver_of
@@ -301,15 +302,15 @@ def test_the_base_of_made_games_is_a_signal_game():
 
 
 def test_what_does_not_rebuild_the_payoffs_is_refused(monkeypatch):
-    factors = detection._factors
+    factorise = factors.factorise
 
     def wrong(*args):
-        kernels, terms = factors(*args)
+        kernels, terms = factorise(*args)
         return kernels, terms._replace(stake=terms.stake * (1 + 1e-11))
 
     tree = games.compiled("kuhn")
     detection.detect(tree)
-    monkeypatch.setattr(detection, "_factors", wrong)
+    monkeypatch.setattr(factors, "factorise", wrong)
     with pytest.raises(ValueError, match="payoffs that are built .* are off by"):
         detection.detect(tree)
 
