@@ -21,6 +21,9 @@ _CLOSE = 1e-10
 # The smallest entry is taken for this many units at most.
 _MOST_UNITS = 5040
 _LARGEST = 2.0**53
+# All entries of a kernel together, so that no sum of some of them wraps, nor does the
+# difference of two.
+_MOST_DEALS = 2.0**62
 # As many pairs of hands are listed; they take about 50 bytes each.
 _MOST_PAIRS = 50_000_000
 
@@ -47,7 +50,7 @@ def count(game: SignalGame) -> Counts:
 
     Raises:
       InvalidGameError: the entries of some round are no multiples of one number.
-      GameTooLargeError: see `list_entries`.
+      GameTooLargeError: those of a kernel sum to 2^62 or more; see also `list_entries`.
     """
     kernels = _integers(game)
     weights: list[list[np.ndarray]] = [[], []]
@@ -106,6 +109,14 @@ def _integers(game: SignalGame) -> list[sparse.csr_array]:
     kernels = []
     for kernel, (rows, columns, values) in zip(game.kernels, entries, strict=True):
         whole = np.rint(values / units[kernel.round]).astype(np.int64)
+        deals = np.abs(whole).sum(dtype=np.float64)
+        if deals >= _MOST_DEALS:
+            raise GameTooLargeError(
+                f"{game.game}: a kernel of round {kernel.round} counts {deals:.3g} "
+                f"deals, whose sums do not fit into 64 bits (at most "
+                f"{_MOST_DEALS:.3g}); use the game without a partition, or partition "
+                "the signals of a game with fewer deals, or more equal ones"
+            )
         kernels.append(sparse.csr_array((whole, (rows, columns)), shape=kernel.shape))
     return kernels
 

@@ -172,8 +172,9 @@ def _unequal(
     largest = int(abs(table.data).max(initial=0)) * int(weight.max())
     if largest >= 2 ** (_BITS - 2):
         raise GameTooLargeError(
-            f"products of counts up to {largest:.3g} do not fit into {_BITS} bits; the "
-            "deals are too many or too unequal to be held to an exact test"
+            f"products of counts up to {largest:.3g} do not fit into {_BITS} bits: the "
+            "deals are too many or too unequal to be held to an exact test; use the "
+            "game without a partition, or partition the signals of a smaller one"
         )
     scaled = table.multiply(weight[first][:, None]).tocsr()
     apart = (scaled - table[first].multiply(weight[:, None]).tocsr()).tocoo()

@@ -104,7 +104,8 @@ def _from_the_last(
                 for later in outcomes[0].T
             ]
         kinds.insert(0, keys)
-        outcomes.insert(0, np.stack(shares, axis=1))
+        # There are none where nothing is paid from this round on.
+        outcomes.insert(0, np.array(shares, float).reshape(len(shares), len(weight)).T)
     return kinds, outcomes
 
 
@@ -156,6 +157,8 @@ def _merged(
     Returns:
       int32 [H].
     """
+    if outcomes.shape[1] == 0:
+        return np.zeros(len(above), np.int32)
     number = number_classes(above, kind)
     first = np.unique(number, return_index=True)[1]
     result = np.empty(len(first), np.int32)

@@ -73,6 +73,16 @@ class SignalSums(NamedTuple):
             values = jnp.concatenate([*parts, zero], axis=1)
         return columns(values, self.place)
 
+    def largest(self, values: np.ndarray) -> float:
+        """The largest sum, in the arithmetic of numpy.
+
+        Args:
+          values: float64 [slots], at least 0.
+        """
+        values = np.append(values, 0.0)
+        sums = [values[np.asarray(slots)].sum(axis=0) for slots in self.slots]
+        return float(max(some.max(initial=0) for some in sums or [values]))
+
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
@@ -85,7 +95,7 @@ class Folds:
         padding.
       back: float [K, C, b], the player's weights with its sign, negative at cards.
       twin: int32 [K, b], the opponent's signal with the same two cards, which were
-        subtracted twice; None where hands are single cards.
+        subtracted twice; None where a player's hands are single cards.
       twin_weight: float [K, b], the player's own utility against it; 0 where there is
         none.
       sums: hands to signals.
@@ -178,14 +188,16 @@ def lay_out_hands(kernel: HandKernel, player: int) -> Folds | Showdowns | None:
     """
     own, other = kernel.hands[player], kernel.hands[1 - player]
     own, other = _on_shared_boards(own, other)
-    if not len(own.board) or own.cards.shape[1] not in (1, 2):
+    if not len(own.board):
+        return None
+    if any(hands.cards.shape[1] not in (1, 2) for hands in (own, other)):
         return None
     keys = _keys(own, other)
     if keys is None:
         return None
     if not kernel.showdown:
         return _folds(own, other, keys, kernel.shape[player], 1.0 - 2.0 * player)
-    if own.cards.shape[1] == 2 and not _agree(own, other, keys):
+    if _of_two_cards(own, other) and not _agree(own, other, keys):
         return None
     return _showdowns(own, other, kernel.shape[player])
 
@@ -199,7 +211,7 @@ def hands_cost(kernel: HandKernel, player: int) -> int:
     most = max(
         int(np.bincount(hands.board, minlength=boards).max()) for hands in (own, other)
     )
-    cards = int(own.cards.max()) + 2
+    cards = int(own.cards.max(initial=-1)) + 2
     width = _round_up(min(most, _BLOCKS[0]))
     blocks = -(-most // width)
     product = 2 * most * cards
@@ -226,8 +238,16 @@ def _on_shared_boards(own: Hands, other: Hands) -> tuple[Hands, Hands]:
     )
 
 
+def _of_two_cards(own: Hands, other: Hands) -> bool:
+    """Whether two hands can share two cards, which are then subtracted twice."""
+    return own.cards.shape[1] == other.cards.shape[1] == 2
+
+
 class _Keys(NamedTuple):
-    """int64 [hands], one number for each board and set of cards."""
+    """int64 [hands], one number for each board and set of cards.
+
+    Those of hands of as many cards can be compared.
+    """
 
     own: np.ndarray
     other: np.ndarray
@@ -267,7 +287,7 @@ def _folds(
     )
     back = _back(own, card[0], own.board, slot, (boards, count, width)) * sign
     twin = twin_weight = None
-    if own.cards.shape[1] == 2:
+    if _of_two_cards(own, other):
         twin = np.zeros((boards, width), np.int32)
         twin_weight = np.zeros((boards, width))
         _, i, j = np.intersect1d(keys.own, keys.other, True, True)
@@ -510,5 +530,5 @@ def _bound(
         np.bincount(signals, weights).max()
         for signals, weights in zip(signal, weight, strict=True)
     ]
-    own = np.abs(np.asarray(own_weight)) * np.array(heaviest)[:, None]
-    return float(np.asarray(sums.apply(jnp.asarray(own).reshape(1, -1))).max(initial=0))
+    own = np.abs(np.asarray(own_weight, np.float64)) * np.array(heaviest)[:, None]
+    return sums.largest(own.reshape(-1))

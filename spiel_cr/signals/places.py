@@ -91,8 +91,9 @@ def place(side: PublicSide, parents: Sequence[np.ndarray]) -> Places:
             counts = side.num_actions[ranked]
             for places, high in packing.groups(counts, overhead):
                 members = ranked[places]
-                same = before[members] == round
-                keys = (in_level[side.parent[members]], ~same)
+                # Those with parents of one round stand together: of their own first.
+                above = before[members]
+                keys = (in_level[side.parent[members]], above, above != round)
                 members = members[np.lexsort(keys)]
                 blocks.append(
                     Block(
@@ -130,7 +131,7 @@ def _parent_slices(
     round = int(side.round[members[0]])
     hands = len(parents[round])
     found = []
-    # Members of one parent round stand together.
+    # `place` sorts members by the rounds of their parents.
     begins = np.flatnonzero(np.diff(before[members], prepend=-2))
     for part in np.split(members, begins[1:]):
         above = int(before[part[0]])

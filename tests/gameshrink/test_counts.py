@@ -11,6 +11,7 @@ from spiel_cr.sequence_form.decisions import Payoffs
 from spiel_cr.signals.game import HandKernel, Hands, SparseKernel
 from spiel_cr.signals.loading import signal_game
 from tests.gameshrink.test_partition import SMALL, alone
+from tests.support.kuhn_signals import kuhn
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +73,31 @@ def test_what_does_not_fit_is_refused(game):
     huge = with_last(game, small * np.array([1.0, 2.0**50]))
     with pytest.raises(GameTooLargeError, match="do not fit into 64 bits"):
         gameshrink.difference(huge, alone(game))
+
+
+@pytest.mark.parametrize("player", [0, 1])
+def test_sums_of_counts_that_wrap_are_refused(player):
+    """Two signals meet 4096 others each: 2^52 times every one, and once."""
+    count = 4096
+    own = np.repeat(np.array([0, 1], np.int32), count)
+    other = np.tile(np.arange(count, dtype=np.int32), 2)
+    values = np.repeat([2.0**52, 1.0], count) / 2.0**64
+    pairs, shape = (own, other), (2, count)
+    if player:
+        pairs, shape = (other, own), (count, 2)
+    kernel = SparseKernel(0, shape, Payoffs(*pairs, values))
+    parents = [(np.zeros(size, np.int32),) for size in shape]
+    game = kuhn()
+    game = dataclasses.replace(
+        game,
+        parents=(parents[0], parents[1]),
+        kernels=(kernel,),
+        terms=game.terms._replace(kernel=np.zeros_like(game.terms.kernel)),
+    )
+    game.check()
+    for refused in (gameshrink.count, gameshrink.lossless_partition):
+        with pytest.raises(GameTooLargeError, match="use the game without a partition"):
+            refused(game)
 
 
 def test_too_many_hands_are_refused(game):

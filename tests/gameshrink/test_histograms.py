@@ -1,6 +1,7 @@
 """GameShrink's published test: its classes, and that they are too few."""
 
 import collections
+import dataclasses
 import itertools
 
 import numpy as np
@@ -8,6 +9,8 @@ import pytest
 
 from game_defs import three_card_hands
 from spiel_cr import gameshrink
+from spiel_cr.sequence_form.decisions import Payoffs
+from spiel_cr.signals.game import SparseKernel
 from spiel_cr.signals.loading import signal_game
 from tests.gameshrink.reference import best_value, random_behaviour
 from tests.gameshrink.test_equitable import FOUR_SUITS, SUITED
@@ -114,6 +117,27 @@ def test_thresholds_of_early_rounds_are_of_all_later_play():
     exact = gameshrink.histogram_partition(game).num_classes(0)
     merged = gameshrink.histogram_partition(game, [0.5, 0, 0]).num_classes(0)
     assert exact[0] == 3 and merged[0] < 3
+
+
+@pytest.mark.parametrize("thresholds", [None, [0, 0.1, 0.1]])
+def test_rounds_after_which_nothing_is_paid(thresholds):
+    """Signals of the last round, without kernels, are as alike as their parents."""
+    game = signal_game(SMALL)
+    kept = game.betting.round[game.terms.leaf] < 2
+    first, middle = game.kernels[:2]
+    rows, columns, values = middle.coordinates()
+    signed = Payoffs(rows, columns, np.where(rows % 2, -values, values))
+    short = dataclasses.replace(
+        game,
+        kernels=(first, SparseKernel(middle.round, middle.shape, signed)),
+        terms=type(game.terms)(*(term[kept] for term in game.terms)),
+    )
+    short.check()
+    partition = gameshrink.histogram_partition(short, thresholds)
+    partition.check(short)
+    for player in range(2):
+        _, before, last = partition.num_classes(player)
+        assert 1 < before == last
 
 
 @pytest.mark.parametrize("thresholds", [[0, 0], [0, 0, -1], [0, 0, float("nan")]])

@@ -183,6 +183,45 @@ def test_ranges_weigh_deals():
     assert met > 1_000
 
 
+@pytest.mark.parametrize("factors", [(1e170, 1e170), (1e-170, 1e-170), (1e40, 1e-40)])
+def test_ranges_are_proportions(factors):
+    """A factor on all of a player's numbers changes nothing, in float32 either."""
+    game = NO_LIMIT + FULL + RIVER + ",bettingAbstraction=fc,"
+    reach = np.zeros((2, 1326))
+    rng = RNG(8)
+    for row in reach:
+        row[rng.choice(1326, 40, replace=False)] = rng.random(40)
+    (plain,) = signal_game(game + reach_text(reach)).kernels
+    (scaled,) = signal_game(game + reach_text(reach * np.c_[factors].T)).kernels
+    for hands, expected in zip(scaled.hands, plain.hands, strict=True):
+        # All of one power of two, which the other player's weights make up for.
+        ratio = hands.weight / expected.weight
+        np.testing.assert_allclose(ratio, ratio[0], rtol=1e-12)
+        assert 0.1 < ratio[0] < 10 and 1e-6 < hands.weight.max() < 1
+    found, entries = scaled.coordinates(), plain.coordinates()
+    np.testing.assert_allclose(found.values, entries.values, rtol=1e-12)
+
+
+def test_weights_of_hands_that_are_never_dealt():
+    """The largest of all numbers is no measure for the others."""
+    deck, reach = Deck(13, 4), np.zeros((2, 1326))
+    order = [rank * 4 + suit for rank in range(13) for suit in (3, 2, 1, 0)]
+    hands = list(itertools.combinations(order, 2))
+    for player, text, weight in (
+        (0, "AhAs", 1e300),
+        (0, "KhKs", 1e-300),
+        (1, "AcAs", 1e-300),
+    ):
+        cards = tuple(sorted(deck.cards(text), key=order.index))
+        reach[player, hands.index(cards)] = weight
+    parameters = "bettingAbstraction=fc," + NO_LIMIT + FULL + RIVER
+    game = signal_game(parameters + "," + reach_text(reach))
+    (kernel,) = game.kernels
+    assert game.num_signals(0) == game.num_signals(1) == [1]
+    # Aces win.
+    assert kernel.coordinates().values == pytest.approx([-1])
+
+
 def test_hands_that_leave_the_other_player_none():
     """They are never dealt, whatever their weight; nor are hands with a river card."""
     deck, reach = Deck(13, 4), np.zeros((2, 1326))

@@ -16,7 +16,7 @@ from spiel_cr.signals.kernel_blocks import (
     DenseMatrix,
     SparseRows,
 )
-from spiel_cr.signals.kernel_hands import Folds, Showdowns
+from spiel_cr.signals.kernel_hands import Folds, Showdowns, lay_out_hands
 from spiel_cr.signals.kernels import lay_out
 
 # One program for each shape, not one for each operation.
@@ -217,6 +217,59 @@ def test_hands_that_are_no_hands_of_one_deck(monkeypatch):
     (first, second), shape = hands_of_both(rng, 1)
     stronger = first._replace(strength=first.strength[::-1])
     check(HandKernel(0, shape, (stronger, second), True), 3, rng, Showdowns)
+
+
+def every_hand(
+    rng: np.random.Generator, cards: tuple[int, int], *, showdown: bool
+) -> HandKernel:
+    """All hands of six cards, of as many cards as each player has."""
+    both = []
+    for count in cards:
+        listed = np.array(list(itertools.combinations(range(6), count)), np.int8)
+        size = len(listed)
+        number, strength = np.arange(size), rng.integers(5, size=size)
+        fields = (number, 0 * number, listed.reshape(size, count), strength)
+        both.append(Hands(*fields, 0.1 + rng.random(size)))
+    shape = len(both[0].board), len(both[1].board)
+    return HandKernel(0, shape, (both[0], both[1]), showdown)
+
+
+@pytest.mark.parametrize("showdown", [False, True])
+def test_one_player_has_a_single_card(showdown, monkeypatch):
+    """It is in no pair of hands subtracted twice: 0 and c are not the single card c."""
+    monkeypatch.setattr(kernels, "hands_cost", lambda *_: -1)
+    rng = np.random.default_rng(7)
+    form = Showdowns if showdown else Folds
+    check(every_hand(rng, (2, 1), showdown=showdown), 3, rng, form)
+
+
+@pytest.mark.parametrize("cards", [(2, 3), (0, 2)])
+def test_other_numbers_of_cards_are_listed(cards):
+    """Even if only one player has them."""
+    rng = np.random.default_rng(7)
+    kernel = every_hand(rng, cards, showdown=False)
+    check(kernel, 3, rng, DenseMatrix)
+    for player in range(2):
+        assert lay_out_hands(kernel, player) is None
+
+
+@pytest.mark.parametrize("showdown", [False, True])
+@pytest.mark.parametrize("signals", [None, 7])
+@pytest.mark.parametrize("scale", [1e25, 1e-25])
+def test_bounds_of_any_size(scale, signals, showdown):
+    """Products beyond float32, which JAX computes in by default."""
+    rng = np.random.default_rng(8)
+    (first, second), shape = hands_of_both(rng, 2, signals=signals)
+    first, second = (
+        hands._replace(weight=hands.weight * scale) for hands in (first, second)
+    )
+    kernel = HandKernel(0, shape, (first, second), showdown)
+    largest = np.abs(dense(kernel)).max()
+    with jax.enable_x64(False):
+        for player in range(2):
+            laid = lay_out_hands(kernel, player)
+            assert laid is not None
+            assert largest <= laid.largest() * (1 + 1e-12) < 100 * largest
 
 
 def test_sparse_rows():

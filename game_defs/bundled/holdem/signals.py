@@ -72,7 +72,8 @@ class Deals:
       rules: of the game.
       hands: Sets, of a player; those that hold a card of the first board included.
       board_mask: the first public cards as a mask.
-      reaches: float64 [2, H], how likely each hand is, as weights; 0: impossible.
+      reaches: float64 [2, H], how likely each hand is, as weights, of which a player's
+        largest is at least 1/2 and less than 1; 0: impossible.
       symmetry: of suits.
     """
 
@@ -94,10 +95,16 @@ class Deals:
             reaches = np.ones((2, len(self.hands)))
         else:
             reaches = rules.reaches
-        possible = self.hands.bits & self.board_mask == 0
-        self.reaches: np.ndarray = np.where(possible, reaches, 0.0)
-        self.symmetry = self._symmetry(suits)
         self._meets = self.hands.bits[:, None] & self.hands.bits == 0
+        possible = self.hands.bits & self.board_mask == 0
+        # A hand that leaves the other player none is never dealt, whatever its weight.
+        held = (possible & (reaches > 0)).astype(np.float32)
+        possible = possible & (held[::-1] @ self._meets.astype(np.float32) > 0)
+        reaches = np.where(possible, reaches, 0.0)
+        # Only proportions count. Powers of two keep them exact.
+        _, exponent = np.frexp(reaches.max(axis=1, keepdims=True))
+        self.reaches: np.ndarray = np.ldexp(reaches, -exponent)
+        self.symmetry = self._symmetry(suits)
 
     def _symmetry(self, suits: bool) -> Symmetry:
         """Those that keep the first board and the ranges."""
