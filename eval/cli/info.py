@@ -14,7 +14,7 @@ from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.tree import TERMINAL
 from spiel_cr.gameshrink.merging import merged
 from spiel_cr.signals import footprint, kernels
-from spiel_cr.signals.finding import FORMS, find_signals
+from spiel_cr.signals.finding import FORMS, find_signals, naming_signals
 from spiel_cr.signals.game import Kernel, SignalGame
 from spiel_cr.solving import forms
 
@@ -47,7 +47,8 @@ def _info(arguments: argparse.Namespace) -> dict[str, object]:
     print(f"{game} has {estimate}, by an estimate", file=sys.stderr)
     if chosen.form == "signals":
         return _signals(merged(find_signals(game, progress=True, **limits)))
-    tree = as_compiled(game, progress=True, **limits)
+    with naming_signals(game):
+        tree = as_compiled(game, progress=True, **limits)
     sizes: dict[str, object] = {
         "histories": len(tree.histories),
         "terminals": tree.num_terminals,

@@ -15,7 +15,7 @@ from spiel_cr.common.checks import check_whole
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.policies.result import Result
-from spiel_cr.signals.finding import FORMS
+from spiel_cr.signals.finding import FORMS, naming_signals
 from spiel_cr.signals.result import SignalResult
 from spiel_cr.solving import footprint, forms, whole_game
 from spiel_cr.uncompiled.workers import MOST_WORKERS
@@ -104,7 +104,8 @@ def add_solver_options(parser: argparse.ArgumentParser) -> None:
         "--form",
         "compiled: history by history; signals: by public nodes and what cards tell, "
         "for games whose actions are public; auto: signals where the game declares "
-        "them and has more than a million histories, or too many for --memory-limit",
+        "them and has more than a million histories, or too many for --memory-limit, "
+        "or lists deals of probability zero",
         "auto",
         choices=FORMS,
     )
@@ -289,13 +290,14 @@ def game_to_judge(
     """
     if arguments.judge != "openspiel":
         return game
-    tree = as_compiled(
-        game,
-        observations=observations,
-        vectorised=vectorised,
-        progress=True,
-        **given(arguments, "memory_limit", "cache"),
-    )
+    with naming_signals(game):
+        tree = as_compiled(
+            game,
+            observations=observations,
+            vectorised=vectorised,
+            progress=True,
+            **given(arguments, "memory_limit", "cache"),
+        )
     algorithm = arguments.algorithm
     config = algorithm if algorithm == "lp" else parse_any(algorithm)
     solving = footprint.peak_bytes(tree, config, arguments.dtype)
@@ -312,15 +314,24 @@ def report_result(
       game: as the user wrote it.
       result: of `solve` or `resolve`.
       arguments: those of `add_solver_options`.
+
+    Raises:
+      ValueError, pyspiel.SpielError: it cannot be judged; what was saved is kept, and
+        stderr says where.
     """
     saved = False
     if arguments.save:
         with writing(arguments):
             result.save(arguments.save)
             saved = True
-    verdict = python_judge.judge_result(
-        result, arguments.judge, memory_limit=arguments.memory_limit
-    )
+    try:
+        verdict = python_judge.judge_result(
+            result, arguments.judge, memory_limit=arguments.memory_limit
+        )
+    except Exception:
+        if saved:
+            print(f"the policy was saved in {arguments.save}", file=sys.stderr)
+        raise
     peak = memory.peak_bytes()
     report: dict[str, object] = {
         "game": game,

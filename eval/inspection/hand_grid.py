@@ -93,9 +93,14 @@ def find_node(policy: SignalPolicy, words: str) -> tuple[int, tuple[str, ...]]:
 
 
 def _after_deals(state: pyspiel.State) -> pyspiel.State:
-    """Takes the first outcome of every deal; public actions do not depend on them."""
+    """Takes the first possible outcome of every deal.
+
+    Public actions do not depend on deals. Outcomes of probability zero are left out:
+    OpenSpiel lists some that it refuses.
+    """
     while state.is_chance_node():
-        state.apply_action(state.legal_actions()[0])
+        outcomes = state.chance_outcomes()
+        state.apply_action(next(action for action, chance in outcomes if chance > 0))
     return state
 
 

@@ -9,7 +9,7 @@ import pyspiel
 
 from spiel_cr.cfr import footprint
 from spiel_cr.common import memory
-from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 
@@ -63,7 +63,7 @@ class ExactJudge:
         else:
             try:
                 count += instance.tree.impossible.histories
-            except GameTooLargeError as error:
+            except (GameTooLargeError, InvalidGameError) as error:
                 self._refusal = str(error)
         quick = count <= _QUICK_HISTORIES and not self._refusal
         self.curve_by = OPENSPIEL if quick else OURS

@@ -9,10 +9,11 @@ from open_spiel.python.algorithms import expected_game_score, exploitability
 from spiel_cr.cfr import footprint
 from spiel_cr.common import memory
 from spiel_cr.common.checks import check_choice
-from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.result import Result, SolveResult
+from spiel_cr.signals import finding
 
 JUDGES = ("auto", "openspiel", "spiel_cr")
 
@@ -21,6 +22,8 @@ _MOST_HISTORIES = 500_000
 # And bytes: for each history, for each infoset with its state, and for each number of
 # an infoset's tensor, which a `TabularPolicy` holds as Python's floats and as numpy's.
 _HISTORY, _INFOSET, _NUMBER = 450, 1400, 48
+# So many outcomes of probability zero are tried, for whether OpenSpiel takes them.
+_MOST_TRIED = 1000
 
 
 class Verdict(NamedTuple):
@@ -63,6 +66,7 @@ def openspiel_bytes(tree: CompiledGame) -> int:
     Raises:
       GameTooLargeError: they would walk through more than a million histories below
         outcomes of probability zero.
+      InvalidGameError: OpenSpiel refuses such an outcome.
     """
     game, kind = tree.game, tree.game.get_type()
     numbers = game.num_distinct_actions()
@@ -87,6 +91,7 @@ def check_memory(
 
     Raises:
       GameTooLargeError: they take more.
+      InvalidGameError: they fail on this game.
     """
     memory.check_need(
         f"OpenSpiel's exact judge on {tree.game}",
@@ -97,26 +102,40 @@ def check_memory(
     )
 
 
-def _too_large(tree: CompiledGame, limit: memory.Limit) -> bool:
-    """Whether OpenSpiel's tools would take too much now that a game is solved."""
+def _is_beyond(tree: CompiledGame, limit: memory.Limit) -> bool:
+    """Whether OpenSpiel's tools fail on a solved game, or would take too much now."""
     if len(tree.histories) > _MOST_HISTORIES:
         return True
     try:
         need = memory.held_bytes() + openspiel_bytes(tree)
-    except GameTooLargeError:
+    except (GameTooLargeError, InvalidGameError):
         return True
     return need > memory.parse_limit(limit)
 
 
 def check_signals(game: pyspiel.Game) -> None:
-    """Refuses games that OpenSpiel's tools are too slow for, told by an estimate.
+    """Refuses games that OpenSpiel's tools are too slow for, or fail on.
 
     Args:
       game: solved in the form of signals, so that nobody has counted its histories.
 
     Raises:
-      GameTooLargeError: it has more than half a million histories.
+      GameTooLargeError: by an estimate it has more than half a million histories.
+      InvalidGameError: OpenSpiel refuses outcomes of probability zero that it lists
+        for the first deal.
     """
+    state = game.new_initial_state()
+    impossible = finding.impossible_outcomes(state)
+    for action in impossible[:_MOST_TRIED]:
+        try:
+            state.child(action)
+        except pyspiel.SpielError as error:
+            raise InvalidGameError(
+                f"judge='openspiel': {game.get_type().short_name} lists "
+                f"{len(impossible):,} deals of probability zero, and OpenSpiel's tools "
+                f"fail in them; leave --judge out: our own best response on the signal "
+                f"form is exact, too"
+            ) from error
     histories = memory.estimate_histories(game, room=_MOST_HISTORIES)
     if histories > _MOST_HISTORIES:
         raise GameTooLargeError(
@@ -136,17 +155,18 @@ def judge_result(
       by: "openspiel", or "spiel_cr" for our own best response on the form of the game
         that was solved, which is exact, too, and holds no object per history; "auto"
         asks OpenSpiel on compiled games of up to half a million histories, where there
-        is memory for it.
+        is memory for it, and where its tools do not fail.
       memory_limit: of the whole process, for "auto"; as for `spiel_cr.solve`.
 
     Raises:
       GameTooLargeError: OpenSpiel was asked about a signal game that is too large.
+      InvalidGameError: OpenSpiel was asked, and its tools fail on the game.
       ValueError: there is no such judge.
     """
     check_choice(by, "judge", JUDGES)
     if isinstance(result, SolveResult):
         if by == "auto":
-            by = "spiel_cr" if _too_large(result.tree, memory_limit) else "openspiel"
+            by = "spiel_cr" if _is_beyond(result.tree, memory_limit) else "openspiel"
     elif by == "openspiel":
         check_signals(result.game)
     if by == "openspiel":

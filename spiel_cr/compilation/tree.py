@@ -19,7 +19,11 @@ import jax
 import numpy as np
 import pyspiel
 
-from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
+from spiel_cr.common.errors import (
+    GameTooLargeError,
+    InvalidGameError,
+    TooManyHistoriesError,
+)
 from spiel_cr.sequence_form import layout
 from spiel_cr.sequence_form.decisions import Decisions, sum_payoffs
 
@@ -187,7 +191,21 @@ class CompiledGame:
 
         Raises:
           GameTooLargeError: it is more than a million histories.
+          InvalidGameError: OpenSpiel refuses a state there, though the game lists it.
         """
+        try:
+            return self._walk_impossible()
+        except pyspiel.SpielError as error:
+            name = self.game.get_type().short_name
+            raise InvalidGameError(
+                f"{name}: OpenSpiel lists outcomes of probability zero and refuses to "
+                f"take them, so that its tools, which walk through them, fail on this "
+                f"game; judge it by spiel_cr instead (spiel-cr solve and resolve: "
+                f"leave --judge out), or search on states (spiel-cr best-response)"
+            ) from error
+
+    def _walk_impossible(self) -> Impossible:
+        """Walks through it by OpenSpiel's states."""
         states: dict[str, pyspiel.State] = {}
         stack: list[pyspiel.State] = []
         for history in self.histories.dropped.tolist():

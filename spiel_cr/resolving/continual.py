@@ -37,7 +37,7 @@ from spiel_cr.resolving.gadget import Forest, build_forest
 from spiel_cr.resolving.public_gadget import PublicForest, build_public_forest
 from spiel_cr.resolving.public_layers import PublicDecomposition, decompose_public
 from spiel_cr.signals import footprint as signal_footprint
-from spiel_cr.signals.finding import FORMS, find_signals, prefer
+from spiel_cr.signals.finding import FORMS, find_signals, naming_signals, prefer
 from spiel_cr.signals.form import form_of
 from spiel_cr.signals.game import SignalGame
 from spiel_cr.signals.result import SignalResult
@@ -175,13 +175,14 @@ def resolve(
         )
     else:
         assert not isinstance(game, SignalGame)
-        tree = as_compiled(
-            game,
-            observations=True,
-            memory_limit=memory_limit,
-            cache=cache,
-            progress=progress,
-        )
+        with naming_signals(game):
+            tree = as_compiled(
+                game,
+                observations=True,
+                memory_limit=memory_limit,
+                cache=cache,
+                progress=progress,
+            )
         need = footprint.peak_bytes(tree, dtype) + _DECOMPOSING * len(tree.histories)
         held = footprint.held_besides(tree)
         _check_need(tree.game, need, dtype, memory_limit, held=held)

@@ -33,7 +33,7 @@ from spiel_cr.policies.result import Result, SolveResult
 from spiel_cr.sequence_form.layout import SequenceForm
 from spiel_cr.signals import footprint as signal_footprint
 from spiel_cr.signals import public_nodes
-from spiel_cr.signals.finding import find_signals, prefer
+from spiel_cr.signals.finding import find_signals, naming_signals, prefer
 from spiel_cr.signals.form import form_of
 from spiel_cr.signals.game import SignalGame
 from spiel_cr.signals.result import SignalResult
@@ -273,13 +273,14 @@ def build(
         memory.trim()
         return whole
     assert not isinstance(game, SignalGame)
-    tree = as_compiled(
-        game,
-        vectorised=vectorised,
-        memory_limit=memory_limit,
-        cache=cache,
-        progress=progress,
-    )
+    with naming_signals(game):
+        tree = as_compiled(
+            game,
+            vectorised=vectorised,
+            memory_limit=memory_limit,
+            cache=cache,
+            progress=progress,
+        )
     return CompiledWhole(tree)
 
 

@@ -4,16 +4,21 @@ import json
 import re
 
 import numpy as np
+import pyspiel
 import pytest
 
 import spiel_cr
+from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.eval.cli import best_response, main
 from spiel_cr.eval.inspection import hand_grid
+from spiel_cr.eval.judging import python_judge
 from spiel_cr.players import bot_strings, opponent_strings
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.signals import finding, signal_game
+from spiel_cr.signals.form import form_of
 from spiel_cr.signals.policy import SignalPolicy
 from tests.support.kuhn_signals import kuhn
+from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node
 
 LEDUC = "python_leduc_poker"
 KUHN = "kuhn_poker"
@@ -120,6 +125,70 @@ def test_names_of_kuhn():
     assert grid.rows == ("J", "Q", "K") and grid.actions == ("pass", "bet")
     text = hand_grid.text_of(grid).splitlines()
     assert text == ["  pass bet", "J   50  50", "Q   50  50", "K   50  50"]
+
+
+@pytest.fixture(scope="module")
+def ranges():
+    """A river with six hands each; OpenSpiel lists 1 624 350 deals and refuses most."""
+    reach = np.zeros((2, 1326), int)
+    reach[:, 5::230] = 1
+    return pyspiel.load_game(
+        "universal_poker(betting=nolimit,numPlayers=2,numRounds=4,blind=100 50,"
+        "firstPlayer=2 1 1 1,numSuits=4,numRanks=13,numHoleCards=2,"
+        "numBoardCards=0 3 1 1,stack=1000 1000,potSize=200,boardCards=5c9dJs2h3c,"
+        f"bettingAbstraction=fcpa,handReaches={' '.join(map(str, reach.ravel()))})"
+    )
+
+
+def test_ranges_prefer_signals(ranges):
+    found = finding.prefer(ranges)
+    assert found.signals and "deals of probability zero" in found.why
+    with pytest.raises(InvalidGameError, match=r"lists 1,\d{3},\d{3} deals .* fail in"):
+        python_judge.check_signals(ranges)
+
+
+def test_grids_leave_out_impossible_deals(ranges):
+    signals = signal_game(ranges)
+    uniform = [conversions.uniform_behaviour(own) for own in form_of(signals).decisions]
+    grid = hand_grid.hand_grid(SignalPolicy(signals, uniform), "")
+    assert len(grid.hands) == signals.num_signals(grid.player)[0] <= 6
+    assert grid.played == pytest.approx(1 / len(grid.actions))
+
+
+def refusing(path):
+    """Chance's outcome 1 has probability zero, and may not be taken."""
+    if path[:1] == (1,):
+        raise pyspiel.SpielError("impossible deal")
+    if not path:
+        return Node(CHANCE, (0, 1), ("", ""), chance=(1.0, 0.0))
+    if len(path) < 3:
+        return Node(len(path) - 1, (0, 1), (str(len(path)),) * 2)
+    return Node(TERMINAL, utility=1.0 if path[1] == path[2] else -1.0)
+
+
+def test_games_whose_impossible_deals_are_refused_are_judged_by_our_own():
+    tree = spiel_cr.compile_game(MadeGame(refusing, "refusing"))
+    result = spiel_cr.solve(tree, "lp")
+    judged = python_judge.judge_result(result)
+    assert judged.by == "spiel_cr" and judged.nash_conv == pytest.approx(0, abs=1e-9)
+    named = "refuses to take them.* leave --judge out"
+    with pytest.raises(InvalidGameError, match=named):
+        python_judge.judge_result(result, "openspiel")
+    with pytest.raises(InvalidGameError, match=named):  # as `evaluate` asks first
+        python_judge.check_memory(tree, None)
+
+
+def test_policies_are_saved_before_they_are_judged(capsys, tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise pyspiel.SpielError("it fails")
+
+    monkeypatch.setattr(python_judge, "judge_result", fail)
+    path = tmp_path / "kuhn.npz"
+    with pytest.raises(SystemExit) as stopped:
+        run("solve", "--game", KUHN, "--iterations", 2, "--save", path)
+    assert stopped.value.code == 2
+    assert f"the policy was saved in {path}" in capsys.readouterr().err
+    spiel_cr.load_policy(path, KUHN)
 
 
 def test_bots_play_it(policy_file):

@@ -79,6 +79,16 @@ def test_what_signals_cannot_do_is_refused(options, named):
         spiel_cr.solve(kuhn(), **options)
 
 
+def test_too_large_games_that_declare_signals_are_told_so():
+    large = "python_rhode_island_holdem"
+    for run in (spiel_cr.solve, spiel_cr.resolve):
+        with pytest.raises(GameTooLargeError, match="form='signals', --form signals"):
+            run(large, iterations=1, form="compiled", memory_limit="500MB")
+    with pytest.raises(GameTooLargeError) as refused:
+        spiel_cr.solve("phantom_ttt", iterations=1, memory_limit="500MB")
+    assert "signals" not in str(refused.value)
+
+
 def test_games_without_signals_are_refused_in_that_form():
     with pytest.raises(ValueError, match="is no signal game: player 1"):
         spiel_cr.solve("python_rock_paper_scissors", form="signals")
