@@ -201,7 +201,8 @@ class CompiledGame:
                 f"{name}: OpenSpiel lists outcomes of probability zero and refuses to "
                 f"take them, so that its tools, which walk through them, fail on this "
                 f"game; judge it by spiel_cr instead (spiel-cr solve and resolve: "
-                f"leave --judge out), or search on states (spiel-cr best-response)"
+                f"leave --judge out), or policies of the signal form by spiel-cr "
+                f"best-response --method exact"
             ) from error
 
     def _walk_impossible(self) -> Impossible:
