@@ -46,9 +46,10 @@ _HOLDEM = (
     "numPlayers=2,numRounds=4,firstPlayer=2 1 1 1,numSuits=4,numRanks=13,"
     "numHoleCards=2,numBoardCards=0 3 1 1"
 )
-# A pot of 200 chips, 1 900 behind: bets of half the pot, of the pot, and all in.
+# A pot of 200 chips, 1 700 behind: bets of half the pot, of the pot, and all in make
+# 44 decisions.
 RIVER = (
-    f"universal_poker(betting=nolimit,{_HOLDEM},blind=100 50,stack=2000 2000,"
+    f"universal_poker(betting=nolimit,{_HOLDEM},blind=100 50,stack=1800 1800,"
     f"bettingAbstraction=fchpa,potSize=200,boardCards=5c9dJs2h3c)"
 )
 TURN = (
