@@ -56,6 +56,15 @@ def _action_values(
     form: layout.SequenceForm, player: int, other_reach: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Values against best responses below, of sequences [S] and of infosets [I]."""
+    if form.is_listed:  # and needs no other program than that of infosets
+        decisions = form.decisions[player]
+        rows, columns, values = form.payoffs
+        first, second = (rows, columns) if player == 0 else (columns, rows)
+        gain = values * other_reach[second] * (1 if player == 0 else -1)
+        total = np.bincount(first, gain, minlength=decisions.num_sequences)
+        below = infoset_values(form, player, other_reach)[:-1]
+        np.add.at(total, decisions.parent, below)
+        return total, below
     own, other = form.layouts[player], form.layouts[1 - player]
     other_positions = np.zeros(other.size)
     other_positions[other.sequences] = other_reach
@@ -118,6 +127,9 @@ def expected_value(
     form: layout.SequenceForm, reach: tuple[np.ndarray, np.ndarray]
 ) -> float:
     """Player 0's expected utility when both play, strategies in sequence form [S]."""
+    if form.is_listed:  # and needs no program
+        rows, columns, values = form.payoffs
+        return float(np.sum(values * reach[0][rows] * reach[1][columns]))
     positions = []
     for own, mine in zip(form.layouts, reach, strict=True):
         positions.append(np.zeros(own.size))

@@ -68,6 +68,12 @@ class SequenceForm:
     layouts: tuple[Layout, Layout]
     arrays: tuple[treeplex.Treeplex, treeplex.Treeplex]
 
+    @property
+    def is_listed(self) -> bool:
+        """Whether the coupling is kept in coordinates; then `payoffs` costs nothing."""
+        parts = self.arrays[0].coupling
+        return all(isinstance(part, treeplex.RowGroup) for part in parts)
+
     @functools.cached_property
     def payoffs(self) -> Payoffs:
         """The coupling in coordinates, player 0's utility.

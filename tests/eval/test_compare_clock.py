@@ -120,7 +120,14 @@ def test_all_work_of_ours_counts(name, function, solves, monkeypatch):
     def timed(tree, *arguments, **options):
         uniform = tuple(uniform_behaviour(i.decisions) for i in tree.infosets)
         return spiel_cr.SolveResult(
-            tree, "", 3, uniform, None, 2.0, compile_seconds, build_seconds
+            tree=tree,
+            algorithm="",
+            iterations=3,
+            average=uniform,
+            current=None,
+            seconds=2.0,
+            compile_seconds=compile_seconds,
+            build_seconds=build_seconds,
         )
 
     compile_seconds, build_seconds = 7.0, 0.5

@@ -213,6 +213,7 @@ def test_best_responses_and_evaluations_take_it(capsys, policy_file):
     assert found["value"] == pytest.approx(signals.nash_conv(), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_best_response_on_the_signal_form_is_that_of_the_compiled_game(
     capsys, tmp_path, monkeypatch
 ):

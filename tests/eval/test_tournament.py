@@ -461,7 +461,7 @@ def test_memory_limit_is_passed_on(tmp_path):
         play(
             tmp_path,
             bots=["uniform", RESOLVING],
-            game="liars_dice",
+            game="python_ii_goofspiel(num_cards=6)",
             memory_limit="410MB",
         )
 

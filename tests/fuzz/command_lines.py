@@ -371,6 +371,9 @@ _VALUES: dict[str, Values] = {
     "--seeds": Values(("1", "2"), ["0", "-1", *_NOT_WHOLE]),
     "--workers": Values(("0", "1"), ["-1", *_NOT_WHOLE]),
     "--compile": Values(("auto", "always", "never"), ["", "maybe", *_NO_WORD]),
+    "--form": Values(("auto", "compiled"), ["", "tree", *_NO_WORD]),
+    "--node": Values(("check",), ["check", "Bet", "0 1"]),
+    "--board": Values(("5c 9d",), ["5c 9d", "x"]),
     "--patience": Values(("600",), ["0", "-1", "inf", *_NOT_NUMBER]),
     "--find": Values(("0", "", "\u00e4"), _NOT_TEXT),
     "--sort": Values(("game", "reach", "gain"), ["", "size", *_NO_WORD]),
@@ -393,6 +396,8 @@ _OWN_VALUES: dict[tuple[str, str], Values] = {
         for command in ("info", "solve", "resolve")
     },
     ("show", "--policy"): Values(("kuhn.npz",), _NOT_POLICY),
+    # Of public nodes, which the policies here have not.
+    ("show", "--plot"): Values(("x.png",), ["x.png", "y.svg"]),
     ("best-response", "--player"): Values(("0", "1", "both"), ["", "2", "-1", "x"]),
     ("best-response", "--matches"): Values(("2", "4"), ["0", "1", "-1", *_NOT_WHOLE]),
 }
@@ -412,6 +417,9 @@ _ALWAYS: dict[str, dict[str, str]] = {
 }
 # Options of `solve` that need the compiled game.
 _COMPILED_ONLY = ("--until", "--eval-every", "--plot", "--dtype", "--cache", "--judge")
+_COMPILED_ONLY += ("--form",)
+# Options of `show` for policies of signal games.
+_OF_NODES = ("--node", "--board", "--plot")
 # Where strings, files and actions are of one game.
 _OF_KUHN = {"--policy", "--actions", "--bot", "--bots", "--gadgets"}
 _POSITIONAL = {"name"}
@@ -532,6 +540,9 @@ def _agree(
             chosen["--eval-every"] = "1"
         if "--checkpoint-every" in chosen:
             chosen["--checkpoint"] = "state.npz"
+    if command == "show":
+        for flag in _OF_NODES:
+            chosen.pop(flag, None)
     if command == "evaluate" and "--matches" in chosen:
         chosen["--evaluator"] = "playing"
     if command == "evaluate" and chosen.get("--evaluator") == "playing":

@@ -18,7 +18,7 @@ NARROW = ((2, 3, 5), (3, 4, 7))
 WIDE = ((2, 9, 23), (3, 8, 30))
 
 
-def random_parts(sizes, *, weighted, rng, decisions=12):
+def random_parts(sizes, *, weighted, rng, decisions=8):
     """Public decisions, signals and payoffs of no game that has a name."""
     sides, parents = [], []
     for counts in sizes:
@@ -53,7 +53,7 @@ def random_parts(sizes, *, weighted, rng, decisions=12):
         kernels.append(SparseKernel(round, shape, entries))
     last_rounds = [side.sequence_rounds for side in sides]
     terms = []
-    while len(terms) < 40:
+    while len(terms) < 24:
         pair = [int(rng.integers(0, len(rounds))) for rounds in last_rounds]
         kernel = int(rng.integers(0, len(kernels)))
         played = [rounds[s] for rounds, s in zip(last_rounds, pair, strict=True)]
@@ -84,7 +84,7 @@ def random_reach(decisions, rng):
     return best_responses.reach_from_behaviour(decisions, behaviour)
 
 
-@pytest.mark.parametrize("sizes", [NARROW, WIDE])
+@pytest.mark.parametrize("sizes", [pytest.param(NARROW, marks=pytest.mark.slow), WIDE])
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 8))]
 )
@@ -122,7 +122,9 @@ def test_iterates_are_those_of_the_listed_payoffs(algorithm):
     products = form.build(*parts)
     listed = layout.build(products.decisions, products.payoffs)
     one, other = (
-        cfr.make_solver(game, config=parse_algorithm(algorithm), values=True)
+        cfr.make_solver(
+            game, config=parse_algorithm(algorithm), values=True, compile="fast"
+        )
         for game in (products, listed)
     )
     for solver in (one, other):

@@ -14,9 +14,10 @@ import pytest
 import spiel_cr
 from spiel_cr.cfr import cfr
 from spiel_cr.cfr.config import parse_algorithm
+from spiel_cr.cfr.solver import Solver
 from spiel_cr.common import storage
 from spiel_cr.common.errors import DamagedFileError, FileInUseError, UnsavedWarning
-from spiel_cr.solving import checkpoint, whole_game
+from spiel_cr.solving import checkpoint
 from tests.support import games
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -99,7 +100,7 @@ def test_interrupt_from_the_keyboard(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(whole_game, "nash_conv", interrupt)
+        patch.setattr(Solver, "nash_conv", interrupt)
         with pytest.raises(KeyboardInterrupt):
             spiel_cr.solve(compiled, eval_every=40, checkpoint_path=path)
     assert storage.load(path)[1]["iterations"] == 40

@@ -29,8 +29,8 @@ class Bug(NamedTuple):
 BUGS = (
     Bug(
         "spiel_cr/sequence_form/treeplex.py",
-        "values.at[child.parent].add(child_values)",
-        "values.at[child.parent].set(child_values)",
+        "return vector.at[self.starts].add(values)",
+        "return vector.at[self.starts].set(values)",
         "tests/cfr",
         "of several infosets below an action only one counts",
     ),
