@@ -141,7 +141,9 @@ def every_trajectory(given, table, baseline, player, follow, capacity):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("follow", "kind", "player"),
-    itertools.product(("outcome", "external"), (None, "random", "oracle"), PLAYERS),
+    list(
+        itertools.product(("outcome", "external"), (None, "random", "oracle"), PLAYERS)
+    ),
 )
 def test_unbiased(follow, kind, player):
     """The mean over all trajectories, by enumeration, is exact whatever the baseline;
