@@ -11,7 +11,7 @@ import numpy as np
 
 from spiel_cr.common import memory
 from spiel_cr.sequence_form.decisions import Decisions
-from spiel_cr.signals.game import SignalGame
+from spiel_cr.signals.game import HandKernel, Kernel, SignalGame
 from spiel_cr.signals.public_nodes import count_actions, public_decisions
 
 # What a process holds that solves the smallest game; and of XLA, for all programs, for
@@ -25,6 +25,8 @@ _STATES = 1.6
 _VECTORS = 1
 # How often the game's arrays are there: as declared, laid out for both players, cast.
 _GAMES = 3
+# How often kernels of hands are there: for both players, on the host and cast.
+_HANDS = 4
 
 
 class Size(NamedTuple):
@@ -85,6 +87,20 @@ def num_kinds(signals: SignalGame) -> int:
     return count
 
 
+def _hand_bytes(kernel: Kernel) -> float:
+    """What a kernel of hands takes laid out for both players, and cast; 0 of others."""
+    if not isinstance(kernel, HandKernel):
+        return 0.0
+    hands = max(kernel.hands, key=lambda own: len(own.board))
+    if not len(hands.board):
+        return 0.0
+    _, counts = np.unique(hands.board, return_counts=True)
+    cards = 1 + len(np.unique(hands.cards))
+    # Into sums by card and back; at a showdown, the block's own pairs, too.
+    wide = 3 if kernel.showdown else 2
+    return _HANDS * 8.0 * len(counts) * int(counts.max()) * wide * cards
+
+
 def peak_bytes(signals: SignalGame, dtype: np.typing.DTypeLike) -> float:
     """The peak of a process that solves a signal game by full-width iterations.
 
@@ -96,8 +112,9 @@ def peak_bytes(signals: SignalGame, dtype: np.typing.DTypeLike) -> float:
     infosets = sum(size.infosets for size in sizes)
     sequences = sum(size.sequences for size in sizes)
     state = 4 * sequences * np.dtype(dtype).itemsize
-    host = _INFOSET * infosets + _SEQUENCE * sequences
+    host = float(_INFOSET * infosets + _SEQUENCE * sequences)
     host += _GAMES * game_bytes(signals)
+    host += sum(map(_hand_bytes, signals.kernels))
     vectors = 8 * _VECTORS * sequences
     programs = _KIND * num_kinds(signals)
     return _BASE + programs + host + _STATES * state + vectors

@@ -28,6 +28,18 @@ def test_the_estimate_is_near_measured_peaks():
     assert footprint.peak_bytes(signals, np.float32) == pytest.approx(639e6, rel=0.3)
 
 
+def test_kernels_of_hands_count_as_they_are_laid_out():
+    """A limit turn, 48 rivers of 1 081 hands: what the benchmark's process took."""
+    turn = find_signals(
+        "universal_poker(betting=limit,numPlayers=2,numRounds=4,blind=10 5,"
+        "firstPlayer=2 1 1 1,numSuits=4,numRanks=13,numHoleCards=2,"
+        "numBoardCards=0 3 1 1,raiseSize=10 10 20 20,"
+        "maxRaises=3 4 4 4,bettingAbstraction=fcpa,potSize=80,"
+        "boardCards=5c9dJs2h)"
+    )
+    assert footprint.peak_bytes(turn, np.float32) == pytest.approx(1.84e9, rel=0.3)
+
+
 def test_refusals_name_the_remedy():
     with pytest.raises(GameTooLargeError, match="take dtype float32, or raise"):
         footprint.check(kuhn(), np.float64, "300MB")
