@@ -324,14 +324,14 @@ def report_result(
         with writing(arguments):
             result.save(arguments.save)
             saved = True
+    verdict = None
     try:
         verdict = python_judge.judge_result(
             result, arguments.judge, memory_limit=arguments.memory_limit
         )
-    except Exception:
-        if saved:
+    finally:
+        if verdict is None and saved:  # an interrupt, too
             print(f"the policy was saved in {arguments.save}", file=sys.stderr)
-        raise
     peak = memory.peak_bytes()
     report: dict[str, object] = {
         "game": game,

@@ -175,7 +175,7 @@ def _couple(
         else:
             places = np.repeat(other.position[given.sequences], widths)
             places = places + ranges(0, widths)
-            coupling.append(ConstantTotal(slices_of(places, 1), host(-flat)))
+            coupling.append(ConstantTotal(host(-flat), slices_of(places, 1)))
             rows_of.append(np.zeros(1, np.int64))
             starts_of.append(np.array([size]))
             size += 1

@@ -6,6 +6,7 @@ Legend for shapes: T terms, L rows of leaf values, H signals.
 """
 
 import dataclasses
+from typing import Self
 
 import jax
 import numpy as np
@@ -74,63 +75,21 @@ class Product:
         return 1
 
 
-@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class ConstantRows:
-    """Leaf values that do not depend on the opponent; see `treeplex.Coupling`.
+class _Constants:
+    """What payoffs that are kept one by one have in common; see `treeplex.Coupling`.
 
     Attributes:
-      values: float [r].
+      values: float [r], the player's utility.
     """
 
     values: jax.Array
-
-    def leaf_values(self, other_reach: jax.Array) -> jax.Array:
-        """float [r]; see `Coupling`."""
-        # The reach of the opponent's empty sequence is 1.
-        return self.values * other_reach[0]
 
     def largest(self) -> float:
         """The largest |payoff|."""
         return float(np.abs(self.values).max(initial=0))
 
-    def rescaled(self, exponent: int) -> "ConstantRows":
-        """The same with payoffs over 2^exponent."""
-        return ConstantRows(treeplex.divide(self.values, exponent))
-
-    @property
-    def num_payoffs(self) -> int:
-        """Multiplications that an evaluation takes; see `treeplex.Coupling`."""
-        return self.values.size
-
-    @property
-    def written_out_rows(self) -> int:
-        """Rows that an evaluation has as operations of their own; see `Coupling`."""
-        return 1
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class ConstantTotal:
-    """What the other player's constants cost; see `treeplex.Coupling`.
-
-    Attributes:
-      sequences: the opponent's.
-      values: float [r], this player's utility at each of them.
-    """
-
-    sequences: Slices
-    values: jax.Array
-
-    def leaf_values(self, other_reach: jax.Array) -> jax.Array:
-        """float [1], a value of the empty sequence; see `Coupling`."""
-        return (self.sequences.take(other_reach) * self.values).sum()[None]
-
-    def largest(self) -> float:
-        """The largest |payoff|."""
-        return float(np.abs(self.values).max(initial=0))
-
-    def rescaled(self, exponent: int) -> "ConstantTotal":
+    def rescaled(self, exponent: int) -> Self:
         """The same with payoffs over 2^exponent."""
         values = treeplex.divide(self.values, exponent)
         return dataclasses.replace(self, values=values)
@@ -144,3 +103,30 @@ class ConstantTotal:
     def written_out_rows(self) -> int:
         """Rows that an evaluation has as operations of their own; see `Coupling`."""
         return 1
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class ConstantRows(_Constants):
+    """Leaf values that do not depend on the opponent."""
+
+    def leaf_values(self, other_reach: jax.Array) -> jax.Array:
+        """float [r]; see `Coupling`."""
+        # The reach of the opponent's empty sequence is 1.
+        return self.values * other_reach[0]
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class ConstantTotal(_Constants):
+    """What the other player's constants cost.
+
+    Attributes:
+      sequences: the opponent's, one for each value.
+    """
+
+    sequences: Slices
+
+    def leaf_values(self, other_reach: jax.Array) -> jax.Array:
+        """float [1], a value of the empty sequence; see `Coupling`."""
+        return (self.sequences.take(other_reach) * self.values).sum()[None]
