@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+import scipy.sparse
 
 
 def smallest_dtype(high: int) -> np.dtype:
@@ -112,3 +113,24 @@ class Groups:
         """int32 [k], ascending, the items with a label."""
         begin, end = np.searchsorted(self._sorted, [number, number + 1])
         return self._order[begin:end]
+
+
+def connected_parts(
+    rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]
+) -> tuple[int, np.ndarray, np.ndarray]:
+    """The parts that a matrix falls apart into: rows and columns that meet.
+
+    Args:
+      rows: integers [nnz], of the entries.
+      columns: integers [nnz], likewise.
+      shape: of the matrix.
+
+    Returns:
+      How many parts there are, and the part of each row and of each column.
+    """
+    height, size = shape[0], sum(shape)
+    links = scipy.sparse.coo_array(
+        (np.ones(len(rows), bool), (rows, height + columns)), shape=(size, size)
+    )
+    count, part = scipy.sparse.csgraph.connected_components(links, directed=False)
+    return int(count), part[:height], part[height:]

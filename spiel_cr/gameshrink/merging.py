@@ -1,9 +1,8 @@
 """Signal games as solvers like them: nothing told apart in vain, boards together."""
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse import csgraph
 
+from spiel_cr.common.arrays import connected_parts
 from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
 from spiel_cr.gameshrink.equitable import lossless_partition
 from spiel_cr.gameshrink.partition import Partition, coarsen
@@ -42,18 +41,15 @@ def board_by_board(signals: SignalGame, partition: Partition) -> Partition:
     for r in range(signals.num_rounds):
         first, second = partition.labels[0][r], partition.labels[1][r]
         count = 1 + int(first.max(initial=-1))
-        size = count + 1 + int(second.max(initial=-1))
         kernels = [k.coordinates() for k in signals.kernels if k.round == r]
         none = [np.zeros(0, np.int64)]
         rows = np.concatenate([*(first[k.rows] for k in kernels), *none])
         columns = np.concatenate([*(second[k.columns] for k in kernels), *none])
-        meet = sparse.coo_array(
-            (np.ones(len(rows), bool), (rows, count + columns)), shape=(size, size)
-        )
-        board = csgraph.connected_components(meet, directed=False)[1]
+        shape = count, 1 + int(second.max(initial=-1))
+        _, *both = connected_parts(rows, columns, shape)
         for mine, own, boards in (
-            (labels[0], first, board[:count]),
-            (labels[1], second, board[count:]),
+            (labels[0], first, both[0]),
+            (labels[1], second, both[1]),
         ):
             rank = np.empty(len(boards), np.int32)
             rank[np.argsort(boards, kind="stable")] = np.arange(len(boards))

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse
 
 from spiel_cr.common import memory
+from spiel_cr.common.arrays import connected_parts
 from spiel_cr.signals.game import SignalGame
 
 
@@ -150,11 +151,8 @@ def _round(
     """
     own, other = matrix.shape
     entries = matrix.tocoo()
-    links = scipy.sparse.coo_array(
-        (np.ones(entries.nnz, bool), (entries.row, own + entries.col)),
-        shape=(own + other, own + other),
-    )
-    count, part = scipy.sparse.csgraph.connected_components(links, directed=False)
+    count, *sides = connected_parts(entries.row, entries.col, matrix.shape)
+    part = np.concatenate(sides)
     heights = np.bincount(part[:own], minlength=count)
     widths = np.bincount(part[own:], minlength=count)
     meets = np.flatnonzero((heights > 0) & (widths > 0))

@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.sparse
 
+from spiel_cr.common.arrays import connected_parts
 from spiel_cr.sequence_form.packing import groups
 
 # What one more group of blocks or of rows costs, in padded entries.
@@ -267,11 +268,8 @@ class _Components:
     def of(cls, matrix: scipy.sparse.csr_array) -> "_Components":
         own, other = matrix.shape
         entries = matrix.tocoo()
-        links = scipy.sparse.coo_array(
-            (np.ones(entries.nnz, bool), (entries.row, own + entries.col)),
-            shape=(own + other, own + other),
-        )
-        count, part = scipy.sparse.csgraph.connected_components(links, directed=False)
+        count, *sides = connected_parts(entries.row, entries.col, matrix.shape)
+        part = np.concatenate(sides)
         heights = np.bincount(part[:own], minlength=count)
         widths = np.bincount(part[own:], minlength=count)
         side = np.where(np.minimum(heights, widths), np.maximum(heights, widths), 0)
