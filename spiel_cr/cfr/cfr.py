@@ -136,7 +136,7 @@ def update_player(
       iteration: float scalar, from 1.
       share: float scalar, weight of this iteration in the averages so far.
     """
-    leaves = treeplex.leaf_values(tree, other_reach)
+    leaves = treeplex.leaf_values(tree, other_reach, player.reach)
     child: treeplex.Level | None = None
     child_values: jax.Array | None = None
     # From the last level to the first.
@@ -253,6 +253,8 @@ def compile_for(form: layout.SequenceForm, iterations: int) -> Compile:
 
     Padding counts: games of one shape get the same program.
     """
+    if any(tree.beyond is not None for tree in form.arrays):
+        return "optimised"  # who knows what an iteration takes
     payoffs = sum(group.num_payoffs for group in form.arrays[0].coupling)
     short = iterations * payoffs * _SECONDS_PER_PAYOFF < _SHORT_SECONDS
     return "fast" if short else "optimised"
@@ -288,9 +290,7 @@ def make_solver(
     # State and trees are in the order of updates, so that a program does not depend on
     # who is first.
     order = (first, 1 - first)
-    exponent = treeplex.exponent_of(
-        group.largest() for group in form.arrays[0].coupling
-    )
+    exponent = treeplex.exponent_of(map(treeplex.largest_payoff, form.arrays))
     trees = tuple(treeplex.rescale(form.arrays[p], exponent) for p in order)
     shared = tuple(shared_regrets.lay_out(form, p, buckets[p], exponent) for p in order)
     problem = cast((trees, shared), dtype)

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import typing
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +25,11 @@ def cast(arrays: Any, dtype: np.dtype) -> Any:
         return array.astype(dtype, copy=False) if floating else array
 
     return jax.tree.map(one, arrays)
+
+
+def typed(array: np.ndarray) -> jax.Array:
+    """A numpy array, typed as what it becomes when a program takes it to a device."""
+    return typing.cast(jax.Array, array)
 
 
 @functools.cache

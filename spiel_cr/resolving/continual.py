@@ -30,10 +30,13 @@ from spiel_cr.compilation.compiler import as_compiled
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.gameshrink.merging import merged
+from spiel_cr.lookahead.values import ValueFunction
 from spiel_cr.policies.conversions import reach_from_behaviour, uniform_behaviour
+from spiel_cr.policies.leaf_values import LeafValue, parse_leaf
 from spiel_cr.policies.result import Result, SolveResult
 from spiel_cr.resolving.decomposition import Decomposition, decompose
 from spiel_cr.resolving.gadget import Forest, build_forest
+from spiel_cr.resolving.lookahead import DEPTH_UNITS, look_ahead
 from spiel_cr.resolving.public_gadget import PublicForest, build_public_forest
 from spiel_cr.resolving.public_layers import PublicDecomposition, decompose_public
 from spiel_cr.signals import footprint as signal_footprint
@@ -67,6 +70,20 @@ Layers = Decomposition | PublicDecomposition
 LayerForest = Forest | PublicForest
 
 
+class DepthLimit(NamedTuple):
+    """Where a lookahead ends; see `look_ahead`.
+
+    Attributes:
+      depth: moves or rounds.
+      unit: "moves" or "rounds".
+      value: what there is at the cut.
+    """
+
+    depth: int
+    unit: str
+    value: LeafValue | ValueFunction
+
+
 def initial_state(decomposition: Layers) -> LayerState:
     """Before the first layer nothing is fixed."""
     zeros = np.zeros(len(decomposition.augmented_layer))
@@ -78,6 +95,7 @@ def resolve_layer(
     layer: int,
     state: LayerState,
     solver_of: Callable[[Layers, LayerForest], Solver],
+    limit: DepthLimit | None = None,
 ) -> LayerState:
     """Solves all subgames of one layer and fixes i's strategy there.
 
@@ -86,6 +104,7 @@ def resolve_layer(
       layer: 1 .. num_layers, after the layers above.
       state: what the layer above left.
       solver_of: solves a forest; must keep infoset values.
+      limit: where the subgames are cut off, of a compiled game; None: nowhere.
     """
     d, player, decisions = decomposition, decomposition.player, decomposition.decisions
     reach = reach_from_behaviour(decisions, state.behaviour)
@@ -93,7 +112,10 @@ def resolve_layer(
     if isinstance(d, PublicDecomposition):
         forest = build_public_forest(d, layer, reach, state.opponent_values)
     else:
-        forest = build_forest(d, layer, reach, state.opponent_values)
+        ahead = None
+        if limit is not None:
+            ahead = look_ahead(d, layer, limit.depth, limit.value, unit=limit.unit)
+        forest = build_forest(d, layer, reach, state.opponent_values, ahead)
     solver = solver_of(d, forest)
 
     in_forest = np.isin(decisions.owner, forest.own)
@@ -114,6 +136,9 @@ def resolve(
     iterations: int = 1000,
     algorithm: str | CFRConfig = "cfr+",
     *,
+    depth: int | None = None,
+    depth_unit: str = "moves",
+    leaf: str | LeafValue | ValueFunction = "uniform",
     form: str = "auto",
     dtype: np.typing.DTypeLike = np.float64,
     memory_limit: memory.Limit = None,
@@ -133,6 +158,12 @@ def resolve(
       iterations: iterations of every solve.
       algorithm: solver of every solve; see `parse_algorithm`. Outside poker "pdcfr+" is
         mostly far better than the default (docs/resolving.md).
+      depth: look this many moves or rounds ahead of each decision, see `look_ahead`;
+        None: to the end of the game. Then the strategy is no longer sure to approach an
+        equilibrium (docs/leaves.md says how near it comes).
+      depth_unit: "moves" or "rounds" (a round ends where chance moves after a player
+        did).
+      leaf: what the game is worth where the lookahead ends.
       form: "compiled", history by history; "signals", by public nodes and signals, for
         games whose actions are public; "auto": signals where the game declares them and
         has more than a million histories, or too many for the limit.
@@ -154,12 +185,17 @@ def resolve(
     iterations = check_iterations(iterations)
     dtype = check_dtype(dtype)
     check_choice(form, "form", FORMS)
+    limit = None
+    if depth is not None:
+        check_choice(depth_unit, "depth_unit", DEPTH_UNITS)
+        value = leaf if not isinstance(leaf, str) else parse_leaf(leaf)
+        limit = DepthLimit(check_iterations(depth, name="depth"), depth_unit, value)
     started = time.perf_counter()
     if isinstance(game, str):
         game = load_game(game)
     roles: Sequence[Layers]
     finish: Callable[..., Result]
-    if _takes_signals(game, form, memory_limit):
+    if limit is None and _takes_signals(game, form, memory_limit):
         if not isinstance(game, SignalGame):
             game = merged(
                 find_signals(
@@ -188,7 +224,7 @@ def resolve(
         _check_need(tree.game, need, dtype, memory_limit, held=held)
         roles = [decompose(tree, player) for player in range(2)]
         finish = functools.partial(SolveResult, tree=tree)
-    average, timings = _resolve_roles(roles, config, iterations, dtype, progress)
+    average, timings = _resolve_roles(roles, config, iterations, dtype, progress, limit)
     elapsed = time.perf_counter() - started
     seconds = sum(spent for spent, _ in timings)
     compile_seconds = sum(spent for _, spent in timings)
@@ -246,6 +282,7 @@ def _resolve_roles(
     iterations: int,
     dtype: np.typing.DTypeLike,
     progress: bool,
+    limit: DepthLimit | None,
 ) -> tuple[tuple[np.ndarray, np.ndarray], list[tuple[float, float]]]:
     """Both players' strategies; seconds of iterating and of compiling by solve."""
     timings: list[tuple[float, float]] = []
@@ -275,6 +312,6 @@ def _resolve_roles(
         for role in roles:
             state = initial_state(role)
             for layer in range(1, role.num_layers + 1):
-                state = resolve_layer(role, layer, state, solver_of)
+                state = resolve_layer(role, layer, state, solver_of, limit)
             behaviours.append(state.behaviour)
     return (behaviours[0], behaviours[1]), timings

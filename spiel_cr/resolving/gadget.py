@@ -19,23 +19,62 @@ from typing import NamedTuple
 
 import numpy as np
 
+from spiel_cr.common.jax_utils import typed
+from spiel_cr.lookahead.public_states import PublicStates
+from spiel_cr.lookahead.values import Cut, RangeValues, ValueFunction
 from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.sequence_form.decisions import Decisions, Payoffs, sum_payoffs
-from spiel_cr.sequence_form.layout import SequenceForm, build
+from spiel_cr.sequence_form.layout import SequenceForm, attach, build
 
 
 class Lookahead(NamedTuple):
     """Where a layer's subgames end.
 
     Attributes:
-      histories: int64 [L], terminals within reach and histories at which it is cut off.
+      histories: int64 [L], terminals within reach and histories at which it is cut off,
+        but for those of `cut`.
       values: float64 [L], player 0's utility there.
       kept: for each player bool [I], the infosets that are not cut off.
+      cut: the public states at which it is cut off, and their values by the players'
+        ranges; None: none.
     """
 
     histories: np.ndarray
     values: np.ndarray
     kept: tuple[np.ndarray, np.ndarray]
+    cut: tuple[PublicStates, ValueFunction] | None = None
+
+
+class CutPlace(NamedTuple):
+    """Where a forest is cut off at public states.
+
+    Attributes:
+      states: the public states.
+      below: their values.
+      sequences: by player int32 [J0], int32 [J1], the forest's sequence by which each
+        of the states' infosets is reached.
+      weights: by player float64 [J0], float64 [J1], what the player's reach of that
+        sequence is to be multiplied by: i's reach of the root above.
+    """
+
+    states: PublicStates
+    below: RangeValues
+    sequences: tuple[np.ndarray, np.ndarray]
+    weights: tuple[np.ndarray, np.ndarray]
+
+    def attach(self, form: SequenceForm) -> SequenceForm:
+        """A forest's game with its values beyond the cut."""
+        sides = []
+        for player in range(2):
+            own, other = (
+                form.layouts[p].sequences[self.sequences[p]]
+                for p in (player, 1 - player)
+            )
+            weights = self.weights[player], self.weights[1 - player]
+            arrays = (own, other, *weights)
+            places, others, weight, others_weight = (typed(a) for a in arrays)
+            sides.append(Cut(self.below, places, others, weight, others_weight, player))
+        return attach(form, self.sequences, (sides[0], sides[1]))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +92,7 @@ class Forest:
       other: int32 [k], o's infosets (numbers of the whole game), next.
       next_augmented: int32 [n], augmented infosets of the next layer, o's last
         infosets.
+      cut: where it is cut off, by the players' ranges; None: nowhere.
     """
 
     decisions: tuple[Decisions, Decisions]
@@ -61,11 +101,13 @@ class Forest:
     augmented: np.ndarray
     other: np.ndarray
     next_augmented: np.ndarray
+    cut: CutPlace | None = None
 
     @functools.cached_property
     def form(self) -> SequenceForm:
         """The game that a solver solves, laid out when it is first asked for."""
-        return build(self.decisions, self.payoffs)
+        form = build(self.decisions, self.payoffs)
+        return form if self.cut is None else self.cut.attach(form)
 
 
 def build_forest(
@@ -113,10 +155,15 @@ def build_forest(
     used = (d.layer[ends] >= first_layer) & (utility != 0)
     ends, utility = ends[used], utility[used]
     own_ends = own_sequence[histories.sequence[i][ends]]
-    weight = np.ones(len(ends))
-    if layer > 1:
+
+    def root_reach(sequences: np.ndarray) -> np.ndarray:
+        """float64, i's reach of the roots above sequences of i in the forest."""
+        if layer == 1:
+            return np.ones(len(sequences))
         reach = _root_reach(d, own, own_reach)
-        weight = reach[top_infosets(own_side)[own_side.owner[own_ends]]]
+        return reach[top_infosets(own_side)[own_side.owner[sequences]]]
+
+    weight = root_reach(own_ends)
     sign = 1.0 if i == 1 else -1.0
     values = [
         weight * histories.chance[ends] * utility,
@@ -131,7 +178,24 @@ def build_forest(
     payoffs = sum_payoffs(
         *(np.concatenate(fragments) for fragments in (rows, columns, values))
     )
-    return Forest((first, second), payoffs, own, augmented, other, next_augmented)
+    if not len(payoffs.values):  # solvers need one
+        nothing = np.zeros(1, np.int32)
+        payoffs = Payoffs(nothing, nothing, np.zeros(1))
+    cut = None
+    if lookahead is not None and lookahead.cut is not None:
+        states, function = lookahead.cut
+        own_cut = own_sequence[own_decisions.parent[states.infosets[i]]]
+        passed = d.tree.infosets[1 - i].decisions.num_sequences
+        other_cut = extended[passed + states.infosets[1 - i]]
+        sequences, weights = (
+            (own_cut, other_cut),
+            (root_reach(own_cut), np.ones(len(other_cut))),
+        )
+        below = function.lay_out(d.tree, states)
+        if i == 1:
+            sequences, weights = sequences[::-1], weights[::-1]
+        cut = CutPlace(states, below, sequences, weights)
+    return Forest((first, second), payoffs, own, augmented, other, next_augmented, cut)
 
 
 def top_infosets(decisions: Decisions) -> np.ndarray:

@@ -1,62 +1,161 @@
 """Depth-limited lookahead: where subgames are cut off.
 
-A subgame is cut off where its histories are `depth` moves below its roots, but never
-before the player's own next turn in a new subgame: continual resolving needs the values
-there. What a history is worth where it is cut off comes from a leaf value
-(`policies/leaf_values.py`).
+A subgame is cut off where its histories are `depth` moves, or rounds, below its roots,
+but never before the player's own next turn in a new subgame: continual resolving needs
+the values there. What is cut off is worth
+
+  - to a `ValueFunction` (`lookahead/values.py`) what follows from both players' ranges
+    of the public states there;
+  - to a `LeafValue` (`policies/leaf_values.py`) one number per history.
 """
 
 import numpy as np
 
-from spiel_cr.common.checks import check_iterations
-from spiel_cr.compilation.tree import TERMINAL
+from spiel_cr.common.checks import check_choice, check_iterations
+from spiel_cr.compilation.tree import CHANCE, TERMINAL, Histories
+from spiel_cr.lookahead.public_states import PublicStates
+from spiel_cr.lookahead.values import ValueFunction
 from spiel_cr.policies.leaf_values import LeafValue, leaf_utilities
 from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.resolving.gadget import Lookahead
 
+DEPTH_UNITS = ("moves", "rounds")
+
 
 def look_ahead(
-    decomposition: Decomposition, number: int, depth: int, value: LeafValue
+    decomposition: Decomposition,
+    number: int,
+    depth: int,
+    value: LeafValue | ValueFunction,
+    *,
+    unit: str = "moves",
 ) -> Lookahead:
     """Cuts a layer's subgames off.
 
     Args:
       decomposition: from `decompose`.
       number: the layer, from 1.
-      depth: moves (chance included) below the layer's roots, or, in layer 1, below the
-        start of the game; where the player's next turn in a new subgame comes later,
-        the cut is there.
-      value: what histories are worth at the cut.
+      depth: moves (chance included) or rounds below the layer's roots, or, in layer 1,
+        below the start of the game; where the player's next turn in a new subgame comes
+        later, the cut is there.
+      value: what there is at the cut.
+      unit: "moves", or "rounds": a round ends where chance moves after a player did.
 
     Raises:
-      ValueError: a depth below 1, or values that are no finite numbers.
+      ValueError: a depth below 1, another unit, values that are no finite numbers, or,
+        for a `ValueFunction`, a cut that runs through a public state.
     """
     check_iterations(depth, name="depth")
+    check_choice(unit, "depth_unit", DEPTH_UNITS)
     d, histories = decomposition, decomposition.tree.histories
-    # Moves below the last root, -1 above all roots.
-    moves = np.full(len(histories), -1, np.int64)
     is_root = np.zeros(len(histories), bool)
     is_root[d.roots[d.layer[d.roots] == number] if number > 1 else 0] = True
+    passed = _passed(histories, is_root, unit)
+    due = (d.layer > number) & (histories.player != TERMINAL) & (passed >= depth)
+    if isinstance(value, ValueFunction):
+        due = _whole_states(d, due)
     within = np.zeros(len(histories), bool)
     cut = np.zeros(len(histories), bool)
-    new = (d.layer > number) & (histories.player != TERMINAL)
     for level in histories.by_depth:
-        root = is_root[level]
         if level.start:
             above = histories.parent[level]
-            moves[level] = np.where(moves[above] >= 0, moves[above] + 1, -1)
             within[level] = within[above] & ~cut[above]
-        moves[level][root], within[level][root] = 0, True
-        cut[level] = within[level] & new[level] & (moves[level] >= depth)
+        within[level][is_root[level]] = True
+        cut[level] = within[level] & due[level]
     leaves = np.flatnonzero(cut)
-    ends = np.flatnonzero(within & (histories.player == TERMINAL))
-    values = leaf_utilities(value, d.tree, leaves)
     first, second = (np.zeros(len(infosets), bool) for infosets in d.tree.infosets)
     kept = first, second
     for p in range(2):
         kept[p][histories.infoset[within & ~cut & (histories.player == p)]] = True
+    ends = np.flatnonzero(within & (histories.player == TERMINAL))
+    if isinstance(value, ValueFunction):
+        states = (_states_at(d, leaves, passed), value) if len(leaves) else None
+        return Lookahead(ends, histories.utility[ends], kept, states)
+    values = leaf_utilities(value, d.tree, leaves)
     return Lookahead(
         histories=np.concatenate([ends, leaves]),
         values=np.concatenate([histories.utility[ends], values]),
         kept=kept,
     )
+
+
+def public_states_of(decomposition: Decomposition) -> PublicStates:
+    """All public states at which a lookahead may end: every subgame's roots.
+
+    Those of one layer never lie below each other; `PublicStates.select` takes some.
+    """
+    d, histories = decomposition, decomposition.tree.histories
+    i, o = d.player, 1 - d.player
+    later = np.flatnonzero(d.layer[d.roots] > 1)
+    state = d.augmented_subgame[d.root_augmented[later]]
+    order = np.argsort(state, kind="stable")
+    roots, state = d.roots[later][order], state[order]
+    numbers, root_state = np.unique(state, return_inverse=True)
+    knows = {i: histories.infoset[roots], o: d.root_augmented[later][order]}
+    infosets, states, place = [], [], []
+    for player in range(2):
+        pairs = np.stack([root_state, knows[player]])
+        found, index = np.unique(pairs, axis=1, return_inverse=True)
+        states.append(found[0].astype(np.int32))
+        infosets.append(found[1].astype(np.int32))
+        place.append(index.reshape(-1).astype(np.int32))
+    return PublicStates(
+        player=i,
+        numbers=numbers.astype(np.int32),
+        infosets=(infosets[0], infosets[1]),
+        state=(states[0], states[1]),
+        history=roots,
+        place=np.stack(place),
+        chance=histories.chance[roots],
+    )
+
+
+def _passed(histories: Histories, is_root: np.ndarray, unit: str) -> np.ndarray:
+    """int64 [N], moves or rounds since the last of some roots; -1 above them."""
+    passed = np.full(len(histories), -1, np.int64)
+    player = histories.player
+    for level in histories.by_depth:
+        if level.start:
+            above = histories.parent[level]
+            step = np.ones(len(above), np.int64)
+            if unit == "rounds":
+                # The first chance move after a decision ends a round.
+                before = np.where(is_root[above], -1, histories.parent[above])
+                step = ((player[above] == CHANCE) & (before >= 0)).astype(np.int64)
+                step[player[before] < 0] = 0
+            passed[level] = np.where(passed[above] >= 0, passed[above] + step, -1)
+        passed[level][is_root[level]] = 0
+    return passed
+
+
+def _whole_states(d: Decomposition, due: np.ndarray) -> np.ndarray:
+    """bool [N], roots of public states of which at least one history is due."""
+    state = d.augmented_subgame[d.root_augmented]
+    count = int(state.max(initial=-1)) + 1
+    whole = np.bincount(state[due[d.roots]], minlength=count) > 0
+    result = np.zeros(len(due), bool)
+    result[d.roots] = whole[state]
+    return result
+
+
+def _states_at(
+    d: Decomposition, leaves: np.ndarray, passed: np.ndarray
+) -> PublicStates:
+    """The public states that consist of some histories.
+
+    Raises:
+      ValueError: of a state some histories are cut off and others are not.
+    """
+    states = public_states_of(d)
+    at_cut = np.isin(states.history, leaves)
+    numbers = states.numbers[np.unique(states.root_state[at_cut])]
+    found = states.select(numbers)
+    if len(found.history) != len(leaves):
+        outside = np.setdiff1d(found.history, leaves)
+        raise ValueError(
+            f"depth: {len(outside)} histories of {d.tree.game} belong to public states "
+            f"at which the lookahead ends, but come after others of these (first at "
+            f"{int(passed[outside].min())} of the depth's units); take another depth, "
+            f"or leaf values that do not depend on ranges"
+        )
+    return found

@@ -17,12 +17,13 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import jax
 import numpy as np
 
 from spiel_cr.common.arrays import order_pairs
+from spiel_cr.common.jax_utils import typed
 from spiel_cr.sequence_form import packing, treeplex
 from spiel_cr.sequence_form.decisions import Decisions, Payoffs
 
@@ -179,6 +180,39 @@ def build(
     return SequenceForm(decisions, listed, (layout0, layout1), arrays)
 
 
+def attach(
+    form: SequenceForm,
+    sequences: tuple[np.ndarray, np.ndarray],
+    beyond: tuple[treeplex.Beyond, treeplex.Beyond],
+) -> SequenceForm:
+    """A game that is cut off, with what its sequences are worth beyond the cut.
+
+    Args:
+      form: the game as far as the cut.
+      sequences: for each player int [C], the logical sequences to which the values of
+        `beyond` belong, one by one. The empty sequence's own value is left out: no
+        decision depends on it.
+      beyond: each player's values.
+    """
+    arrays = []
+    for player, (tree, layout) in enumerate(
+        zip(form.arrays, form.layouts, strict=True)
+    ):
+        other = jax.ShapeDtypeStruct((form.layouts[1 - player].size,), np.float64)
+        first = len(jax.eval_shape(treeplex.leaf_values, tree, other))
+        positions, begin, levels = layout.sequences[sequences[player]], 1, []
+        for level in tree.levels:
+            end = begin + level.num_sequences
+            mine = np.flatnonzero((begin <= positions) & (positions < end))
+            into = treeplex.Slices(typed((positions[mine] - begin).astype(np.int32)))
+            source = treeplex.Slices(typed((first + mine).astype(np.int32)))
+            more = (*level.more, (into, source)) if len(mine) else level.more
+            levels.append(level._replace(more=more))
+            begin = end
+        arrays.append(tree._replace(levels=tuple(levels), beyond=beyond[player]))
+    return dataclasses.replace(form, arrays=(arrays[0], arrays[1]))
+
+
 def _lay_out(
     decisions: Decisions, scale: np.ndarray, capacity: Sequence[np.ndarray]
 ) -> tuple[Layout, list[treeplex.Level]]:
@@ -221,13 +255,13 @@ def _lay_out(
             parent = np.zeros(width, np.int32)
             parent[: len(members)] = in_level[decisions.parent[members]]
             parents.append(parent)
-            uniform.append(_host(legal / np.maximum(legal.sum(axis=0), 1)))
-            tolerance.append(_host(_tolerance(legal, scale[members])))
+            uniform.append(typed(legal / np.maximum(legal.sum(axis=0), 1)))
+            tolerance.append(typed(_tolerance(legal, scale[members])))
         mine = np.flatnonzero(np.repeat(depths == depth, decisions.num_actions)) + 1
         position[mine] = offset + in_level[mine]
         levels.append(
             treeplex.Level(
-                parent=(treeplex.Slices(_host(np.concatenate(parents))),),
+                parent=(treeplex.Slices(typed(np.concatenate(parents))),),
                 source=(),
                 uniform=tuple(uniform),
                 tolerance=tuple(tolerance),
@@ -273,17 +307,17 @@ def _couple(
         padding = places.stop - places.start - len(rows)
         entry = np.pad(start[rows], (0, padding)) + column
         entry[column >= np.pad(lengths[rows], (0, padding))] = len(order)
-        groups.append(treeplex.RowGroup(_host(other[entry]), _host(values[entry])))
+        groups.append(treeplex.RowGroup(typed(other[entry]), typed(values[entry])))
         source[rows] = done + np.arange(len(rows), dtype=np.int32)
         done += len(rows) + padding
     source[source < 0] = done
     ends = np.cumsum([1, *(level.num_sequences for level in levels)])
     coupled = tuple(
-        level._replace(source=(treeplex.Slices(_host(source[begin:end])),))
+        level._replace(source=(treeplex.Slices(typed(source[begin:end])),))
         for level, begin, end in zip(levels, ends[:-1], ends[1:], strict=True)
     )
-    zero = _host(np.zeros(1))
-    return treeplex.Treeplex(coupled, tuple(groups), _host(source[:1]), zero)
+    zero = typed(np.zeros(1))
+    return treeplex.Treeplex(coupled, tuple(groups), typed(source[:1]), zero)
 
 
 def _scales(
@@ -309,8 +343,3 @@ def _tolerance(legal: np.ndarray, scale: np.ndarray) -> np.ndarray:
     tolerance = np.full(legal.shape, np.inf)
     tolerance[:, : len(scale)] = _ROUNDING * scale
     return np.where(legal, tolerance, np.inf)
-
-
-def _host(array: np.ndarray) -> jax.Array:
-    """Types a numpy array as what it becomes when a solver puts it on a device."""
-    return cast(jax.Array, array)

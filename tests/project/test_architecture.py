@@ -28,16 +28,17 @@ SPIEL_CR = {
     "gameshrink": "common sequence_form compilation signals",
     "cfr": "common sequence_form compilation policies",
     "mccfr": "common sequence_form compilation policies cfr",
+    "lookahead": "common sequence_form compilation policies cfr",
     "uncompiled": "common compilation policies cfr",
     "solving": "common sequence_form compilation policies signals gameshrink cfr mccfr "
     "uncompiled",
     "resolving": "common sequence_form compilation policies signals gameshrink cfr "
-    "mccfr",
+    "mccfr lookahead",
     "public_sampling": "common sequence_form compilation policies signals cfr mccfr",
-    "partial": "common sequence_form compilation policies cfr resolving",
+    "partial": "common sequence_form compilation policies cfr lookahead resolving",
     "responses": "common sequence_form compilation policies",
-    "players": "common compilation policies signals gameshrink cfr mccfr uncompiled "
-    "solving resolving partial responses",
+    "players": "common compilation policies signals gameshrink cfr mccfr lookahead "
+    "uncompiled solving resolving partial responses",
 }
 EVAL = {
     "common": "",
