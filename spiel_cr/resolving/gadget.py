@@ -144,11 +144,11 @@ def build_forest(
     own, other = np.flatnonzero(own_kept), np.flatnonzero(other_kept)
     augmented = np.flatnonzero((d.augmented_layer == layer) & (layer > 1))
     next_augmented = np.flatnonzero(d.augmented_layer == layer + 1)
-    own_sequence = _renumber(own_decisions, own)
+    own_sequence = renumbered_sequences(own_decisions, own)
     own_side = Decisions(
         own_sequence[own_decisions.parent[own]], own_decisions.num_actions[own]
     )
-    other_side, extended = _other_side(d, layer, augmented, other, next_augmented)
+    other_side, extended = opponent_side(d, layer, augmented, other, next_augmented)
 
     # Ends worth nothing are left out, but zero weights are not: the shapes of a forest
     # must not depend on strategies, or its program would be compiled anew.
@@ -208,7 +208,7 @@ def top_infosets(decisions: Decisions) -> np.ndarray:
     return top
 
 
-def _renumber(decisions: Decisions, kept: np.ndarray) -> np.ndarray:
+def renumbered_sequences(decisions: Decisions, kept: np.ndarray) -> np.ndarray:
     """int32 [S], sequences after keeping only some infosets; 0 for the others."""
     sequence = np.zeros(decisions.num_sequences, np.int32)
     mine = 1 + np.flatnonzero(np.isin(decisions.owner[1:], kept))
@@ -216,18 +216,27 @@ def _renumber(decisions: Decisions, kept: np.ndarray) -> np.ndarray:
     return sequence
 
 
-def _other_side(
+def opponent_side(
     d: Decomposition,
     layer: int,
     augmented: np.ndarray,
     other: np.ndarray,
     next_augmented: np.ndarray,
 ) -> tuple[Decisions, np.ndarray]:
-    """o's decisions in a forest, and int32, extended → forest sequences."""
+    """o's decisions in a forest, and int32, extended → forest sequences.
+
+    Args:
+      d: the layers.
+      layer: the forest's.
+      augmented: int32 [g], augmented infosets of the layer, with a choice each; empty:
+        the layer has no gadget.
+      other: int32 [k], o's infosets.
+      next_augmented: int32 [n], augmented infosets of the next layer.
+    """
     decisions, g = d.tree.infosets[1 - d.player].decisions, len(augmented)
     count = decisions.num_sequences
     extended = np.zeros(count + len(d.augmented_layer), np.int32)
-    number = _renumber(decisions, other)
+    number = renumbered_sequences(decisions, other)
     extended[:count] = np.where(number > 0, number + 2 * g, 0)
     extended[count + augmented] = 2 + 2 * np.arange(g, dtype=np.int32)
     last = 2 * g + int(decisions.num_actions[other].sum())
@@ -235,7 +244,7 @@ def _other_side(
     # All further augmented infosets are passed through: they stand for what o did
     # before. Upper layers come first: a parent may be one of the layer above.
     for passed_layer in range(layer, d.num_layers + 1):
-        if passed_layer != layer + 1 and not passed_layer == layer > 1:
+        if passed_layer != layer + 1 and not (passed_layer == layer and g):
             passed = np.flatnonzero(d.augmented_layer == passed_layer)
             extended[count + passed] = extended[d.augmented_parent[passed]]
     parents = [
