@@ -42,8 +42,7 @@ def look_ahead(
       unit: "moves", or "rounds": a round ends where chance moves after a player did.
 
     Raises:
-      ValueError: a depth below 1, another unit, values that are no finite numbers, or,
-        for a `ValueFunction`, a cut that runs through a public state.
+      ValueError: a depth below 1, another unit, or values that are no finite numbers.
     """
     check_iterations(depth, name="depth")
     check_choice(unit, "depth_unit", DEPTH_UNITS)
@@ -69,7 +68,7 @@ def look_ahead(
         kept[p][histories.infoset[within & ~cut & (histories.player == p)]] = True
     ends = np.flatnonzero(within & (histories.player == TERMINAL))
     if isinstance(value, ValueFunction):
-        states = (_states_at(d, leaves, passed), value) if len(leaves) else None
+        states = (_states_at(d, leaves), value) if len(leaves) else None
         return Lookahead(ends, histories.utility[ends], kept, states)
     values = leaf_utilities(value, d.tree, leaves)
     return Lookahead(
@@ -138,24 +137,14 @@ def _whole_states(d: Decomposition, due: np.ndarray) -> np.ndarray:
     return result
 
 
-def _states_at(
-    d: Decomposition, leaves: np.ndarray, passed: np.ndarray
-) -> PublicStates:
+def _states_at(d: Decomposition, leaves: np.ndarray) -> PublicStates:
     """The public states that consist of some histories.
 
-    Raises:
-      ValueError: of a state some histories are cut off and others are not.
+    Information that the players share at a state they shared at all states above it,
+    so of a state all histories are cut off, or none.
     """
     states = public_states_of(d)
     at_cut = np.isin(states.history, leaves)
-    numbers = states.numbers[np.unique(states.root_state[at_cut])]
-    found = states.select(numbers)
-    if len(found.history) != len(leaves):
-        outside = np.setdiff1d(found.history, leaves)
-        raise ValueError(
-            f"depth: {len(outside)} histories of {d.tree.game} belong to public states "
-            f"at which the lookahead ends, but come after others of these (first at "
-            f"{int(passed[outside].min())} of the depth's units); take another depth, "
-            f"or leaf values that do not depend on ranges"
-        )
+    found = states.select(states.numbers[np.unique(states.root_state[at_cut])])
+    assert len(found.history) == len(leaves)
     return found
