@@ -1,0 +1,1 @@
+"""Leaves of depth-limited lookahead: what they cost in NashConv."""
