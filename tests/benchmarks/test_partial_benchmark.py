@@ -7,7 +7,8 @@ import pyspiel
 import pytest
 
 import spiel_cr
-from benchmarks import frame, partial, partial_opponents
+from benchmarks import frame
+from benchmarks.partial import matches, opponents
 from spiel_cr.partial.match import PartialStatistics
 from spiel_cr.resolving import clock
 from tests.support.benchmark_pages import run_on_page
@@ -19,8 +20,8 @@ def test_smoke(tmp_path, capsys, monkeypatch):
     command = ["--games", "kuhn_poker", "--matches", "4", "--move-ms", "100"]
     command += ["--players", "resolving", "oos", "--iterations", "2"]
     command += ["--max-histories", "58"]
-    rows, _ = run_on_page(partial.BENCHMARK, tmp_path, command)
-    assert [row["opponent"] for row in rows] == 2 * list(partial.OPPONENTS)
+    rows, _ = run_on_page(matches.BENCHMARK, tmp_path, command)
+    assert [row["opponent"] for row in rows] == 2 * list(matches.OPPONENTS)
     assert [row["player"] for row in rows] == 2 * ["resolving"] + 2 * ["oos"]
     assert [row["iterations"] for row in rows] == [None, None, 2, 2]
     assert rows[0]["late_moves"] is not None and rows[2]["late_moves"] is None
@@ -30,7 +31,7 @@ def test_smoke(tmp_path, capsys, monkeypatch):
         assert row["moves"] >= 4 and row["most_histories"] <= 58
         assert row["peak_bytes"] >= row["start_bytes"] > 0
     assert rows[0]["simulations"] > 0 and rows[1]["simulations"] is None
-    assert partial.markdown(rows) == capsys.readouterr().out[:-1]
+    assert matches.markdown(rows) == capsys.readouterr().out[:-1]
 
 
 def test_worlds_are_what_the_player_may_think_possible():
@@ -40,7 +41,7 @@ def test_worlds_are_what_the_player_may_think_possible():
     for action in (1, 0, 0):
         state.apply_action(action)
     assert state.current_player() == 1
-    worlds = partial_opponents.Worlds(game, 0)
+    worlds = opponents.Worlds(game, 0)
     drawn = [worlds(state, 1) for _ in range(400)]
     view = state.information_state_string(1)
     assert {world.information_state_string(1) for world in drawn} == {view}
@@ -79,10 +80,12 @@ class Failing(pyspiel.Bot):
 
 
 def measure(monkeypatch, mine, other):
-    monkeypatch.setattr(partial, "_player", lambda *_: mine)
-    monkeypatch.setattr(partial_opponents, "make", lambda *_: ((other, other), None))
-    options = argparse.Namespace(matches=8, seed=0, max_histories=9, move_ms=9.0)
-    return partial.measure("kuhn_poker", "resolving", "uniform", options)
+    monkeypatch.setattr(matches, "_player", lambda *_: mine)
+    monkeypatch.setattr(opponents, "make", lambda *_: ((other, other), None))
+    options = argparse.Namespace(
+        matches=8, seed=0, max_histories=9, move_ms=9.0, leaf="", iterations=1
+    )
+    return matches.measure("kuhn_poker", "resolving", "uniform", options)
 
 
 def test_only_illegal_moves_of_the_player_count_as_that(monkeypatch):

@@ -1,6 +1,8 @@
 """Matches of players that search partial trees, in games too large to be compiled.
 
-Run `python -m benchmarks.partial --help`. docs/partial.md has the tables.
+What is left to exploit in them is measured first (`exploitability.py`), since matches
+do not see it. Run `python -m benchmarks.partial --help`. The tables are in
+docs/partial.md.
 """
 
 import argparse
@@ -8,22 +10,21 @@ import itertools
 import statistics
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import jax
 import numpy as np
 import pyspiel
 
 import spiel_cr
-from benchmarks import frame, partial_opponents
+from benchmarks import frame
 from benchmarks.document import MEMORY, Column, table
 from benchmarks.frame import Row
+from benchmarks.partial import opponents
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.eval.common.statistics import mean_and_half_width
 from spiel_cr.eval.players import match as matches
-from spiel_cr.partial.config import PartialConfig
-from spiel_cr.players.partial_bots import PartialOOSBot, PartialResolvingBot
-from spiel_cr.resolving.config import ResolvingConfig
 
 # Names in tables, and the OpenSpiel strings.
 GAMES = {
@@ -31,10 +32,8 @@ GAMES = {
     "II-goofspiel, 7 cards": "python_ii_goofspiel(num_cards=7)",
 }
 OPPONENTS = {"ismcts": "OpenSpiel's ISMCTSBot", "uniform": "uniform random"}
-# Who is measured, by the name that `--players` takes.
-PLAYERS = {"resolving": "resolving", "oos": "outcome sampling"}
-# How a player came to its answers, see `PartialStatistics`.
-_WAYS = "safe_resolves", "unsafe_restarts", "reused", "fallback", "uniform"
+# Who is measured, by the names of bot strings.
+PLAYERS = ("resolving", "oos")
 
 
 def _add_options(parser: frame.Parser) -> None:
@@ -45,6 +44,9 @@ def _add_options(parser: frame.Parser) -> None:
     parser.number("--matches", 200, "against each opponent, seats in turn", least=2)
     parser.number("--move-ms", 1000.0, "milliseconds of a move")
     parser.number("--max-histories", 100_000, "of the partial tree")
+    parser.add_argument(
+        "--leaf", default="", help="at the frontier, see docs/leaves.md"
+    )
     parser.number("--seed", 0, "of everything", least=0)
 
 
@@ -75,9 +77,7 @@ def measure(name: str, player: str, opponent: str, options: argparse.Namespace) 
     begun = time.perf_counter()
     ours = [_player(player, game, seat, options) for seat in range(2)]
     made = time.perf_counter() - begun
-    others, simulations = partial_opponents.make(
-        opponent, game, options.move_ms, options.seed
-    )
+    others, simulations = opponents.make(opponent, game, options.move_ms, options.seed)
     rng = np.random.default_rng(options.seed)
     returns: tuple[list[float], list[float]] = ([], [])
     spent: tuple[list[float], list[float]] = ([], [])
@@ -114,6 +114,7 @@ def measure(name: str, player: str, opponent: str, options: argparse.Namespace) 
         "name": name,
         "game": str(game),
         "player": player,
+        "bot": _string(player, options),
         "opponent": opponent,
         "simulations": simulations,
         "max_histories": options.max_histories,
@@ -133,7 +134,11 @@ def measure(name: str, player: str, opponent: str, options: argparse.Namespace) 
         "opponent_ms": 1000 * statistics.fmean(spent[1]),
         "illegal_moves": illegal,
         "programs_compiled": programs,
-        "counts": {key: counts[0][key] + counts[1][key] for key in (*_WAYS, "shrunk")},
+        "counts": {
+            key: counts[0][key] + counts[1][key]
+            for key in counts[0]
+            if key != "most_histories"
+        },
         "most_histories": max(each["most_histories"] for each in counts),
         "seconds_to_make": made,
         "device": jax.default_backend(),
@@ -144,20 +149,31 @@ def measure(name: str, player: str, opponent: str, options: argparse.Namespace) 
 
 def _player(
     kind: str, game: pyspiel.Game, seat: int, options: argparse.Namespace
-) -> PartialResolvingBot | PartialOOSBot:
+) -> pyspiel.Bot:
     """Who is measured."""
-    shared = {"partial": PartialConfig(options.max_histories), "seed": options.seed}
-    if kind == "oos":
-        return PartialOOSBot(game, seat, iterations=options.iterations, **shared)
-    config = ResolvingConfig(move_ms=options.move_ms)
-    return PartialResolvingBot(game, seat, config, **shared)
+    return spiel_cr.load_bot(_string(kind, options), game, seat, seed=options.seed)
+
+
+def _string(kind: str, options: argparse.Namespace) -> str:
+    """Of who is measured, see `load_bot`."""
+    budget = f"iterations={options.iterations}"
+    if kind != "oos":  # which has no clock
+        budget = f"move_ms={options.move_ms:g}"
+    leaf = f",leaf={options.leaf}" if options.leaf else ""
+    return f"{kind}(max_histories={options.max_histories},{budget}{leaf})"
+
+
+def _ways(row: Mapping[str, Any]) -> str:
+    """How often the player came to its answers in which way."""
+    ways = (f"{key.replace('_', ' ')} {n}" for key, n in row["counts"].items() if n)
+    return ", ".join(ways) or "–"
 
 
 def markdown(rows: Sequence[Row]) -> str:
     """One table of results and one of conduct."""
     who: dict[str, Column] = {
         "game": "{name}",
-        "player": lambda row: PLAYERS[row["player"]],
+        "player": "`{bot}`",
         "against": lambda row: OPPONENTS[row["opponent"]],
     }
     results = table(
@@ -185,7 +201,7 @@ def markdown(rows: Sequence[Row]) -> str:
             "slowest, ms": "{max_ms:.0f}",
             "illegal": "{illegal_moves}",
             "programs compiled": "{programs_compiled}",
-            **{way.replace("_", " "): f"{{counts[{way}]}}" for way in _WAYS},
+            "how answered": _ways,
             "most histories": "{most_histories:,}",
             **MEMORY,
         },
@@ -201,6 +217,7 @@ BENCHMARK = frame.Benchmark(
     _add_options,
     _measure,
     markdown,
+    group=lambda row: (row["name"], row["bot"], row["opponent"]),
 )
 
 if __name__ == "__main__":
