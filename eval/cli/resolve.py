@@ -3,10 +3,12 @@
 import argparse
 import dataclasses
 import time
+from typing import get_args
 
 import spiel_cr
 from spiel_cr.cfr.config import parse_algorithm
 from spiel_cr.common.checks import check_iterations
+from spiel_cr.lookahead.leaf_strings import DEFAULT, LEAVES, DepthUnit, check_lookahead
 from spiel_cr.solving import forms
 
 from ..comparison.measure import Run, measure_run
@@ -32,6 +34,27 @@ def add(commands: Commands) -> None:
     add_solver_options(parser)
     option(
         parser,
+        "--depth",
+        "look N moves or rounds ahead in every solve, not to the end of the game",
+        metavar="N",
+        type=int,
+    )
+    option(
+        parser,
+        "--depth-unit",
+        "what --depth counts; a round ends where chance moves after a decision",
+        "moves",
+        choices=get_args(DepthUnit),
+    )
+    option(
+        parser,
+        "--leaf",
+        f"what the game is worth where --depth ends it: {', '.join(LEAVES)} (default "
+        f"{DEFAULT})",
+        metavar="LEAF",
+    )
+    option(
+        parser,
         "--baselines",
         "also run bundled CFR+ for as many iterations, outcome-sampling MCCFR for the "
         "same seconds, and uniform (default: only without --game)",
@@ -45,10 +68,17 @@ def _resolve(arguments: argparse.Namespace) -> dict[str, object]:
     # Before the game is walked for the judge; `resolve` checks, too.
     config = parse_algorithm(arguments.algorithm)
     check_iterations(iterations)
+    ahead = given(arguments, "depth", "depth_unit", "leaf")
+    check_lookahead(arguments.depth, arguments.depth_unit, arguments.leaf)
+    if arguments.depth is not None and arguments.form == "signals":
+        raise ValueError(
+            f"--depth {arguments.depth}: in the form of signals games are resolved to "
+            f"their end; leave --depth out, or give --form compiled"
+        )
     started = time.perf_counter()
     chosen = choose_form(
         game,
-        arguments.form,
+        "compiled" if arguments.depth is not None else arguments.form,
         config,
         judge=arguments.judge,
         memory_limit=arguments.memory_limit,
@@ -64,6 +94,7 @@ def _resolve(arguments: argparse.Namespace) -> dict[str, object]:
         form=chosen.form,
         dtype=arguments.dtype or "float64",
         progress=True,
+        **ahead,
         **given(arguments, "memory_limit", "cache"),
     )
     result = dataclasses.replace(result, build_seconds=result.build_seconds + walking)

@@ -19,7 +19,7 @@ from spiel_cr.common import storage
 from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.compilation.compiler import as_compiled
 from spiel_cr.policies import conversions
-from spiel_cr.resolving.config import Gadget
+from spiel_cr.resolving.gadget import Gadget
 
 from ..common.plurals import counted
 from ..judging import python_judge

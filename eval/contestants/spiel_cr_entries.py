@@ -14,6 +14,7 @@ from spiel_cr.cfr.config import (
 )
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.parameters import parse
+from spiel_cr.lookahead.leaf_strings import check_lookahead, leaf_files
 from spiel_cr.mccfr import mccfr
 from spiel_cr.players import bot_strings
 from spiel_cr.policies.conversions import uniform_behaviour
@@ -22,7 +23,14 @@ from spiel_cr.solving import footprint
 from ..common.game_instance import GameInstance
 from ..common.plurals import counted
 from ..players import traversing
-from .protocol import Computed, ComputingAdapter, Entry, IteratingAdapter, SolverAdapter
+from .protocol import (
+    Computed,
+    ComputingAdapter,
+    Entry,
+    IteratingAdapter,
+    SolverAdapter,
+    Way,
+)
 
 # A readable selection: every family once, resolving with the two best solvers. Players
 # that resolve by sampling are left out: their programs compile for most of a minute.
@@ -131,6 +139,8 @@ def _uniform(text: str, given: dict[str, Any]) -> Entry:
 def _resolve(text: str, given: dict[str, Any]) -> Entry:
     config = parse_algorithm(given.get("solver", "cfr+"), "solver")
     fixed = given.get("iterations")
+    ahead = {name: given[name] for name in _LOOKAHEAD if name in given}
+    check_lookahead(**{"depth": None, "depth_unit": "moves", "leaf": None, **ahead})
     how = (
         "Continual resolving of every infoset, a forest of gadget games per layer and "
         "role; iterations are those of each solve, seconds those of all solves and of "
@@ -152,12 +162,14 @@ def _resolve(text: str, given: dict[str, Any]) -> Entry:
                 fixed or iterations,
                 config,
                 memory_limit=instance.memory_limit,
+                **ahead,
             )
             return _computed(result, note=counted(result.solves, "solve"))
 
         return ComputingAdapter(compute)
 
-    return _ours(text, how, make, way="once" if fixed else "restarts")
+    way: Way = "once" if fixed else "restarts"
+    return _ours(text, how, make, way=way, files=_files(given))
 
 
 def _solved(text: str, given: dict[str, Any]) -> Entry:
@@ -233,18 +245,26 @@ def _bot(text: str, given: dict[str, Any]) -> Entry:
         make,
         way="once",
         samples=name == "oos" or _samples(given.get("solver", "lp")),
-        files=(given["path"],) if "path" in given else (),
+        files=_files(given),
     )
+
+
+def _files(given: dict[str, Any]) -> tuple[str, ...]:
+    """What must be there: a player's policy, a leaf's network or policy."""
+    own = (given["path"],) if "path" in given else ()
+    return (*own, *(leaf_files(given["leaf"]) if "leaf" in given else ()))
 
 
 def _samples(solver: str) -> bool:
     return solver != "lp" and isinstance(parse_any(solver, "solver"), MCCFRConfig)
 
 
+# Where a lookahead ends.
+_LOOKAHEAD = {"depth": int, "depth_unit": str, "leaf": str}
 # Parameters with their types, of what is no bot.
 _PARAMETERS: dict[str, dict[str, Any]] = {
     "lp": {},
-    "resolve": {"solver": str, "iterations": int},
+    "resolve": {"solver": str, "iterations": int, **_LOOKAHEAD},
 }
 # All others are bots that are asked.
 _ENTRIES: dict[str, Callable[[str, dict[str, Any]], Entry]] = {

@@ -24,8 +24,8 @@ from spiel_cr.compilation.tree import CHANCE, CompiledGame
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.result import CurvePoint
-from spiel_cr.resolving.config import Gadget
 from spiel_cr.resolving.decomposition import Decomposition, decompose
+from spiel_cr.resolving.gadget import Gadget
 from spiel_cr.resolving.subgame_games import Layer, Subgame
 from spiel_cr.sequence_form import layout
 from spiel_cr.sequence_form.decisions import Decisions, sum_payoffs

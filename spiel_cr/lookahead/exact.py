@@ -10,6 +10,7 @@ For tests, as the reference for networks, and to make their training data.
 """
 
 import dataclasses
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -21,10 +22,11 @@ from spiel_cr.cfr.config import CFRConfig, parse_algorithm
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.jax_utils import typed
 from spiel_cr.compilation.tree import TERMINAL, CompiledGame
+from spiel_cr.lookahead.constant import ConstantTable
 from spiel_cr.lookahead.public_states import PublicStates
 from spiel_cr.lookahead.values import Ranges
 from spiel_cr.sequence_form import layout, treeplex
-from spiel_cr.sequence_form.decisions import Decisions, sum_payoffs
+from spiel_cr.sequence_form.decisions import Decisions, Payoffs, sum_payoffs
 from spiel_cr.sequence_form.layout import SequenceForm
 
 
@@ -46,19 +48,75 @@ class ExactValues:
 
     def lay_out(self, tree: CompiledGame, states: PublicStates) -> "ExactBelow":
         """The game below some public states; see `ValueFunction`."""
-        form = game_below(tree, states)
-        points = tuple(
-            _Points(
-                of_position=typed(_points_of(form, states, player)),
-                infosets=typed(form.layouts[player].infosets[: len(infosets)]),
-            )
-            for player, infosets in enumerate(states.infosets)
-        )
+        return self.lay_out_alike(tree, [states])[0]
+
+    def lay_out_alike(
+        self, tree: CompiledGame, selections: Sequence[PublicStates]
+    ) -> list["ExactBelow"]:
+        """The games below several sets of public states; see `PaddedFunction`."""
+        games = [_below(tree, states) for states in selections]
+        capacity = layout.common_shapes([layout.shapes_of(*game) for game in games])
+        sizes = [
+            max(len(selection.infosets[p]) for selection in selections)
+            for p in range(2)
+        ]
+        return [
+            self._laid_out(layout.build(*game, capacity=capacity), selection, sizes)
+            for game, selection in zip(games, selections, strict=True)
+        ]
+
+    def _laid_out(
+        self, form: SequenceForm, states: PublicStates, sizes: Sequence[int]
+    ) -> "ExactBelow":
+        """A game below, with ranges of some sizes."""
+        points = []
+        for player, size in enumerate(sizes):
+            count = len(states.infosets[player])
+            infosets = np.zeros(size, np.int32)
+            infosets[:count] = form.layouts[player].infosets[:count]
+            of_position = _points_of(form, player, count, size)
+            points.append(_Points(typed(of_position), typed(infosets)))
         return ExactBelow(
             trees=form.arrays,
             points=(points[0], points[1]),
             config=self.config,
             iterations=self.iterations,
+        )
+
+
+class ConstantValues:
+    """The expected utility of each infoset where all information is equally likely.
+
+    It comes from one solve of what lies below, see `constant.py`.
+    """
+
+    def __init__(self, iterations: int = 1000, algorithm: str = "cfr+") -> None:
+        """Prepares.
+
+        Args:
+          iterations: of the one solve of what lies below.
+          algorithm: of that solve.
+
+        Raises:
+          ValueError: a bad argument.
+        """
+        self._exact = ExactValues(iterations, algorithm)
+
+    def lay_out(self, tree: CompiledGame, states: PublicStates) -> ConstantTable:
+        """Solves the game below at ranges of ones; see `ValueFunction`."""
+        ones = tuple(np.ones(len(infosets)) for infosets in states.infosets)
+        with jax.enable_x64(True):
+            below = jax.device_put(self._exact.lay_out(tree, states))
+            solved = jax.jit(lambda game, ranges: game.solve(ranges))(below, ones)
+        utilities = []
+        for player in range(2):
+            reach = np.bincount(
+                states.place[player], states.chance, len(states.infosets[player])
+            )
+            utilities.append(np.asarray(solved[player]) / np.maximum(reach, 1e-300))
+        return ConstantTable(
+            *(typed(states.place), typed(states.chance)),
+            (typed(utilities[0]), typed(utilities[1])),
         )
 
 
@@ -155,6 +213,13 @@ def game_below(tree: CompiledGame, states: PublicStates) -> SequenceForm:
     Raises:
       ValueError: a state lies below another.
     """
+    return layout.build(*_below(tree, states))
+
+
+def _below(
+    tree: CompiledGame, states: PublicStates
+) -> tuple[tuple[Decisions, Decisions], Payoffs]:
+    """The game of `game_below`, logical: decisions and payoffs."""
     histories = tree.histories
     root = np.full(len(histories), -1, np.int64)
     root[states.history] = np.arange(len(states.history))
@@ -193,19 +258,24 @@ def game_below(tree: CompiledGame, states: PublicStates) -> SequenceForm:
         ends = np.flatnonzero((histories.player == TERMINAL) & (root >= 0))
         sequences.append(below(ends, player, number))
     worth = histories.chance[ends] * histories.utility[ends]
-    return layout.build(
-        (sides[0], sides[1]), sum_payoffs(sequences[0], sequences[1], worth)
-    )
+    return (sides[0], sides[1]), sum_payoffs(sequences[0], sequences[1], worth)
 
 
-def _points_of(form: SequenceForm, states: PublicStates, player: int) -> np.ndarray:
-    """int32 [S], the point above each position of a player; J where there is none."""
-    decisions, count = form.decisions[player], len(states.infosets[player])
+def _points_of(form: SequenceForm, player: int, count: int, none: int) -> np.ndarray:
+    """int32 [S], the point above each position of a player.
+
+    Args:
+      form: the game below.
+      player: 0 or 1.
+      count: its points, its first infosets.
+      none: what there is where there is none.
+    """
+    decisions = form.decisions[player]
     top = np.arange(len(decisions), dtype=np.int32)
     above, levels = decisions.owner[decisions.parent], decisions.levels()
     for level in range(1, int(levels.max(initial=0)) + 1):
         mine = np.flatnonzero(levels == level)
         top[mine] = top[above[mine]]
-    positions = np.full(form.layouts[player].size, count, np.int32)
+    positions = np.full(form.layouts[player].size, none, np.int32)
     positions[form.layouts[player].sequences[1:]] = top[decisions.owner[1:]]
     return positions

@@ -49,9 +49,9 @@ import numpy as np
 
 from spiel_cr.common.checks import check_choice, check_whole
 from spiel_cr.policies.conversions import reach_from_behaviour
-from spiel_cr.resolving.config import Gadget
 from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.resolving.gadget import (
+    Gadget,
     opponent_side,
     renumbered_sequences,
     top_infosets,

@@ -27,7 +27,7 @@ from spiel_cr.policies.conversions import (
     check_behaviour,
     history_values,
 )
-from spiel_cr.policies.result import load_tabular_policy
+from spiel_cr.policies.result import check_tabular_file, load_tabular_policy
 
 Strategies: TypeAlias = tuple[np.ndarray, np.ndarray] | openspiel_policy.Policy | str
 AnyGame: TypeAlias = CompiledGame | VectorisedGame | pyspiel.Game
@@ -240,7 +240,8 @@ def parse_leaf(leaf: str | LeafValue, *, compiled: bool = True) -> LeafValue:
       compiled: the game is compiled whole; otherwise exact values are refused.
 
     Raises:
-      ValueError: none of these, or a bad parameter.
+      ValueError: none of these, or a bad parameter, or a file without a policy.
+      OSError, DamagedFileError: a file is not there, or damaged.
     """
     if callable(leaf):
         return leaf
@@ -250,6 +251,8 @@ def parse_leaf(leaf: str | LeafValue, *, compiled: bool = True) -> LeafValue:
     if compiled and found.name == "uniform":
         return PolicyValue(**found.convert({}))
     if compiled and found.name == "policy" and found.given:
-        return PolicyValue(found.convert({"path": str})["path"])
+        path = found.convert({"path": str})["path"]
+        check_tabular_file(path)
+        return PolicyValue(path)
     choices = ", ".join(LEAVES if compiled else LEAVES[:1])
     raise ValueError(f"leaf={leaf!r} must be one of {choices}, or a LeafValue")

@@ -5,9 +5,14 @@ from typing import Literal, get_args
 
 from spiel_cr.cfr.config import MCCFRConfig, parse_any
 from spiel_cr.common.checks import check_choice, check_iterations, check_number
-from spiel_cr.policies.leaf_values import LeafValue, parse_leaf
+from spiel_cr.lookahead.leaf_strings import (
+    DepthUnit,
+    Leaf,
+    check_lookahead,
+    knows_ranges,
+)
+from spiel_cr.resolving.gadget import Gadget
 
-Gadget = Literal["cfrd", "maxmargin", "unsafe"]
 Values = Literal["iterates", "best_response"]
 Subgames = Literal["observations", "sequences"]
 
@@ -31,9 +36,13 @@ class ResolvingConfig:
         its mean values under the "iterates" (sampled solvers estimate them without
         bias), or those of its "best_response" to the average strategy. None: the
         former for full-width solvers, the latter for sampled ones (docs/resolving.md).
-      depth: look N moves ahead of the subgame's roots (in the first layer: of the start
-        of the game), see `look_ahead`; None: to the end of the game.
-      leaf: what the game is worth where the lookahead ends, see `parse_leaf`.
+      depth: look N moves or rounds ahead of the subgame's roots (in the first layer: of
+        the start of the game), see `look_ahead`; None: to the end of the game.
+      depth_unit: what depth counts: "moves", chance included, or "rounds", which end
+        where chance moves after a decision.
+      leaf: what the game is worth where the lookahead ends, see
+        `spiel_cr.lookahead.leaf_strings.LEAVES`; None: "uniform". Values that know the
+        ranges go with values of the iterates.
       target: aim sampled solvers at the player's current infoset, with the share
         `delta` of their trajectories.
     """
@@ -46,18 +55,18 @@ class ResolvingConfig:
     subgames: Subgames = "observations"
     values: Values | None = None
     depth: int | None = None
-    leaf: str | LeafValue = "uniform"
+    depth_unit: DepthUnit = "moves"
+    leaf: str | Leaf | None = None
     target: bool = False
 
     def __post_init__(self) -> None:
         self._check_solver()
-        parse_leaf(self.leaf)
+        self._check_leaf()
         check_choice(self.gadget, "gadget", get_args(Gadget))
         check_choice(self.subgames, "subgames", get_args(Subgames))
         check_choice(self.values, "values", (*get_args(Values), None))
-        for name in ("depth", "iterations"):
-            if getattr(self, name) is not None:
-                check_iterations(getattr(self, name), name=name)
+        if self.iterations is not None:
+            check_iterations(self.iterations)
         for name in ("move_ms", "init_ms"):
             if getattr(self, name) is not None:
                 why = "leave it out for no clock"
@@ -93,6 +102,15 @@ class ResolvingConfig:
                     f"{name}={getattr(self, name)!r} needs a full-width solver, not "
                     f"{self.solver!r}; choose one such as cfr+"
                 )
+
+    def _check_leaf(self) -> None:
+        """Refuses a bad lookahead, and what does not go with its leaf values."""
+        check_lookahead(self.depth, self.depth_unit, self.leaf)
+        if knows_ranges(self.leaf) and self.by_best_response:
+            raise ValueError(
+                f"values={self.values!r} does not go with leaf={self.leaf!r}: nothing "
+                f"beyond the lookahead's end is there to respond to; leave values out"
+            )
 
     def _check_sampled(self, sampled: MCCFRConfig) -> None:
         """Refuses what the sampler of subgames does not do."""

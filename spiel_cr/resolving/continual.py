@@ -30,13 +30,13 @@ from spiel_cr.compilation.compiler import as_compiled
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.gameshrink.merging import merged
-from spiel_cr.lookahead.values import ValueFunction
+from spiel_cr.lookahead.leaf_strings import DepthUnit, Leaf, check_lookahead
+from spiel_cr.lookahead.leaves import parse_leaf
 from spiel_cr.policies.conversions import reach_from_behaviour, uniform_behaviour
-from spiel_cr.policies.leaf_values import LeafValue, parse_leaf
 from spiel_cr.policies.result import Result, SolveResult
 from spiel_cr.resolving.decomposition import Decomposition, decompose
 from spiel_cr.resolving.gadget import Forest, build_forest
-from spiel_cr.resolving.lookahead import DEPTH_UNITS, look_ahead
+from spiel_cr.resolving.lookahead import look_ahead
 from spiel_cr.resolving.public_gadget import PublicForest, build_public_forest
 from spiel_cr.resolving.public_layers import PublicDecomposition, decompose_public
 from spiel_cr.signals import footprint as signal_footprint
@@ -80,8 +80,8 @@ class DepthLimit(NamedTuple):
     """
 
     depth: int
-    unit: str
-    value: LeafValue | ValueFunction
+    unit: DepthUnit
+    value: Leaf
 
 
 def initial_state(decomposition: Layers) -> LayerState:
@@ -137,8 +137,8 @@ def resolve(
     algorithm: str | CFRConfig = "cfr+",
     *,
     depth: int | None = None,
-    depth_unit: str = "moves",
-    leaf: str | LeafValue | ValueFunction = "uniform",
+    depth_unit: DepthUnit = "moves",
+    leaf: str | Leaf | None = None,
     form: str = "auto",
     dtype: np.typing.DTypeLike = np.float64,
     memory_limit: memory.Limit = None,
@@ -163,7 +163,8 @@ def resolve(
         equilibrium (docs/leaves.md says how near it comes).
       depth_unit: "moves" or "rounds" (a round ends where chance moves after a player
         did).
-      leaf: what the game is worth where the lookahead ends.
+      leaf: what the game is worth where the lookahead ends, one of
+        `spiel_cr.lookahead.leaf_strings.LEAVES`, or a leaf value; None: "uniform".
       form: "compiled", history by history; "signals", by public nodes and signals, for
         games whose actions are public; "auto": signals where the game declares them and
         has more than a million histories, or too many for the limit.
@@ -186,10 +187,14 @@ def resolve(
     dtype = check_dtype(dtype)
     check_choice(form, "form", FORMS)
     limit = None
+    check_lookahead(depth, depth_unit, leaf)
     if depth is not None:
-        check_choice(depth_unit, "depth_unit", DEPTH_UNITS)
-        value = leaf if not isinstance(leaf, str) else parse_leaf(leaf)
-        limit = DepthLimit(check_iterations(depth, name="depth"), depth_unit, value)
+        if form == "signals" or isinstance(game, SignalGame):
+            raise ValueError(
+                f"depth={depth}: in the form of signals games are resolved to their "
+                f"end; leave depth out, or give the OpenSpiel game and form='compiled'"
+            )
+        limit = DepthLimit(depth, depth_unit, parse_leaf(leaf))
     started = time.perf_counter()
     if isinstance(game, str):
         game = load_game(game)

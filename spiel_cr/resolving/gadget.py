@@ -15,16 +15,21 @@ Subgames of one layer share nothing, so a solver treats each as if it were alone
 
 import dataclasses
 import functools
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from spiel_cr.common.jax_utils import typed
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.lookahead.public_states import PublicStates
 from spiel_cr.lookahead.values import Cut, RangeValues, ValueFunction
 from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.sequence_form.decisions import Decisions, Payoffs, sum_payoffs
 from spiel_cr.sequence_form.layout import SequenceForm, attach, build
+
+# See `subgame_games.py`; a forest has the first.
+Gadget = Literal["cfrd", "maxmargin", "unsafe"]
 
 
 class Lookahead(NamedTuple):
@@ -49,32 +54,47 @@ class CutPlace(NamedTuple):
     """Where a forest is cut off at public states.
 
     Attributes:
+      tree: the game.
       states: the public states.
-      below: their values.
+      function: says what they are worth.
       sequences: by player int32 [J0], int32 [J1], the forest's sequence by which each
         of the states' infosets is reached.
       weights: by player float64 [J0], float64 [J1], what the player's reach of that
         sequence is to be multiplied by: i's reach of the root above.
     """
 
+    tree: CompiledGame
     states: PublicStates
-    below: RangeValues
+    function: ValueFunction
     sequences: tuple[np.ndarray, np.ndarray]
     weights: tuple[np.ndarray, np.ndarray]
 
-    def attach(self, form: SequenceForm) -> SequenceForm:
-        """A forest's game with its values beyond the cut."""
-        sides = []
-        for player in range(2):
-            own, other = (
-                form.layouts[p].sequences[self.sequences[p]]
-                for p in (player, 1 - player)
-            )
-            weights = self.weights[player], self.weights[1 - player]
-            arrays = (own, other, *weights)
-            places, others, weight, others_weight = (typed(a) for a in arrays)
-            sides.append(Cut(self.below, places, others, weight, others_weight, player))
-        return attach(form, self.sequences, (sides[0], sides[1]))
+
+def attach_cut(
+    form: SequenceForm,
+    below: RangeValues,
+    sequences: tuple[np.ndarray, np.ndarray],
+    weights: tuple[np.ndarray, np.ndarray],
+    *,
+    counts: tuple[Sequence[int], Sequence[int]] | None = None,
+) -> SequenceForm:
+    """A game that is cut off, with its values beyond the cut.
+
+    Args:
+      form: the game as far as the cut.
+      below: values of public states.
+      sequences, weights: of these states' infosets, as of `CutPlace`.
+      counts: as of `layout.attach`.
+    """
+    sides = []
+    for player in range(2):
+        own, other = (
+            form.layouts[p].sequences[sequences[p]] for p in (player, 1 - player)
+        )
+        arrays = (own, other, weights[player], weights[1 - player])
+        places, others, weight, others_weight = (typed(a) for a in arrays)
+        sides.append(Cut(below, places, others, weight, others_weight, player))
+    return attach(form, sequences, (sides[0], sides[1]), counts=counts)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,7 +127,10 @@ class Forest:
     def form(self) -> SequenceForm:
         """The game that a solver solves, laid out when it is first asked for."""
         form = build(self.decisions, self.payoffs)
-        return form if self.cut is None else self.cut.attach(form)
+        if self.cut is None:
+            return form
+        below = self.cut.function.lay_out(self.cut.tree, self.cut.states)
+        return attach_cut(form, below, self.cut.sequences, self.cut.weights)
 
 
 def build_forest(
@@ -191,10 +214,9 @@ def build_forest(
             (own_cut, other_cut),
             (root_reach(own_cut), np.ones(len(other_cut))),
         )
-        below = function.lay_out(d.tree, states)
         if i == 1:
             sequences, weights = sequences[::-1], weights[::-1]
-        cut = CutPlace(states, below, sequences, weights)
+        cut = CutPlace(d.tree, states, function, sequences, weights)
     return Forest((first, second), payoffs, own, augmented, other, next_augmented, cut)
 
 

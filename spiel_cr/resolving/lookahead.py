@@ -9,26 +9,27 @@ the values there. What is cut off is worth
   - to a `LeafValue` (`policies/leaf_values.py`) one number per history.
 """
 
+from typing import get_args
+
 import numpy as np
 
 from spiel_cr.common.checks import check_choice, check_iterations
 from spiel_cr.compilation.tree import CHANCE, TERMINAL, Histories
+from spiel_cr.lookahead.leaf_strings import DepthUnit, Leaf
 from spiel_cr.lookahead.public_states import PublicStates
 from spiel_cr.lookahead.values import ValueFunction
-from spiel_cr.policies.leaf_values import LeafValue, leaf_utilities
+from spiel_cr.policies.leaf_values import leaf_utilities
 from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.resolving.gadget import Lookahead
-
-DEPTH_UNITS = ("moves", "rounds")
 
 
 def look_ahead(
     decomposition: Decomposition,
     number: int,
     depth: int,
-    value: LeafValue | ValueFunction,
+    value: Leaf,
     *,
-    unit: str = "moves",
+    unit: DepthUnit = "moves",
 ) -> Lookahead:
     """Cuts a layer's subgames off.
 
@@ -45,7 +46,7 @@ def look_ahead(
       ValueError: a depth below 1, another unit, or values that are no finite numbers.
     """
     check_iterations(depth, name="depth")
-    check_choice(unit, "depth_unit", DEPTH_UNITS)
+    check_choice(unit, "depth_unit", get_args(DepthUnit))
     d, histories = decomposition, decomposition.tree.histories
     is_root = np.zeros(len(histories), bool)
     is_root[d.roots[d.layer[d.roots] == number] if number > 1 else 0] = True

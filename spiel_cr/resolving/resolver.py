@@ -19,8 +19,8 @@ from spiel_cr.cfr.solver import Solver
 from spiel_cr.common.arrays import ranges
 from spiel_cr.common.checks import check_seed
 from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.lookahead.leaves import parse_leaf
 from spiel_cr.policies.conversions import reach_from_behaviour, uniform_behaviour
-from spiel_cr.policies.leaf_values import parse_leaf
 from spiel_cr.resolving import subgame_sampling
 from spiel_cr.resolving.clock import Clock, Statistics
 from spiel_cr.resolving.config import ResolvingConfig
@@ -126,6 +126,7 @@ class Resolver:
         self.player = player
         self.config = config
         self._solver = parse_any(config.solver)
+        self._leaf = parse_leaf(config.leaf)
         self._by_best_response = config.by_best_response
         self._clock = Clock(config.move_ms, config.iterations)
         if config.subgames == "sequences":
@@ -193,10 +194,10 @@ class Resolver:
         return match.behaviour[first : first + decisions.num_actions[infoset]].copy()
 
     def _look_ahead(self, number: int) -> Lookahead | None:
-        depth, value = self.config.depth, parse_leaf(self.config.leaf)
+        depth, unit = self.config.depth, self.config.depth_unit
         if depth is None:
             return None
-        return look_ahead(self.decomposition, number, depth, value)
+        return look_ahead(self.decomposition, number, depth, self._leaf, unit=unit)
 
     def _blank(self) -> Match:
         uniform = uniform_behaviour(self.tree.infosets[self.player].decisions)

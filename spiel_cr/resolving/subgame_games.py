@@ -25,9 +25,9 @@ import numpy as np
 from spiel_cr.common.arrays import Groups, ranges
 from spiel_cr.common.checks import check_choice
 from spiel_cr.policies.conversions import reach_from_behaviour
-from spiel_cr.resolving.config import Gadget
+from spiel_cr.resolving.cuts import LayerCut, SubgameCut
 from spiel_cr.resolving.decomposition import Decomposition
-from spiel_cr.resolving.gadget import Lookahead, build_forest, top_infosets
+from spiel_cr.resolving.gadget import Gadget, Lookahead, build_forest, top_infosets
 from spiel_cr.sequence_form import packing
 from spiel_cr.sequence_form.decisions import Decisions, Payoffs
 from spiel_cr.sequence_form.layout import PaddedShape, SequenceForm, build
@@ -53,6 +53,8 @@ class Subgame(NamedTuple):
         order.
       next_behind: int32 [n], index into `augmented` of the one that each lies behind.
       in_forest: for i and for o, int32, the infosets' numbers in the layer's forest.
+      cut: where values that know the players' ranges end it; None: nowhere in the
+        layer.
     """
 
     decisions: tuple[Decisions, Decisions]
@@ -68,6 +70,7 @@ class Subgame(NamedTuple):
     next_augmented: np.ndarray
     next_behind: np.ndarray
     in_forest: tuple[np.ndarray, np.ndarray]
+    cut: SubgameCut | None = None
 
 
 class GadgetGame(NamedTuple):
@@ -139,8 +142,19 @@ class Layer(Mapping[int, Subgame]):
             labels = other_side.labels[self._behind]
             self._next_behind = other_side.top[len(other) - len(self._next_behind) :]
         self._augmented = Groups(other_side.labels[:count])
+        cut = forest.cut
+        if cut is not None:
+            own_cut, other_cut = cut.sequences[i], cut.sequences[o]
+            self._cut_behind = other_side.top[other_side.owner[other_cut]]
+            cut_labels = (
+                self._own.labels[self._own.owner[own_cut]],
+                other_side.labels[other_side.owner[other_cut]],
+            )
         if count and gadget != "cfrd":
-            other_side, other_ends = _with_gadget(other_side, other_ends, count, gadget)
+            other_side, change = _with_gadget(other_side, count, gadget)
+            other_ends = change[other_ends]
+            if cut is not None:
+                other_cut = change[other_cut]
         self._other, self._ends = other_side, (own_ends, other_ends)
         self._payoffs = Groups(labels)
         fragments = (self._own.groups, other_side.groups, self._payoffs)
@@ -151,6 +165,12 @@ class Layer(Mapping[int, Subgame]):
             _capacity(other_side, other_ends, labels),
         )
         self.capacity = shapes if i == 0 else (shapes[1], shapes[0])
+        self._cut_off: LayerCut | None = None
+        if cut is not None:
+            self._cut_off = LayerCut(
+                *(cut, i, list(self._known), (own_cut, other_cut), cut_labels),
+                (self._own.decisions, other_side.decisions),
+            )
         last = other_side.labels[len(other_side.labels) - len(self._next_behind) :]
         widths = np.bincount(last, minlength=int(numbers[-1]) + 1)
         self.widest = int(numbers[widths[numbers].argmax()])
@@ -197,6 +217,12 @@ class Layer(Mapping[int, Subgame]):
             factor[constant] *= values if self.gadget == "cfrd" else -values
         payoffs = Payoffs(subgame.rows, subgame.columns, subgame.base * factor)
         form = build(subgame.decisions, payoffs, capacity=self.capacity)
+        if self._cut_off is not None and subgame.cut is not None:
+            other = np.ones(len(subgame.cut.behind))
+            if len(subgame.augmented) and self.gadget == "unsafe":
+                other = (reach / reach.sum())[subgame.cut.behind]
+            own = or_ones(own_reach)[subgame.cut.root]
+            form = self._cut_off.attach(form, subgame.cut, own, other)
         other_first = self.gadget == "maxmargin" and len(subgame.augmented) > 0
         return GadgetGame(form, subgame, self.player ^ other_first)
 
@@ -220,6 +246,20 @@ class Layer(Mapping[int, Subgame]):
             next_behind = np.searchsorted(augmented, next_behind).astype(np.int32)
         sides = [(own, own_rows), (other, other_rows)]
         (first, rows), (second, columns) = sides if self.player == 0 else sides[::-1]
+        cut = None
+        if self._cut_off is not None:
+            mine, others = (groups.of(number) for groups in self._cut_off.groups)
+            _, own_cut = own_side.restrict(own_kept, self._cut_off.sequences[0][mine])
+            _, other_cut = other_side.restrict(
+                other_kept, self._cut_off.sequences[1][others]
+            )
+            above = own_side.top[own_side.owner[self._cut_off.sequences[0][mine]]]
+            cut = self._cut_off.of(
+                number,
+                (own_cut, other_cut),
+                np.searchsorted(opening, above).astype(np.int32),
+                np.searchsorted(augmented, self._cut_behind[others]).astype(np.int32),
+            )
         own_infosets = forest.own[own_kept]
         return Subgame(
             decisions=(first, second),
@@ -235,6 +275,7 @@ class Layer(Mapping[int, Subgame]):
             next_augmented=forest.next_augmented[following],
             next_behind=next_behind,
             in_forest=(own_kept, other_kept),
+            cut=cut,
         )
 
 
@@ -308,17 +349,17 @@ class _Side:
         return Decisions(parents, counts), np.searchsorted(mine, ends).astype(np.int32)
 
 
-def _with_gadget(
-    side: _Side, ends: np.ndarray, count: int, gadget: Gadget
-) -> tuple[_Side, np.ndarray]:
+def _with_gadget(side: _Side, count: int, gadget: Gadget) -> tuple[_Side, np.ndarray]:
     """o's side with another gadget in place of the CFR-D one, its first infosets.
 
     Args:
       side: o's infosets, the first of them augmented ones.
-      ends: int32 [P], the payoffs' sequences of o; comes back in new numbers.
       count: how many are augmented.
       gadget: "unsafe": they are left out; "maxmargin": all of a subgame become the
         actions of one infoset.
+
+    Returns:
+      That side; int32 [S], o's sequences in its numbers.
     """
     decisions, labels = side.decisions, side.labels[:count]
     subgames, widths = np.unique(labels, return_counts=True)
@@ -332,7 +373,7 @@ def _with_gadget(
     parents = [np.zeros(len(subgames), np.int32), change[decisions.parent[count:]]]
     num_actions = np.append(widths, decisions.num_actions[count:]).astype(np.int32)
     changed = Decisions(np.concatenate(parents), num_actions)
-    return _Side(changed, np.append(subgames, side.labels[count:])), change[ends]
+    return _Side(changed, np.append(subgames, side.labels[count:])), change
 
 
 def _capacity(side: _Side, ends: np.ndarray, labels: np.ndarray) -> PaddedShape:

@@ -19,7 +19,6 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
 from spiel_cr.common.arrays import order_pairs
@@ -184,29 +183,39 @@ def attach(
     form: SequenceForm,
     sequences: tuple[np.ndarray, np.ndarray],
     beyond: tuple[treeplex.Beyond, treeplex.Beyond],
+    *,
+    counts: tuple[Sequence[int], Sequence[int]] | None = None,
 ) -> SequenceForm:
     """A game that is cut off, with what its sequences are worth beyond the cut.
 
     Args:
-      form: the game as far as the cut.
+      form: the game as far as the cut, from `build`.
       sequences: for each player int [C], the logical sequences to which the values of
         `beyond` belong, one by one. The empty sequence's own value is left out: no
         decision depends on it.
       beyond: each player's values.
+      counts: for each player and level, how many of its sequences to lay out, so that
+        games of one capacity have arrays of equal shapes; None: those there are.
     """
     arrays = []
     for player, (tree, layout) in enumerate(
         zip(form.arrays, form.layouts, strict=True)
     ):
-        other = jax.ShapeDtypeStruct((form.layouts[1 - player].size,), np.float64)
-        first = len(jax.eval_shape(treeplex.leaf_values, tree, other))
+        first = len(tree.zeros)
+        for group in tree.coupling:
+            assert isinstance(group, treeplex.RowGroup)
+            first += group.columns.shape[1]
         positions, begin, levels = layout.sequences[sequences[player]], 1, []
-        for level in tree.levels:
+        for depth, level in enumerate(tree.levels):
             end = begin + level.num_sequences
             mine = np.flatnonzero((begin <= positions) & (positions < end))
-            into = treeplex.Slices(typed((positions[mine] - begin).astype(np.int32)))
-            source = treeplex.Slices(typed((first + mine).astype(np.int32)))
-            more = (*level.more, (into, source)) if len(mine) else level.more
+            wide = len(mine) if counts is None else counts[player][depth]
+            # Places left over add a zero, the last one before the cut's.
+            into, source = np.zeros(wide, np.int32), np.full(wide, first - 1, np.int32)
+            into[: len(mine)] = positions[mine] - begin
+            source[: len(mine)] = first + mine
+            pair = treeplex.Slices(typed(into)), treeplex.Slices(typed(source))
+            more = (*level.more, pair) if wide else level.more
             levels.append(level._replace(more=more))
             begin = end
         arrays.append(tree._replace(levels=tuple(levels), beyond=beyond[player]))

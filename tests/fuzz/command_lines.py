@@ -186,6 +186,11 @@ _SAMPLED = ["os-mccfr(batch=16)", "es-mccfr(batch=4)", "evr-mccfr(batch=16)"]
 _BOTS = [
     *("uniform", "uniform()", "resolving(iterations=2)", "solved(iterations=2)"),
     *("policy(path=kuhn.npz)", "resolving(iterations=2,gadget=maxmargin)"),
+    "resolving(iterations=2,depth=1,depth_unit=rounds,leaf=exact(iterations=2))",
+]
+_LEAVES = [
+    *("uniform", "exact", "constant(iterations=2)", "exact(iterations=2)"),
+    *("rollouts(n=2,seed=1)", "policy(path=kuhn.npz)"),
 ]
 _OPPONENTS = [
     "uniform",
@@ -246,6 +251,19 @@ def _bad_parameters(
                 shown = (key,)
             found.append(Bad(text, (key,), shown, inside=text))
     return found
+
+
+@functools.cache
+def _not_leaves() -> list[Bad]:
+    bad = [Bad(t) for t in ("", " ", "Exact", "best", "policy", *_NO_WORD)]
+    bad += [Bad(t) for text in _LEAVES[3:5] for t in _broken(text)]
+    bad += [
+        Bad("policy(path=missing.npz)", ("path",), ("missing.npz",)),
+        Bad("policy(path=text.npz)", ("path",), ("text.npz",)),
+        Bad("exact(iterations=0)", ("iterations",), ("0",)),
+        Bad("rollouts(n=0)", ("n",), ("0",)),
+    ]
+    return bad + _bad_parameters("exact", {}, {"iterations": int})
 
 
 @functools.cache
@@ -363,6 +381,8 @@ _VALUES: dict[str, Values] = {
     "--exploration": Values(("0.5", "2"), ["-1", "inf", *_NOT_NUMBER]),
     "--posterior": Values(("exact", "uniform"), ["", "mine", *_NO_WORD]),
     "--leaf": Values(("call", "uniform"), ["", "fold", *_NO_WORD]),
+    "--depth": _COUNT,
+    "--depth-unit": Values(("moves", "rounds"), ["", "plies", *_NO_WORD]),
     "--rollouts": _COUNT,
     "--rounds": _COUNT,
     "--algorithms": Values(
@@ -396,6 +416,7 @@ _OWN_VALUES: dict[tuple[str, str], Values] = {
         for command in ("info", "solve", "resolve")
     },
     ("show", "--policy"): Values(("kuhn.npz",), _NOT_POLICY),
+    ("resolve", "--leaf"): Values(_LEAVES, _not_leaves),
     # Of public nodes, which the policies here have not.
     ("show", "--plot"): Values(("x.png",), ["x.png", "y.svg"]),
     ("best-response", "--player"): Values(("0", "1", "both"), ["", "2", "-1", "x"]),
@@ -540,6 +561,11 @@ def _agree(
             chosen["--eval-every"] = "1"
         if "--checkpoint-every" in chosen:
             chosen["--checkpoint"] = "state.npz"
+    if command == "resolve":
+        if "--leaf" in chosen or "--depth-unit" in chosen:
+            chosen.setdefault("--depth", "2")
+        if "kuhn.npz" in chosen.get("--leaf", ""):
+            chosen["--game"] = "kuhn_poker"
     if command == "show":
         for flag in _OF_NODES:
             chosen.pop(flag, None)
@@ -576,7 +602,9 @@ def _spoil(draw: random.Random, command: str, flag: str, chosen: dict[str, str])
         chosen["--evaluator"] = "playing"
     if flag == "--learn":
         chosen["--method"] = "ismcts"
-    if flag in ("--leaf", "--rollouts"):
+    if command == "resolve" and flag in ("--leaf", "--depth-unit"):
+        chosen.setdefault("--depth", "2")
+    elif flag in ("--leaf", "--rollouts"):
         chosen["--method"] = "lbr"
     if flag not in ("--learn", "--simulations"):
         chosen.pop("--learn", None)

@@ -4,8 +4,8 @@ import pytest
 
 from spiel_cr import load_bot, parse_algorithm, solve
 from spiel_cr.eval.contestants import registry
+from spiel_cr.lookahead.leaves import parse_leaf
 from spiel_cr.players import opponent_strings
-from spiel_cr.policies.leaf_values import parse_leaf
 from spiel_cr.resolving.config import ResolvingConfig
 from tests.support import games
 
@@ -71,8 +71,13 @@ ROWS = {
         ("ms-mccfr", "no algorithm 'ms-mccfr'; choose one of .*os-mccfr"),
     ],
     "leaf": [
-        ("network", "leaf='network' must be one of rollouts.*uniform, policy"),
-        ("policy", "leaf='policy' must be one of rollouts"),
+        ("best", r"leaf='best' must be one of exact\(iterations=100\), .*uniform"),
+        ("policy", "leaf='policy' must be one of exact.*rollouts"),
+        ("exact(n=3)", "unknown parameter 'n'; exact takes iterations"),
+        ("exact(iterations=0)", "iterations=0 must be a whole number from 1"),
+        ("exact(iterations=1.5)", "iterations=1.5 must be a whole number"),
+        ("exact(iterations=2", "leaf='exact\\(iterations=2' cannot be read"),
+        ("constant(iterations=0)", "iterations=0 must be a whole number from 1"),
         ("policy(file=x)", "unknown parameter 'file'; policy takes path"),
         ("uniform(n=3)", "unknown parameter 'n'; uniform takes none"),
         ("rollouts(m=3)", "unknown parameter 'm'; rollouts takes n, seed"),
@@ -105,6 +110,35 @@ ROWS = {
         ),
         ("solved(seconds=-1)", "seconds=-1.0 must be finite and above"),
         ("policy", "path"),
+        ("resolving(iterations=2,depth=0)", "depth=0 must be a whole number from 1"),
+        (
+            "resolving(iterations=2,depth=1,depth_unit=plies)",
+            "depth_unit='plies' must be one of moves, rounds",
+        ),
+        (
+            "resolving(iterations=2,leaf=exact)",
+            "leaf='exact' says how a lookahead ends, .* give depth=N, too",
+        ),
+        (
+            "resolving(iterations=2,depth_unit=rounds)",
+            "depth_unit='rounds' says how a lookahead ends, .* give depth=N, too",
+        ),
+        (
+            "resolving(iterations=2,depth=1,leaf=exact(iterations=0))",
+            "iterations=0 must be a whole number from 1",
+        ),
+        (
+            "resolving(iterations=2,depth=1,leaf=exact(iterations=(2))",
+            "cannot be read: a bracket is not closed",
+        ),
+        (
+            "resolving(iterations=2,depth=1,leaf=exact,solver=os-mccfr)",
+            "depth=1 needs a full-width solver, not 'os-mccfr'",
+        ),
+        (
+            "resolving(iterations=2,depth=1,leaf=exact,values=best_response)",
+            "values='best_response' does not go with leaf='exact'",
+        ),
     ],
     "partial bot": [
         ("resolving(iterations=5,max_root_share=0.5)", "max_histories"),
@@ -150,7 +184,7 @@ ROWS = {
         ("lp(x=1)", "lp takes none"),
     ],
     "leaf of a resolver": [
-        ("network", "leaf='network' must be one of rollouts"),
+        ("best", "leaf='best' must be one of exact"),
         ("rollouts(n=0)", "n=0 must be a whole number from 1"),
     ],
 }
