@@ -36,7 +36,9 @@ strategy x, and x' what a gadget game of kind "cfrd" or "maxmargin" with these v
     augmented infoset in common, which common-knowledge subgames (order None) never
     have. Two infosets of i that share an augmented infoset may each give away there
     what the other one, as it was, made good. tests/partial/test_knowledge_limited.py
-    has such a game. A player that solves where a match leads it is of this kind.
+    has such a game. A player that solves where a match leads it is of this kind, and
+    order 1 spoils good strategies that order 2, with the same roots, mends
+    (docs/leaves.md has figures).
 """
 
 import dataclasses

@@ -14,6 +14,7 @@ from spiel_cr.partial import knowledge_limited as limited
 from spiel_cr.policies import conversions
 from spiel_cr.resolving import decomposition, gadget
 from spiel_cr.resolving.subgame_games import Layer
+from spiel_cr.solving.whole_game import solve
 from tests.resolving.test_gadget import best_values, maximin
 from tests.support import games, made_games, reference
 from tests.support.forests import forest_value
@@ -381,6 +382,63 @@ def test_several_subgames_of_one_start_are_not_safe(kind):
     found, _, _ = solved(d, every, behaviours, values, kind)
     gained = exploitability("hidden_card", d, behaviours, found)
     assert gained <= 0.2 + EXACT if kind == "cfrd" else gained < EXACT
+
+
+def resolved_everywhere(name, player, behaviours, order, kind):
+    """i's strategy if it solves at each decision, from what it found on the way there.
+
+    That is what a player does in its matches: each of its decisions is solved where a
+    match comes to it, and never hears of what was found in other matches.
+    """
+    d = cut(name, player)
+    first, final = d.decisions.first_sequence, behaviours[player].copy()
+
+    def solve_after(behaviour, values, number, infosets):
+        for asked in infosets:
+            known = limited.knowledge_set(d, int(asked), order)
+            pair = [behaviours[0], behaviours[1]]
+            pair[player] = behaviour
+            found, game, following = solved(d, known, pair, values, kind)
+            mine = limited.infosets_after(d, np.array([asked]))
+            for infoset in np.flatnonzero(mine):
+                at = slice(
+                    first[infoset], first[infoset] + d.decisions.num_actions[infoset]
+                )
+                final[at] = found[at]
+            later = values.copy()
+            later[game.next_augmented] = following
+            below = mine & d.opens & (d.own_layer == number + 1)
+            solve_after(found, later, number + 1, np.flatnonzero(below))
+
+    values = promised(d, 1, behaviours[player])
+    solve_after(behaviours[player], values, 1, openings(d, 1))
+    return final
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "kind", "before", "rises", "falls"),
+    [
+        ("liars_dice3", "cfrd", 0.0104, 10.0, 0.2),
+        ("liars_dice3", "maxmargin", 0.0104, 2.0, 0.01),
+        ("leduc7", "cfrd", 0.0410, 1.5, 1.0),
+        ("leduc7", "maxmargin", 0.0410, 1.5, 0.3),
+    ],
+)
+def test_order_1_everywhere_spoils_what_order_2_mends(name, kind, before, rises, falls):
+    """After 30 iterations of CFR+: by these factors, with the same histories kept."""
+    tree = compiled(name)
+    behaviours = solve(tree, "cfr+", 30).average
+    both = {1: 0.0, 2: 0.0, "before": 0.0}
+    for player in (0, 1):
+        d = cut(name, player)
+        both["before"] += exploitability(name, d, behaviours, behaviours[player])
+        for order in (1, 2):
+            found = resolved_everywhere(name, player, behaviours, order, kind)
+            both[order] += exploitability(name, d, behaviours, found)
+    assert both["before"] == pytest.approx(before, abs=1e-4)
+    assert both[1] > rises * both["before"]
+    assert both[2] <= falls * both["before"] + EXACT
 
 
 def test_a_tree_cut_down_says_what_had_more_histories():
