@@ -36,6 +36,8 @@ SPIEL_CR = {
     "mccfr lookahead",
     "public_sampling": "common sequence_form compilation policies signals cfr mccfr",
     "partial": "common sequence_form compilation policies cfr lookahead resolving",
+    "value_training": "common sequence_form compilation policies cfr lookahead "
+    "resolving",
     "responses": "common sequence_form compilation policies",
     "players": "common compilation policies signals gameshrink cfr mccfr lookahead "
     "uncompiled solving resolving partial responses",

@@ -1,0 +1,319 @@
+"""Values where a lookahead ends, by a network: its file, and how solvers ask it.
+
+DeepStack's counterfactual value network (Moravčík et al. 2017), for any compiled game:
+the network is a set network (`set_network.py`) and knows of the game what its
+information states say. Public states below which the same game lies are one to it.
+"""
+
+import dataclasses
+import os
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from spiel_cr.common import storage
+from spiel_cr.common.checks import check_whole
+from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.common.jax_utils import typed
+from spiel_cr.compilation.fingerprints import fingerprint
+from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.lookahead import set_network
+from spiel_cr.lookahead.features import alike, infoset_features
+from spiel_cr.lookahead.public_states import PublicStates
+from spiel_cr.lookahead.set_network import Architecture, Embedded, Places
+from spiel_cr.lookahead.values import Ranges
+
+_KIND = "value network"
+# A network's error may be larger than what it estimates.
+_MARGIN = 2.0
+
+
+@dataclasses.dataclass(frozen=True)
+class KnownStates:
+    """Public states whose features a network keeps, one for each game below.
+
+    Attributes:
+      hashes: uint8 [K, 16], see `features.alike`.
+      rows: float32 [U, F], the different features of infosets.
+      bounds: by player int64 [K + 1], where each state's infosets begin.
+      row: by player int32 [sum], the row of each infoset.
+    """
+
+    hashes: np.ndarray
+    rows: np.ndarray
+    bounds: tuple[np.ndarray, np.ndarray]
+    row: tuple[np.ndarray, np.ndarray]
+
+    def features(
+        self, tree: CompiledGame, states: PublicStates
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """float32 [J0, F] and [J1, F] of public states, known or not."""
+        number = {bytes(key): k for k, key in enumerate(self.hashes)}
+        known = np.array([number.get(bytes(key), -1) for key in alike(tree, states)])
+        new = np.flatnonzero(known < 0)
+        found = [
+            np.zeros((len(own), self.rows.shape[1]), np.float32)
+            for own in states.infosets
+        ]
+        if len(new):
+            own = infoset_features(tree, states.select(states.numbers[new]))
+            if own[0].shape[1] != self.rows.shape[1]:
+                raise ValueError(
+                    f"{tree.game}: the network reads {self.rows.shape[1]} numbers for "
+                    f"an infoset, and at this cut the game tells {own[0].shape[1]}; "
+                    f"train a network for this depth"
+                )
+            for p in range(2):
+                found[p][np.isin(states.state[p], new)] = own[p]
+        for p in range(2):
+            bounds = states.bounds(p)
+            for state in np.flatnonzero(known >= 0).tolist():
+                mine = slice(*self.bounds[p][known[state] : known[state] + 2])
+                found[p][bounds[state] : bounds[state + 1]] = self.rows[
+                    self.row[p][mine]
+                ]
+        return found[0], found[1]
+
+
+def known_states(parts: list[tuple[CompiledGame, PublicStates]]) -> KnownStates:
+    """Features of public states, each state once.
+
+    Args:
+      parts: public states by player and layer, no two of them alike.
+
+    Raises:
+      ValueError: the numbers known of an infoset differ from part to part.
+    """
+    hashes = [alike(tree, states) for tree, states in parts]
+    features = [infoset_features(tree, states) for tree, states in parts]
+    widths = {own.shape[1] for both in features for own in both}
+    if len(widths) != 1:
+        # Strings have their own width in every part: found again, joined.
+        raise ValueError(
+            f"{parts[0][0].game}: information states are told by {sorted(widths)} "
+            f"numbers; give the game an information_state_tensor of one size"
+        )
+    counts = [
+        np.concatenate([np.diff(states.bounds(p)) for _, states in parts])
+        for p in range(2)
+    ]
+    joined = np.concatenate(
+        [own for both in zip(*features, strict=True) for own in both]
+    )
+    rows, row = np.unique(joined, axis=0, return_inverse=True)
+    first = int(counts[0].sum())
+    row = row.reshape(-1).astype(np.int32)
+    bounds = [np.concatenate([[0], np.cumsum(own)]) for own in counts]
+    return KnownStates(
+        np.concatenate(hashes), rows, (bounds[0], bounds[1]), (row[:first], row[first:])
+    )
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class NetworkRangeValues:
+    """A network's values of some public states; see `RangeValues`.
+
+    Attributes:
+      parameters: of the network.
+      embedded: the players' infosets.
+      places: of the public states.
+      scale: float scalar, the game's largest |utility| over 2^exponent.
+    """
+
+    parameters: set_network.Parameters
+    embedded: tuple[Embedded, Embedded]
+    places: Places
+    scale: jax.Array
+
+    def values(self, player: int, ranges: Ranges) -> jax.Array:
+        """float [J of player]; see `RangeValues`."""
+        single = jax.tree.map(
+            lambda own: own.astype(jnp.float32), (self.parameters, self.embedded)
+        )
+        q, u = set_network.values(single[0], single[1], self.places, player, ranges)
+        return q * u.astype(q.dtype) * self.scale.astype(q.dtype)
+
+    def largest(self) -> float:
+        """Chance of an infoset times the largest utility, with a margin for errors."""
+        reach = [
+            max(np.asarray(group.weights).sum(axis=axis).max() for axis in (1, 2))
+            for group in self.places.groups
+        ]
+        return _MARGIN * float(max(reach, default=0.0)) * float(self.scale)
+
+    def rescaled(self, exponent: int) -> "NetworkRangeValues":
+        """The same with values over 2^exponent."""
+        scale = typed(np.ldexp(np.asarray(self.scale), -exponent))
+        return dataclasses.replace(self, scale=scale)
+
+
+class NetworkValues:
+    """A value network of a game, as a `ValueFunction`.
+
+    Attributes:
+      architecture: its sizes.
+      parameters: float32 arrays by name.
+      known: the features of the public states that it was trained at.
+      scale: the game's largest |utility|.
+      game: OpenSpiel's string of the game.
+      seal: `fingerprint` of the compiled game.
+      cut: where the lookaheads end that it was trained for, "2 moves" or "1 rounds".
+    """
+
+    def __init__(
+        self,
+        architecture: Architecture,
+        parameters: dict[str, np.ndarray],
+        known: KnownStates,
+        *,
+        scale: float,
+        game: str,
+        seal: str,
+        cut: str,
+    ) -> None:
+        """Takes the arrays as they are; see the attributes."""
+        self.architecture = architecture
+        self.parameters = parameters
+        self.known = known
+        self.scale = scale
+        self.game = game
+        self.seal = seal
+        self.cut = cut
+        self._fits: CompiledGame | None = None
+
+    def lay_out(self, tree: CompiledGame, states: PublicStates) -> NetworkRangeValues:
+        """Embeds the infosets of public states; see `ValueFunction`.
+
+        Raises:
+          ValueError: the network was trained for another game.
+        """
+        if self._fits is not tree:
+            if self.seal != fingerprint(tree):
+                raise ValueError(
+                    f"{tree.game}: the value network is for {self.game}, another game; "
+                    f"train one for this game with spiel-cr train-values"
+                )
+            self._fits = tree
+        features = self.known.features(tree, states)
+        with jax.enable_x64(False):
+            embedded = [
+                jax.tree.map(np.asarray, _embed(self.parameters, features[p], player=p))
+                for p in range(2)
+            ]
+        return NetworkRangeValues(
+            {name: typed(own) for name, own in self.parameters.items()},
+            (embedded[0], embedded[1]),
+            set_network.find_places(states),
+            typed(np.asarray(self.scale, np.float64)),
+        )
+
+    def save(self, path: storage.Path) -> None:
+        """Writes the network to an .npz file, whole or not at all.
+
+        Raises:
+          OSError: the file cannot be written.
+        """
+        known = self.known
+        arrays = {f"parameter_{name}": own for name, own in self.parameters.items()}
+        arrays |= {"known_hashes": known.hashes, "known_rows": known.rows}
+        for p in range(2):
+            arrays[f"known_bounds{p}"] = known.bounds[p]
+            arrays[f"known_row{p}"] = known.row[p]
+        metadata = {
+            "kind": _KIND,
+            "game": self.game,
+            "fingerprint": self.seal,
+            "cut": self.cut,
+            "scale": self.scale,
+            "architecture": self.architecture._asdict(),
+            "versions": storage.versions(),
+        }
+        storage.save(path, arrays, metadata)
+
+
+def _embed_jitted(
+    parameters: set_network.Parameters, features: jax.Array, *, player: int
+) -> Embedded:
+    return set_network.embed(parameters, features, player)
+
+
+_embed = jax.jit(_embed_jitted, static_argnames="player")
+
+
+def load_network(path: storage.Path) -> NetworkValues:
+    """Reads a value network that `NetworkValues.save` wrote.
+
+    Args:
+      path: the .npz file.
+
+    Raises:
+      OSError: there is no such file, or it cannot be read.
+      DamagedFileError: it is no value network, or was changed since.
+    """
+    arrays, metadata = storage.load(path)
+    name = os.fspath(path)
+    if metadata.get("kind") != _KIND:
+        raise DamagedFileError(
+            f"{name} holds no value network but {metadata.get('kind')!r}; give a file "
+            f"that spiel-cr train-values wrote"
+        )
+    try:
+        return _from_file(arrays, metadata)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise DamagedFileError(
+            f"{name} holds a value network that does not fit together ({error}); train "
+            f"it again, or give another file"
+        ) from error
+
+
+def _from_file(
+    arrays: dict[str, np.ndarray], metadata: dict[str, Any]
+) -> NetworkValues:
+    """The network in a file's arrays.
+
+    Raises:
+      KeyError, TypeError, ValueError, IndexError: they do not fit together.
+    """
+    sizes = {
+        key: check_whole(value, key, 0 if key == "blocks" else 1)
+        for key, value in metadata["architecture"].items()
+    }
+    architecture = Architecture(**sizes)
+    parameters = {}
+    for key, shape in architecture.shapes().items():
+        own = arrays[f"parameter_{key}"]
+        if own.shape != shape or own.dtype != np.float32:
+            raise ValueError(f"{key} is {own.dtype} {own.shape}, not float32 {shape}")
+        if not np.isfinite(own).all():
+            raise ValueError(f"{key} has numbers that are not finite")
+        parameters[key] = own
+    rows, hashes = arrays["known_rows"], arrays["known_hashes"]
+    if rows.shape[1:] != (architecture.features,) or not np.isfinite(rows).all():
+        raise ValueError("features of infosets have another shape, or are not finite")
+    if hashes.shape[1:] != (16,) or hashes.dtype != np.uint8:
+        raise ValueError("hashes of public states have another shape or type")
+    bounds, row = [], []
+    for p in range(2):
+        ends, mine = arrays[f"known_bounds{p}"], arrays[f"known_row{p}"]
+        ascending = len(ends) == len(hashes) + 1 and (np.diff(ends) > 0).all()
+        if not ascending or ends[0] != 0 or ends[-1] != len(mine):
+            raise ValueError("bounds of public states do not ascend")
+        if (mine < 0).any() or (mine >= len(rows)).any():
+            raise ValueError("rows of features are missing")
+        bounds.append(ends)
+        row.append(mine)
+    scale = float(metadata["scale"])
+    if not (np.isfinite(scale) and scale > 0):
+        raise ValueError(f"scale={scale}")
+    return NetworkValues(
+        architecture,
+        parameters,
+        KnownStates(hashes, rows, (bounds[0], bounds[1]), (row[0], row[1])),
+        scale=scale,
+        game=str(metadata["game"]),
+        seal=str(metadata["fingerprint"]),
+        cut=str(metadata["cut"]),
+    )

@@ -1,0 +1,310 @@
+"""A set network: both players' ranges at public states → counterfactual values.
+
+Infosets are a set, not slots: each is embedded by what is known there, and what an
+infoset is worth is decoded from its own embedding, from the mean embedding of what the
+other player may hold given that one holds this (known exactly: chance and its range),
+and from both ranges as a whole. So the network has no more inputs for a larger range,
+and its values do not depend on the order of infosets.
+
+Values are zero-sum by construction: the network gives each public state one value V of
+player 0, and every infoset a difference from it, of which the mean over the player's
+range is subtracted. Only the asked player's infosets are decoded.
+
+Inside, arithmetic is in single precision; weights of chance and ranges, which values
+are multiplied with, keep theirs.
+"""
+
+import dataclasses
+import functools
+import operator
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from spiel_cr.common.jax_utils import typed
+from spiel_cr.lookahead.public_states import PublicStates
+
+# float32 arrays by name.
+Parameters = Mapping[str, jax.Array]
+
+# Groups of public states are padded to one shape; the next group begins where a state
+# has so many times fewer pairs of infosets.
+_GROUP_RATIO = 4
+# From so many infosets on, a mean over them is a product of matrices.
+_UNROLLED = 16
+
+
+class Architecture(NamedTuple):
+    """Sizes of a network.
+
+    Attributes:
+      features: F, numbers known of an infoset.
+      hidden: H, units of every layer.
+      blocks: residual layers of the decoder.
+    """
+
+    features: int
+    hidden: int = 64
+    blocks: int = 2
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of all parameters, by name."""
+        f, h = self.features, self.hidden
+        found: dict[str, tuple[int, ...]] = {
+            "embed0": (f, h),
+            "embed0_bias": (h,),
+            "embed1": (h, h),
+            "embed1_bias": (h,),
+            "decode_self": (h, h),
+            "decode_bias": (h,),
+            "decode_given": (h, h),
+            "decode_own": (h, h),
+            "decode_other": (h, h),
+            "decode_out": (h,),
+            "value_first": (h, h),
+            "value_second": (h, h),
+            "value_bias": (h,),
+            "value_out": (h,),
+            "value_out_bias": (),
+        }
+        for head in ("decode", "value"):
+            for block in range(self.blocks):
+                found[f"{head}_block{block}"] = (h, h)
+                found[f"{head}_block{block}_bias"] = (h,)
+        return found
+
+
+def initial(architecture: Architecture, seed: int) -> dict[str, np.ndarray]:
+    """Random parameters, float32: normal, variance 2 over the inputs; biases 0."""
+    random = np.random.default_rng(seed)
+    parameters = {}
+    for name, shape in architecture.shapes().items():
+        if name.endswith("bias"):
+            parameters[name] = np.zeros(shape, np.float32)
+            continue
+        size = (2 / shape[0]) ** 0.5
+        if name.endswith("out") or "_block" in name:
+            size /= 4
+        parameters[name] = (size * random.standard_normal(shape)).astype(np.float32)
+    return parameters
+
+
+class Embedded(NamedTuple):
+    """What does not depend on ranges: one row per infoset at the cut.
+
+    Attributes:
+      decode_self: [J, H], and so on: embeddings times the parameters of that name.
+    """
+
+    decode_self: jax.Array
+    decode_given: jax.Array
+    decode_own: jax.Array
+    decode_other: jax.Array
+    value: jax.Array
+
+
+def embed(parameters: Parameters, features: jax.Array, player: int) -> Embedded:
+    """Embeds the infosets of a player.
+
+    Args:
+      parameters: of the network.
+      features: float32 [J, F].
+      player: whose.
+    """
+    p = parameters
+    hidden = jax.nn.relu(features @ p["embed0"] + p["embed0_bias"])
+    hidden = jax.nn.relu(hidden @ p["embed1"] + p["embed1_bias"])
+    return Embedded(
+        hidden @ p["decode_self"] + p["decode_bias"],
+        hidden @ p["decode_given"],
+        hidden @ p["decode_own"],
+        hidden @ p["decode_other"],
+        hidden @ p["value_second" if player else "value_first"],
+    )
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """Public states of similar size, padded to one shape.
+
+    Attributes:
+      infosets: int32 [P, n0] and [P, n1], infosets by their place in the range; padding
+        stands one behind the last.
+      weights: float [P, n0, n1], chance of each pair of infosets.
+    """
+
+    infosets: tuple[jax.Array, jax.Array]
+    weights: jax.Array
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Places:
+    """Where public states lie in ranges, and ranges in the groups.
+
+    Attributes:
+      groups: of similar size.
+      order: int32 [J0] and [J1], where the groups' results, joined, have each infoset.
+    """
+
+    groups: tuple[Group, ...]
+    order: tuple[jax.Array, jax.Array]
+
+
+def find_places(states: PublicStates) -> Places:
+    """Sorts public states into groups; numpy arrays."""
+    count = len(states.numbers)
+    sizes = [np.bincount(own, minlength=count) for own in states.state]
+    pairs = np.maximum(sizes[0] * sizes[1], 1)
+    bucket = np.floor(np.log(pairs) / np.log(_GROUP_RATIO) + 1e-9).astype(int)
+    starts = [np.searchsorted(own, np.arange(count)) for own in states.state]
+    within = [
+        np.arange(len(own)) - start[own]
+        for own, start in zip(states.state, starts, strict=True)
+    ]
+    root_state = states.state[0][states.place[0]]
+    groups = []
+    order = [np.zeros(len(own), np.int32) for own in states.infosets]
+    done = [0, 0]
+    for number in np.unique(bucket):
+        chosen = np.flatnonzero(bucket == number)
+        row = np.full(count, -1)
+        row[chosen] = np.arange(len(chosen))
+        widths = [int(own[chosen].max()) for own in sizes]
+        infosets = []
+        for p in range(2):
+            mine = np.flatnonzero(row[states.state[p]] >= 0)
+            table = np.full((len(chosen), widths[p]), len(states.infosets[p]), np.int32)
+            table[row[states.state[p][mine]], within[p][mine]] = mine
+            infosets.append(table)
+            flat = row[states.state[p][mine]] * widths[p] + within[p][mine]
+            order[p][mine] = done[p] + flat
+            done[p] += table.size
+        weights = np.zeros((len(chosen), *widths))
+        roots = np.flatnonzero(row[root_state] >= 0)
+        first, second = (within[p][states.place[p][roots]] for p in range(2))
+        np.add.at(
+            weights, (row[root_state[roots]], first, second), states.chance[roots]
+        )
+        groups.append(Group((typed(infosets[0]), typed(infosets[1])), typed(weights)))
+    return Places(tuple(groups), (typed(order[0]), typed(order[1])))
+
+
+def values(
+    parameters: Parameters,
+    embedded: tuple[Embedded, Embedded],
+    places: Places,
+    player: int,
+    ranges: tuple[jax.Array, jax.Array],
+) -> tuple[jax.Array, jax.Array]:
+    """Counterfactual values of a player's infosets.
+
+    Args:
+      parameters: of the network.
+      embedded: of the players' infosets, from `embed`.
+      places: of the public states.
+      player: whose values.
+      ranges: float [J0] and [J1], own reach of each infoset.
+
+    Returns:
+      q, float [J], chance and the other's range of each of the player's infosets; and
+      u, float32 [J], its value per unit of that, of size 1 at most but for errors, own
+      perspective. A counterfactual value is q · u · the game's largest utility.
+    """
+    padded = tuple(jnp.append(own, jnp.zeros((), own.dtype)) for own in ranges)
+    tables = tuple(
+        Embedded(*(jnp.concatenate([own, own[:1] * 0]) for own in side))
+        for side in embedded
+    )
+    weights, relative = [], []
+    for group in places.groups:
+        q, u = _group_values(parameters, tables, group, player, padded)
+        weights.append(q.reshape(-1))
+        relative.append(u.reshape(-1))
+    order = places.order[player]
+    return jnp.concatenate(weights)[order], jnp.concatenate(relative)[order]
+
+
+def _group_values(
+    parameters: Parameters,
+    tables: tuple[Embedded, ...],
+    group: Group,
+    player: int,
+    ranges: tuple[jax.Array, ...],
+) -> tuple[jax.Array, jax.Array]:
+    """`values` of one group, [P, n] each; 0 at padding."""
+    other = 1 - player
+    mine, theirs = group.infosets[player], group.infosets[other]
+    pairs = group.weights if player == 0 else group.weights.swapaxes(1, 2)
+    pairs = pairs.astype(ranges[0].dtype)
+    held = ranges[other][theirs]
+    q = (pairs * held[:, None, :]).sum(axis=2)
+    # Distributions, for what depends on ranges in another way than by scale.
+    own = _distribution(ranges[player][mine], mine < len(ranges[player]) - 1)
+    their = _distribution(held, theirs < len(ranges[other]) - 1)
+    joint = pairs * own[:, :, None] * their[:, None, :]
+    given = _share(pairs * their[:, None, :], 2)
+    total = joint.sum(axis=(1, 2))[:, None]
+    scale = 1 / jnp.where(total > 0, total, 1)
+    own_share = (joint.sum(axis=2) * scale).astype(jnp.float32)
+    other_share = (joint.sum(axis=1) * scale).astype(jnp.float32)
+
+    first, second = tables[player], tables[other]
+    hidden = (
+        first.decode_self[mine]
+        + _means(given.astype(jnp.float32), second.decode_given[theirs])
+        + (
+            _mean(own_share, first.decode_own[mine])
+            + _mean(other_share, second.decode_other[theirs])
+        )[:, None]
+    )
+    difference = _head(parameters, "decode", hidden)
+    centre = (own_share * difference).sum(axis=1)
+    hidden = _mean(own_share, first.value[mine]) + _mean(
+        other_share, second.value[theirs]
+    )
+    value = _head(parameters, "value", hidden + parameters["value_bias"])
+    value = value + parameters["value_out_bias"]
+    value = value if player == 0 else -value
+    return q, difference + (value - centre)[:, None]
+
+
+def _distribution(reach: jax.Array, real: jax.Array) -> jax.Array:
+    """Reach [P, n] as distributions; uniform over what is real where all is zero."""
+    total = reach.sum(axis=1)[:, None]
+    even = real / jnp.maximum(real.sum(axis=1), 1)[:, None].astype(reach.dtype)
+    return jnp.where(total > 0, reach / jnp.where(total > 0, total, 1), even)
+
+
+def _share(numbers: jax.Array, axis: int) -> jax.Array:
+    """Numbers over their sum along an axis; 0 where that is 0."""
+    total = jnp.expand_dims(numbers.sum(axis=axis), axis)
+    return numbers / jnp.where(total > 0, total, 1)
+
+
+def _mean(shares: jax.Array, rows: jax.Array) -> jax.Array:
+    """[P, H] from shares [P, n] and rows [P, n, H]."""
+    return _means(shares[:, None], rows)[:, 0]
+
+
+def _means(shares: jax.Array, rows: jax.Array) -> jax.Array:
+    """[P, m, H] from shares [P, m, n] and rows [P, n, H]."""
+    if rows.shape[1] > _UNROLLED:
+        return jnp.einsum("pmn,pnh->pmh", shares, rows)
+    terms = [shares[:, :, k, None] * rows[:, k, None, :] for k in range(rows.shape[1])]
+    return functools.reduce(operator.add, terms)
+
+
+def _head(parameters: Parameters, head: str, hidden: jax.Array) -> jax.Array:
+    """[...] from what is in front of the first nonlinearity, [..., H]."""
+    hidden = jax.nn.relu(hidden)
+    block = 0
+    while f"{head}_block{block}" in parameters:
+        inner = hidden @ parameters[f"{head}_block{block}"]
+        hidden = hidden + jax.nn.relu(inner + parameters[f"{head}_block{block}_bias"])
+        block += 1
+    return hidden @ parameters[f"{head}_out"]

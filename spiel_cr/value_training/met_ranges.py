@@ -1,0 +1,167 @@
+"""Ranges that a depth-limited player meets, and how exploitable it is.
+
+Random ranges alone do not do: a network then errs where solvers go (Brown et al. 2020,
+"Combining deep reinforcement learning and search", section 7).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from spiel_cr.cfr import cfr
+from spiel_cr.cfr.config import CFRConfig
+from spiel_cr.cfr.solver import Solver
+from spiel_cr.lookahead.public_states import PublicStates
+from spiel_cr.lookahead.values import ValueFunction
+from spiel_cr.policies import best_responses
+from spiel_cr.resolving.continual import (
+    DepthLimit,
+    LayerForest,
+    Layers,
+    initial_state,
+    resolve_layer,
+)
+from spiel_cr.resolving.gadget import CutPlace, Forest
+from spiel_cr.value_training.cuts import Cuts
+
+# Of each state, pairs of ranges by player: float64 [k, n0] and [k, n1].
+Pairs = tuple[list[np.ndarray], list[np.ndarray]]
+
+
+class Met(NamedTuple):
+    """What resolving a game came by.
+
+    Attributes:
+      pools: for each part of the cuts and each of its states the pairs of ranges.
+      nash_conv: of the resolved strategy, in the game's units.
+    """
+
+    pools: list[list[Pairs]]
+    nash_conv: float
+
+
+def meet(
+    cuts: Cuts,
+    depth: int,
+    unit: str,
+    value: ValueFunction,
+    *,
+    iterations: int,
+    looks: int,
+    config: CFRConfig,
+    random: np.random.Generator,
+) -> Met:
+    """Resolves the game in both roles, and notes the ranges at the cuts.
+
+    Args:
+      cuts: of the game at this depth.
+      depth, unit: of lookaheads.
+      value: at their ends.
+      iterations: of every solve.
+      looks: after how many iterations of each solve to note the current ranges; those
+        of the average strategies are noted at the end.
+      config: the algorithm.
+      random: chooses the iterations.
+    """
+    pools: list[list[Pairs]] = [[([], []) for _ in range(len(p))] for p in cuts.parts]
+
+    def solver_of(role: Layers, forest: LayerForest) -> Solver:
+        solver = cfr.make_solver(
+            forest.form,
+            config=config,
+            values=True,
+            first=role.player,
+            compile=cfr.compile_for(forest.form, iterations),
+        )
+        cut = forest.cut if isinstance(forest, Forest) else None
+        if cut is None:
+            solver.run(iterations)
+            return solver
+        stops = np.sort(random.choice(iterations, min(looks, iterations), False))
+        for stop in stops.tolist():
+            solver.run(stop - solver.iterations)
+            state = solver.state
+            order = (role.player, 1 - role.player)
+            by_player = [
+                np.asarray(state.players[order[p]].reach, np.float64) for p in range(2)
+            ]
+            laid_out = [
+                own[layout.sequences]
+                for own, layout in zip(by_player, forest.form.layouts, strict=True)
+            ]
+            _note(cuts, cut, laid_out, pools)
+        solver.run(iterations - solver.iterations)
+        _note(cuts, cut, [solver.average(p) for p in range(2)], pools)
+        return solver
+
+    limit = DepthLimit(depth, unit, value)
+    behaviours = []
+    for role in cuts.roles:
+        state = initial_state(role)
+        for layer in range(1, role.num_layers + 1):
+            state = resolve_layer(role, layer, state, solver_of, limit)
+        behaviours.append(state.behaviour)
+    form = cuts.tree.form
+    reach = best_responses.reach_of(form, (behaviours[0], behaviours[1]))
+    return Met(pools, float(best_responses.nash_conv(form, reach)))
+
+
+def _note(
+    cuts: Cuts, cut: CutPlace, reach: list[np.ndarray], pools: list[list[Pairs]]
+) -> None:
+    """Adds the ranges at a cut to the pools; reach [S] by logical sequence."""
+    ranges = [
+        own[sequences] * weights
+        for own, sequences, weights in zip(
+            reach, cut.sequences, cut.weights, strict=True
+        )
+    ]
+    states: PublicStates = cut.states
+    bounds = [states.bounds(p) for p in range(2)]
+    for k, number in enumerate(states.numbers.tolist()):
+        twin = cuts.twins[states.player][number]
+        pair = [ranges[p][bounds[p][k] : bounds[p][k + 1]] for p in range(2)]
+        if pair[0].sum() + pair[1].sum() == 0:
+            continue
+        for p in range(2):
+            total = pair[p].sum()
+            own = pair[p] / total if total > 0 else np.full(len(pair[p]), 1.0)
+            pools[twin.part][twin.state][p].append(own / own.sum())
+
+
+def draw(
+    pools: list[Pairs],
+    others: tuple[np.ndarray, np.ndarray],
+    states: PublicStates,
+    random: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of ranges for all states of a part, from what was met.
+
+    Args:
+      pools: of each state.
+      others: float64 [B, J0] and [B, J1], what to take where nothing was met, and a
+        little of which is mixed into every second row.
+      states: the part.
+      random: consumed.
+
+    Returns:
+      float64 [B, J0] and [B, J1], distributions in every state.
+    """
+    found = [own.copy() for own in others]
+    count = len(found[0])
+    for k, pool in enumerate(pools):
+        size = len(pool[0])
+        if not size:
+            continue
+        rows = (
+            random.permutation(size)[:count]
+            if size >= count
+            else random.integers(size, size=count)
+        )
+        for p in range(2):
+            mine = slice(*states.bounds(p)[k : k + 2])
+            met = np.array(pool[p])[rows]
+            share = 10 ** random.uniform(-3, -0.7, count) * (random.random(count) < 0.5)
+            share = share[:, None]
+            found[p][:, mine] = (1 - share) * met + share * others[p][:, mine]
+    return found[0], found[1]

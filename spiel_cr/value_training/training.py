@@ -1,0 +1,416 @@
+"""`train_values`: from a game and a depth to a value network in a file."""
+
+import dataclasses
+import json
+import os
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import pyspiel
+from tqdm import tqdm
+
+from spiel_cr.cfr.config import parse_algorithm
+from spiel_cr.common import storage
+from spiel_cr.common.checks import check_choice, check_iterations, check_number
+from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.compilation.compiler import as_compiled
+from spiel_cr.compilation.fingerprints import fingerprint
+from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.lookahead import set_network
+from spiel_cr.lookahead.network import NetworkValues, known_states
+from spiel_cr.lookahead.public_states import PublicStates
+from spiel_cr.resolving.lookahead import DEPTH_UNITS
+from spiel_cr.value_training import fitting
+from spiel_cr.value_training.config import TrainingConfig
+from spiel_cr.value_training.cuts import find_cuts
+from spiel_cr.value_training.data import Labeller, Samples, joined
+from spiel_cr.value_training.met_ranges import draw, meet
+from spiel_cr.value_training.random_ranges import random_ranges
+
+_KIND = "value training"
+
+
+class TrainingPoint(NamedTuple):
+    """A point of the curves.
+
+    Attributes:
+      step: steps of Adam so far.
+      train_loss: mean over the steps since the last point; Huber's, see
+        `fitting.loss`.
+      validation_loss: of the averaged network at held-out ranges.
+      seconds: since the training began, interruptions left out.
+      nash_conv: of the strategy that resolving with this network gives, in the game's
+        units; None where it was not resolved.
+    """
+
+    step: int
+    train_loss: float
+    validation_loss: float
+    seconds: float
+    nash_conv: float | None = None
+
+
+class TrainingResult(NamedTuple):
+    """What a training gives.
+
+    Attributes:
+      network: the value network, as it is in the file.
+      curve: validation loss and NashConv over the training.
+      finished: whether all steps were done; otherwise the checkpoint goes on.
+    """
+
+    network: NetworkValues
+    curve: list[TrainingPoint]
+    finished: bool
+
+
+def train_values(
+    game: str | pyspiel.Game | CompiledGame,
+    depth: int,
+    out: storage.Path,
+    *,
+    depth_unit: str = "moves",
+    config: TrainingConfig | None = None,
+    minutes: float | None = None,
+    checkpoint: storage.Path | None = None,
+    curve: storage.Path | None = None,
+    progress: bool = False,
+) -> TrainingResult:
+    """Trains a network for the values where a game's lookaheads end.
+
+    The same arguments give the same bits, however often the training is interrupted and
+    resumed: what is done depends on the number of steps alone.
+
+    Args:
+      game: OpenSpiel game string, game, or a game compiled with `observations=True`.
+      depth, depth_unit: of lookaheads, see `resolving.lookahead.look_ahead`.
+      out: the .npz file that the network is written to.
+      config: settings; None: the defaults.
+      minutes: stop soon after; None: when all steps are done. What is there by then is
+        written.
+      checkpoint: file to go on from where it exists, and to write the state to; None:
+        none.
+      curve: file of JSON lines, one for each `TrainingPoint`; None: none.
+      progress: show a progress bar on stderr.
+
+    Returns:
+      The network and its curves.
+
+    Raises:
+      ImportError: optax is missing.
+      pyspiel.SpielError: OpenSpiel does not know the game.
+      ValueError: a bad argument, no lookahead ends before the game does, or the
+        checkpoint is of another training.
+      DamagedFileError: the checkpoint was changed since it was written.
+    """
+    config = TrainingConfig() if config is None else config
+    check_iterations(depth, name="depth")
+    check_choice(depth_unit, "depth_unit", DEPTH_UNITS)
+    if minutes is not None:
+        check_number(minutes, "minutes", "(0, inf)")
+    for name, path in (("out", out), ("curve", curve)):
+        if path is not None:
+            storage.check_writable(path, name)
+    with storage.reserved(checkpoint, "checkpoint"):
+        tree = as_compiled(game, observations=True, progress=progress)
+        training = _Training(tree, depth, depth_unit, config)
+        training.resume(checkpoint)
+        finished = training.run(minutes, checkpoint, progress)
+        network = training.network()
+        training.save(checkpoint)
+    network.save(out)
+    if curve is not None:
+        lines = [json.dumps(point._asdict()) + "\n" for point in training.curve]
+        storage.write_text(curve, "".join(lines))
+    return TrainingResult(network, training.curve, finished)
+
+
+class _Training:
+    """The state of a training: data, network, curve.
+
+    Phases are counted from 0; phase k begins at step k * config.steps, with its data.
+
+    Attributes:
+      curve: so far.
+    """
+
+    def __init__(
+        self, tree: CompiledGame, depth: int, unit: str, config: TrainingConfig
+    ) -> None:
+        """Finds the public states, and lays out what does not change."""
+        self.curve: list[TrainingPoint] = []
+        self._tree, self._depth, self._unit = tree, depth, unit
+        self._config = config
+        self._cuts = find_cuts(tree, depth, unit)
+        self._scale = float(np.abs(tree.histories.utility).max()) or 1.0
+        self._known = known_states([(tree, states) for states in self._cuts.parts])
+        architecture = set_network.Architecture(
+            self._known.rows.shape[1], config.hidden, config.blocks
+        )
+        self._architecture = architecture
+        self._settings = fitting.Settings(
+            batch=config.batch,
+            total=config.steps * (1 + config.rounds),
+            learning_rate=config.learning_rate,
+            average=config.average,
+            delta=config.delta,
+        )
+        self._labellers: list[Labeller] | None = None
+        # Random ranges first, then a block for each round.
+        self._blocks: list[list[Samples]] = []
+        self._nash_conv: float | None = None
+        with jax.enable_x64(False):
+            self._parts = tuple(
+                fitting.lay_out(states, self._known.features(tree, states))
+                for states in self._cuts.parts
+            )
+            self._fit = fitting.begin(
+                set_network.initial(architecture, config.seed), self._settings
+            )
+        self._before = 0.0
+        self._started = time.perf_counter()
+
+    @property
+    def _seconds(self) -> float:
+        return self._before + time.perf_counter() - self._started
+
+    def network(self) -> NetworkValues:
+        """The averaged network so far."""
+        return NetworkValues(
+            self._architecture,
+            {name: np.asarray(own) for name, own in self._fit.average.items()},
+            self._known,
+            scale=self._scale,
+            game=str(self._tree.game),
+            seal=fingerprint(self._tree),
+            cut=f"{self._depth} {self._unit}",
+        )
+
+    def run(
+        self, minutes: float | None, checkpoint: storage.Path | None, progress: bool
+    ) -> bool:
+        """Goes on until all steps are done, or until it is time; whether all are."""
+        config, total = self._config, self._settings.total
+        limit = float("inf") if minutes is None else 60 * minutes
+        done = int(self._fit.step)
+        bar = tqdm(total=total, initial=done, desc="train", disable=not progress)
+        with bar, jax.enable_x64(False):
+            while done < total:
+                if time.perf_counter() - self._started > limit:
+                    return False
+                phase = done // config.steps
+                while len(self._blocks) <= phase:
+                    self._gather(len(self._blocks), bar.set_postfix)
+                    self.save(checkpoint)
+                end = min((phase + 1) * config.steps, done + fitting.CHUNK)
+                bar.update(self._advance(done, end))
+                done = end
+                if done % config.steps == 0:
+                    point = self.curve[-1]
+                    bar.set_postfix(validation=f"{point.validation_loss:.2e}")
+            if len(self._blocks) == config.rounds + 1 and self._nash_conv is None:
+                self._nash_conv = self._meet(config.rounds + 1).nash_conv
+                self.curve[-1] = self.curve[-1]._replace(nash_conv=self._nash_conv)
+        return True
+
+    def _random(self, phase: int) -> np.random.Generator:
+        return np.random.default_rng([self._config.seed, phase])
+
+    def _meet(self, phase: int) -> Any:
+        config = self._config
+        return meet(
+            self._cuts,
+            self._depth,
+            self._unit,
+            self.network(),
+            iterations=config.met_iterations,
+            looks=config.looks,
+            config=parse_algorithm(config.met_algorithm),
+            random=np.random.default_rng([config.seed, phase, 1]),
+        )
+
+    def _gather(self, phase: int, tell: Callable[..., None]) -> None:
+        """The data that a phase begins with."""
+        config, random = self._config, self._random(phase)
+        if self._labellers is None:
+            self._labellers = [
+                Labeller(
+                    *(self._tree, states, self._scale),
+                    *(config.label_iterations, config.label_algorithm),
+                )
+                for states in self._cuts.parts
+            ]
+        met = None
+        if phase:
+            tell(doing="resolving")
+            met = self._meet(phase)
+            self.curve[-1] = self.curve[-1]._replace(nash_conv=met.nash_conv)
+        tell(doing="solving")
+        block = []
+        for number, (states, labeller) in enumerate(
+            zip(self._cuts.parts, self._labellers, strict=True)
+        ):
+            count = config.met_ranges if met else config.random_ranges
+            ranges = random_ranges(self._tree, states, count, random, pure=config.pure)
+            if met is not None:
+                ranges = draw(met.pools[number], ranges, states, random)
+            block.append(labeller.label(ranges))
+        self._blocks.append(block)
+
+    def _held_out(self, size: int) -> int:
+        return max(1, int(self._config.held_out * size))
+
+    def _advance(self, begin: int, end: int) -> int:
+        """Steps up to `end`, which ends a chunk or a phase; how many they were."""
+        config = self._config
+        random = np.random.default_rng([config.seed, begin, 2])
+        samples, rows = [], []
+        for number in range(len(self._parts)):
+            blocks = [block[number] for block in self._blocks]
+            samples.append(self._padded(blocks))
+            sizes = [len(one.ranges[0]) for one in blocks]
+            starts = np.concatenate([[0], np.cumsum(sizes)])[:-1]
+            shape = end - begin, config.batch
+            # Of each block the last rows are held out.
+            chosen = random.integers(sizes[0] - self._held_out(sizes[0]), size=shape)
+            if len(blocks) > 1:
+                block = 1 + random.integers(len(blocks) - 1, size=shape)
+                kept = config.met_ranges - self._held_out(config.met_ranges)
+                met = starts[block] + random.integers(kept, size=shape)
+                chosen = np.where(random.random(shape) < config.met_share, met, chosen)
+            rows.append(chosen.astype(np.int32))
+        self._fit, found = fitting.advance(
+            *(self._fit, self._parts, tuple(samples), tuple(rows)),
+            settings=self._settings,
+        )
+        if end % config.steps == 0 or end % (4 * fitting.CHUNK) == 0:
+            self.curve.append(
+                TrainingPoint(end, float(found), self._validate(), self._seconds)
+            )
+        return end - begin
+
+    def _padded(self, blocks: list[Samples]) -> Samples:
+        """Samples of all blocks, padded to those of a whole training: one program."""
+        config = self._config
+        capacity = config.random_ranges + config.rounds * config.met_ranges
+        both = joined(blocks)
+        missing = capacity - len(both.ranges[0])
+        padded: Samples = jax.tree.map(
+            lambda own: np.concatenate([own, np.zeros((missing, own.shape[1]), "f")]),
+            both,
+        )
+        return padded
+
+    def _validate(self) -> float:
+        """Mean over held-out random and met ranges, as far as there are any."""
+        losses = []
+        for block in (self._blocks[0], self._blocks[-1]):
+            held = tuple(
+                jax.tree.map(lambda own: own[-self._held_out(len(own)) :], one)
+                for one in block
+            )
+            found = fitting.validation_loss(
+                self._fit.average, self._parts, held, self._config.delta
+            )
+            losses.append(float(found))
+        return losses[-1] if len(self._blocks) > 1 else losses[0]
+
+    def _identity(self) -> dict[str, Any]:
+        return {
+            "kind": _KIND,
+            "game": str(self._tree.game),
+            "fingerprint": fingerprint(self._tree),
+            "cut": f"{self._depth} {self._unit}",
+            "config": dataclasses.asdict(self._config),
+        }
+
+    def save(self, path: storage.Path | None) -> None:
+        """Writes all that it needs to go on; None: nothing."""
+        if path is None:
+            return
+        arrays = {
+            f"fit{k}": np.asarray(own)
+            for k, own in enumerate(jax.tree.leaves(self._fit))
+        }
+        for number, block in enumerate(self._blocks):
+            for part, one in enumerate(block):
+                for name, both in one._asdict().items():
+                    for p in range(2):
+                        key = f"block{number}_part{part}_{name}{p}"
+                        arrays[key] = both[p]
+        metadata = {
+            **self._identity(),
+            "blocks": len(self._blocks),
+            "curve": [point._asdict() for point in self.curve],
+            "seconds": self._seconds,
+            "versions": storage.versions(),
+        }
+        storage.save(path, arrays, metadata)
+
+    def resume(self, path: storage.Path | None) -> None:
+        """Puts a file's state back; nothing where there is no file.
+
+        Raises:
+          DamagedFileError: the file was changed since it was written.
+          ValueError: it is of another training.
+        """
+        if path is None or not os.path.exists(path):
+            return
+        arrays, metadata = storage.load(path)
+        for name, mine in self._identity().items():
+            if metadata.get(name) != mine:
+                raise ValueError(
+                    f"checkpoint={os.fspath(path)!r} is of a training with {name} "
+                    f"{metadata.get(name)!r}, and this one has {mine!r}; give another "
+                    f"path or the same arguments"
+                )
+        try:
+            self._restore(arrays, metadata)
+        except (KeyError, TypeError, ValueError) as error:
+            raise DamagedFileError(
+                f"checkpoint {os.fspath(path)} does not fit together ({error}); give "
+                f"another path, or delete it to start anew"
+            ) from error
+
+    def _restore(self, arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> None:
+        leaves, structure = jax.tree.flatten(self._fit)
+        found = [arrays[f"fit{k}"] for k in range(len(leaves))]
+        for mine, own in zip(leaves, found, strict=True):
+            if mine.shape != own.shape or mine.dtype != own.dtype:
+                raise ValueError(f"an array is {own.dtype} {own.shape}")
+            if not np.isfinite(own).all():
+                raise ValueError("the network has numbers that are not finite")
+        self._blocks = [
+            [
+                self._sample(arrays, f"block{number}_part{part}", states)
+                for part, states in enumerate(self._cuts.parts)
+            ]
+            for number in range(metadata["blocks"])
+        ]
+        self.curve = [TrainingPoint(**point) for point in metadata["curve"]]
+        self._before = float(metadata["seconds"])
+        with jax.enable_x64(False):
+            self._fit = jax.tree.unflatten(structure, jax.device_put(found))
+
+    @staticmethod
+    def _sample(
+        arrays: dict[str, np.ndarray], prefix: str, states: PublicStates
+    ) -> Samples:
+        """A part's samples in a file.
+
+        Raises:
+          KeyError, ValueError: they are not there, or not of this part.
+        """
+        fields = []
+        for name in Samples._fields:
+            both = arrays[f"{prefix}_{name}0"], arrays[f"{prefix}_{name}1"]
+            for own, infosets in zip(both, states.infosets, strict=True):
+                if own.shape[1:] != infosets.shape or own.dtype != np.float32:
+                    raise ValueError(f"{prefix} is {own.dtype} {own.shape}")
+                if not np.isfinite(own).all():
+                    raise ValueError(f"{prefix} has numbers that are not finite")
+            fields.append(both)
+        return Samples(*fields)
