@@ -7,6 +7,7 @@ import numpy as np
 
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.lookahead.features import alike
+from spiel_cr.lookahead.leaf_strings import DepthUnit
 from spiel_cr.lookahead.public_states import PublicStates
 from spiel_cr.lookahead.values import RangeValues
 from spiel_cr.resolving.decomposition import Decomposition, decompose
@@ -50,7 +51,7 @@ class _Nothing:
         raise NotImplementedError
 
 
-def find_cuts(tree: CompiledGame, depth: int, unit: str) -> Cuts:
+def find_cuts(tree: CompiledGame, depth: int, unit: DepthUnit) -> Cuts:
     """Finds where lookaheads of some depth end.
 
     Args:

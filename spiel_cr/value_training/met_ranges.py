@@ -11,6 +11,7 @@ import numpy as np
 from spiel_cr.cfr import cfr
 from spiel_cr.cfr.config import CFRConfig
 from spiel_cr.cfr.solver import Solver
+from spiel_cr.lookahead.leaf_strings import DepthUnit
 from spiel_cr.lookahead.public_states import PublicStates
 from spiel_cr.lookahead.values import ValueFunction
 from spiel_cr.policies import best_responses
@@ -43,7 +44,7 @@ class Met(NamedTuple):
 def meet(
     cuts: Cuts,
     depth: int,
-    unit: str,
+    unit: DepthUnit,
     value: ValueFunction,
     *,
     iterations: int,

@@ -14,15 +14,15 @@ from tqdm import tqdm
 
 from spiel_cr.cfr.config import parse_algorithm
 from spiel_cr.common import storage
-from spiel_cr.common.checks import check_choice, check_iterations, check_number
+from spiel_cr.common.checks import check_number
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.compilation.compiler import as_compiled
 from spiel_cr.compilation.fingerprints import fingerprint
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.lookahead import set_network
+from spiel_cr.lookahead.leaf_strings import DepthUnit, check_lookahead
 from spiel_cr.lookahead.network import NetworkValues, known_states
 from spiel_cr.lookahead.public_states import PublicStates
-from spiel_cr.resolving.lookahead import DEPTH_UNITS
 from spiel_cr.value_training import fitting
 from spiel_cr.value_training.config import TrainingConfig
 from spiel_cr.value_training.cuts import find_cuts
@@ -72,7 +72,7 @@ def train_values(
     depth: int,
     out: storage.Path,
     *,
-    depth_unit: str = "moves",
+    depth_unit: DepthUnit = "moves",
     config: TrainingConfig | None = None,
     minutes: float | None = None,
     checkpoint: storage.Path | None = None,
@@ -107,8 +107,7 @@ def train_values(
       DamagedFileError: the checkpoint was changed since it was written.
     """
     config = TrainingConfig() if config is None else config
-    check_iterations(depth, name="depth")
-    check_choice(depth_unit, "depth_unit", DEPTH_UNITS)
+    check_lookahead(depth, depth_unit, None)
     if minutes is not None:
         check_number(minutes, "minutes", "(0, inf)")
     for name, path in (("out", out), ("curve", curve)):
@@ -138,7 +137,7 @@ class _Training:
     """
 
     def __init__(
-        self, tree: CompiledGame, depth: int, unit: str, config: TrainingConfig
+        self, tree: CompiledGame, depth: int, unit: DepthUnit, config: TrainingConfig
     ) -> None:
         """Finds the public states, and lays out what does not change."""
         self.curve: list[TrainingPoint] = []
