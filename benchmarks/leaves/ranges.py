@@ -135,10 +135,10 @@ def _value(
     if leaf == "exact":
         return ExactValues(inner, "pcfr+")
     if leaf == "network":
-        from spiel_cr.lookahead.network import NetworkValues
+        from spiel_cr.lookahead.network import load_network
 
         assert path is not None
-        return NetworkValues(path)
+        return load_network(path)
     if leaf == "constant":
         return ConstantValues(1000)
     if leaf == "uniform":
