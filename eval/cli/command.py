@@ -90,10 +90,14 @@ def size_value(text: str) -> str:
 
 # Options that name what is written, and a file that is read.
 OUTPUT_FILES, OUTPUT_FOLDERS, _READ = (
-    ("save", "plot", "checkpoint", "html"),
+    ("save", "plot", "checkpoint", "html", "network"),
     ("out", "cache"),
     "policy",
 )
+
+
+# Of what is a file in one command and a folder in others.
+_FLAGS = {"network": "--out"}
 
 
 def check_arguments(arguments: argparse.Namespace) -> None:
@@ -117,10 +121,11 @@ def check_arguments(arguments: argparse.Namespace) -> None:
                 f"of its own"
             )
         places[path] = name
+        flag = _FLAGS.get(name, f"--{name}")
         if name in OUTPUT_FOLDERS:
             _check_folder(given, f"--{name}")
         elif name in OUTPUT_FILES:
-            storage.check_writable(given, f"--{name}")
+            storage.check_writable(given, flag)
 
 
 def _check_folder(given: str, flag: str) -> None:

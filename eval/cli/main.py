@@ -52,6 +52,7 @@ from . import (
     study,
     subgame,
     tournament,
+    train_values,
 )
 from .command import Parser, check_arguments, note_unwritten
 
@@ -67,6 +68,7 @@ _COMMANDS = (
     compare,
     show,
     study,
+    train_values,
 )
 
 

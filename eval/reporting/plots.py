@@ -11,6 +11,7 @@ import numpy as np
 
 from spiel_cr.common import storage
 from spiel_cr.policies.result import CurvePoint
+from spiel_cr.value_training.training import TrainingPoint
 
 _FORMATS = (".png", ".svg", ".pdf")
 # As poker players draw them: to fold is blue, to call green, to raise red.
@@ -142,3 +143,38 @@ def plot_hands(
         axis.tick_params(length=0)
         axis.set_title(title, fontsize="medium")
         axis.legend(ncols=len(actions), loc="upper left", bbox_to_anchor=(0, -0.06))
+
+
+def plot_training(
+    points: Sequence[TrainingPoint],
+    path: str | os.PathLike[str],
+    *,
+    title: str,
+) -> None:
+    """Draws validation loss and NashConv over a training, and against each other.
+
+    Args:
+      points: the training's curve.
+      path: the picture; its suffix decides the format (png, svg, pdf).
+      title: what stands above.
+
+    Raises:
+      ValueError: see `check`.
+    """
+    check(path)
+    judged = [point for point in points if point.nash_conv is not None]
+    with picture(path, size=(10, 4), columns=2) as (over, against):
+        over.semilogy(
+            [point.step for point in points],
+            [point.validation_loss for point in points],
+            label="validation loss (Huber)",
+        )
+        nash_conv = [point.nash_conv for point in judged]
+        steps = [point.step for point in judged]
+        over.semilogy(steps, nash_conv, "o-", label="NashConv (game's units)")
+        over.set(xlabel="steps")
+        over.legend()
+        losses = [point.validation_loss for point in judged]
+        against.loglog(losses, nash_conv, "o-")
+        against.set(xlabel="validation loss (Huber)", ylabel="NashConv")
+        over.figure.suptitle(title)

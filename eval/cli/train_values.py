@@ -1,0 +1,124 @@
+"""The command `train-values`: a network for the values where lookaheads end."""
+
+import argparse
+import dataclasses
+import os
+import pathlib
+from typing import get_args
+
+from spiel_cr.lookahead.leaf_strings import DepthUnit
+from spiel_cr.value_training.config import TrainingConfig
+from spiel_cr.value_training.training import train_values
+
+from ..reporting import plots
+from .command import Commands, add_command, option, path_value, writing
+
+_SETTINGS = {
+    "rounds": "how often the game is resolved with the network so far, and the ranges "
+    "that this met join the data",
+    "steps": "steps of Adam before the first and after each of these",
+    "random_ranges": "pairs of random ranges for each public state",
+    "met_ranges": "pairs of ranges that the resolver met, in each round",
+    "label_iterations": "iterations of the solves that say what ranges are worth",
+    "met_iterations": "iterations of the solves where the game is resolved",
+    "batch": "pairs of ranges of each public state in a step",
+    "hidden": "units of each layer",
+    "blocks": "residual layers of the decoder",
+    "learning_rate": "Adam's, at first; it falls to zero along a cosine",
+}
+
+
+def add(commands: Commands) -> None:
+    """Adds the command."""
+    text = "train a network for the values where a game's lookaheads end"
+    parser = add_command(commands, "train-values", _train, text, resumes=True)
+    option(parser, "--game")
+    option(
+        parser,
+        "--depth",
+        "the lookaheads' depth: N moves or rounds",
+        type=int,
+        metavar="N",
+        required=True,
+    )
+    option(
+        parser,
+        "--depth-unit",
+        "what --depth counts; a round ends where chance moves after a decision",
+        "moves",
+        choices=get_args(DepthUnit),
+    )
+    option(
+        parser,
+        "--out",
+        "the file to write the network to, for leaf=network(path=FILE.npz); its "
+        "curves, as JSON lines, go to FILE.jsonl",
+        metavar="FILE.npz",
+        required=True,
+        dest="network",
+        type=path_value,
+    )
+    text = "stop soon after this time; --checkpoint goes on"
+    option(parser, "--minutes", text, type=float)
+    text = "continue from this file if it exists, and write the state to it"
+    option(parser, "--checkpoint", text, metavar="PATH", type=path_value)
+    text = "draw validation loss and NashConv over the training (png, svg or pdf)"
+    option(parser, "--plot", text)
+    option(parser, "--seed", "of weights, ranges and batches")
+    for name, text in _SETTINGS.items():
+        default = getattr(TrainingConfig, name)
+        flag = "--" + name.replace("_", "-")
+        metavar = "X" if isinstance(default, float) else "N"
+        option(parser, flag, text, default, metavar=metavar)
+
+
+def _train(arguments: argparse.Namespace) -> dict[str, object]:
+    if arguments.plot:
+        plots.check(arguments.plot)
+    if pathlib.Path(arguments.network).suffix != ".npz":
+        raise ValueError(
+            f"--out {arguments.network!r}: a network's file must end in .npz; add it"
+        )
+    config = TrainingConfig(
+        seed=arguments.seed,
+        **{name: getattr(arguments, name) for name in _SETTINGS},
+    )
+    curve = os.fspath(pathlib.Path(arguments.network).with_suffix(".jsonl"))
+    result = train_values(
+        arguments.game,
+        arguments.depth,
+        arguments.network,
+        depth_unit=arguments.depth_unit,
+        config=config,
+        minutes=arguments.minutes,
+        checkpoint=arguments.checkpoint,
+        curve=curve,
+        progress=True,
+    )
+    report: dict[str, object] = {
+        "game": arguments.game,
+        "depth": arguments.depth,
+        "depth_unit": arguments.depth_unit,
+        "network": arguments.network,
+        "curve": curve,
+        "finished": result.finished,
+        "config": dataclasses.asdict(config),
+        "points": [point._asdict() for point in result.curve],
+    }
+    print(f"{arguments.game}, depth {arguments.depth} {arguments.depth_unit}")
+    for point in result.curve:
+        if point.nash_conv is not None:
+            print(
+                f"  step {point.step:7d}  validation loss {point.validation_loss:.2e}  "
+                f"NashConv {point.nash_conv:.2e}"
+            )
+    if not result.finished:
+        how = "the same command goes on" if arguments.checkpoint else "not kept"
+        print(f"  time is up before all steps were done ({how})")
+    print(f"  network     {arguments.network}")
+    if arguments.plot:
+        with writing(arguments):
+            title = f"{arguments.game}, depth {arguments.depth}"
+            plots.plot_training(result.curve, arguments.plot, title=title)
+            print(f"  plot        {arguments.plot}")
+    return report
