@@ -17,14 +17,7 @@ _SETTINGS = {
     "rounds": "how often the game is resolved with the network so far, and the ranges "
     "that this met join the data",
     "steps": "steps of Adam before the first and after each of these",
-    "random_ranges": "pairs of random ranges for each public state",
-    "met_ranges": "pairs of ranges that the resolver met, in each round",
-    "label_iterations": "iterations of the solves that say what ranges are worth",
-    "met_iterations": "iterations of the solves where the game is resolved",
-    "batch": "pairs of ranges of each public state in a step",
     "hidden": "units of each layer",
-    "blocks": "residual layers of the decoder",
-    "learning_rate": "Adam's, at first; it falls to zero along a cosine",
 }
 
 
@@ -67,9 +60,7 @@ def add(commands: Commands) -> None:
     option(parser, "--seed", "of weights, ranges and batches")
     for name, text in _SETTINGS.items():
         default = getattr(TrainingConfig, name)
-        flag = "--" + name.replace("_", "-")
-        metavar = "X" if isinstance(default, float) else "N"
-        option(parser, flag, text, default, metavar=metavar)
+        option(parser, f"--{name}", text, default, metavar="N")
 
 
 def _train(arguments: argparse.Namespace) -> dict[str, object]:

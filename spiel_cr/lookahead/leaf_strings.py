@@ -2,8 +2,9 @@
 
 Leaf values are of two kinds (docs/leaves.md). *Range-aware* ones depend on what both
 players may hold at a public state, and are asked in every iteration: `exact`,
-`constant`. *Fixed* ones are one number per history: `rollouts`, `uniform`, `policy`; no
-lookahead that ends in them is sound. `leaves.py` makes them of what is read here.
+`constant`, `network`. *Fixed* ones are one number per history: `rollouts`, `uniform`,
+`policy`; no lookahead that ends in them is sound. `leaves.py` makes them of what is
+read here.
 """
 
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from spiel_cr.common.checks import check_choice, check_iterations
 from spiel_cr.common.parameters import parse
+from spiel_cr.lookahead.network import load_network
 from spiel_cr.lookahead.values import ValueFunction
 from spiel_cr.policies import leaf_values
 from spiel_cr.policies.leaf_values import LeafValue
@@ -42,10 +44,15 @@ def _check_iterations(iterations: int = 1) -> None:
     check_iterations(iterations)
 
 
+def _check_network(path: str) -> None:
+    load_network(path)
+
+
 _ITERATIONS = {"iterations": int}
 RANGE_AWARE = {
     "exact": Kind("exact(iterations=100)", _ITERATIONS, (), _check_iterations),
     "constant": Kind("constant(iterations=1000)", _ITERATIONS, (), _check_iterations),
+    "network": Kind("network(path=FILE)", {"path": str}, ("path",), _check_network),
 }
 _FIXED = {text.partition("(")[0] for text in leaf_values.LEAVES}
 LEAVES = (*(kind.text for kind in RANGE_AWARE.values()), *leaf_values.LEAVES)

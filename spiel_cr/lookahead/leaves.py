@@ -4,11 +4,13 @@ from collections.abc import Callable
 
 from spiel_cr.lookahead.exact import ConstantValues, ExactValues
 from spiel_cr.lookahead.leaf_strings import DEFAULT, Leaf, read_leaf
+from spiel_cr.lookahead.network import load_network
 from spiel_cr.lookahead.values import ValueFunction
 
 _MAKE: dict[str, Callable[..., ValueFunction]] = {
     "exact": ExactValues,
     "constant": ConstantValues,
+    "network": load_network,
 }
 
 

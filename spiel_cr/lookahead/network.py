@@ -7,6 +7,7 @@ information states say. Public states below which the same game lies are one to 
 
 import dataclasses
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -190,6 +191,27 @@ class NetworkValues:
         Raises:
           ValueError: the network was trained for another game.
         """
+        return self._lay_out(tree, states, None)
+
+    def lay_out_alike(
+        self, tree: CompiledGame, selections: Sequence[PublicStates]
+    ) -> list[NetworkRangeValues]:
+        """In arrays of equal shapes; see `alike.PaddedFunction`.
+
+        Raises:
+          ValueError: the network was trained for another game.
+        """
+        if not selections:
+            return []
+        capacity = set_network.capacity_of(selections)
+        return [self._lay_out(tree, states, capacity) for states in selections]
+
+    def _lay_out(
+        self,
+        tree: CompiledGame,
+        states: PublicStates,
+        capacity: set_network.Capacity | None,
+    ) -> NetworkRangeValues:
         if self._fits is not tree:
             if self.seal != fingerprint(tree):
                 raise ValueError(
@@ -197,7 +219,11 @@ class NetworkValues:
                     f"train one for this game with spiel-cr train-values"
                 )
             self._fits = tree
-        features = self.known.features(tree, states)
+        features = list(self.known.features(tree, states))
+        if capacity is not None:
+            for p, size in enumerate(capacity.ranges):
+                missing = size - len(features[p])
+                features[p] = np.pad(features[p], ((0, missing), (0, 0)))
         with jax.enable_x64(False):
             embedded = [
                 jax.tree.map(np.asarray, _embed(self.parameters, features[p], player=p))
@@ -206,7 +232,7 @@ class NetworkValues:
         return NetworkRangeValues(
             {name: typed(own) for name, own in self.parameters.items()},
             (embedded[0], embedded[1]),
-            set_network.find_places(states),
+            set_network.find_places(states, capacity),
             typed(np.asarray(self.scale, np.float64)),
         )
 

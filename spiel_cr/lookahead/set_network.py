@@ -17,7 +17,7 @@ are multiplied with, keep theirs.
 import dataclasses
 import functools
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import jax
@@ -155,12 +155,50 @@ class Places:
     order: tuple[jax.Array, jax.Array]
 
 
-def find_places(states: PublicStates) -> Places:
-    """Sorts public states into groups; numpy arrays."""
+class Capacity(NamedTuple):
+    """Sizes to which public states are padded.
+
+    Attributes:
+      states: P.
+      infosets: by player, n0 and n1 of one state.
+      ranges: by player, J0 and J1 of all.
+    """
+
+    states: int
+    infosets: tuple[int, int]
+    ranges: tuple[int, int]
+
+
+def capacity_of(selections: Sequence[PublicStates]) -> Capacity:
+    """The least sizes that hold each of several sets of public states."""
+    sizes = [
+        [max((int(n) for n in np.diff(s.bounds(p))), default=1) for s in selections]
+        for p in range(2)
+    ]
+    ranges = [[len(s.infosets[p]) for s in selections] for p in range(2)]
+    return Capacity(
+        max(map(len, selections)),
+        (max(sizes[0]), max(sizes[1])),
+        (max(ranges[0]), max(ranges[1])),
+    )
+
+
+def find_places(states: PublicStates, capacity: Capacity | None = None) -> Places:
+    """Sorts public states into groups; numpy arrays.
+
+    Args:
+      states: the public states.
+      capacity: pad them to these sizes, all in one group; None: in groups of similar
+        size.
+    """
     count = len(states.numbers)
+    lengths = [len(own) for own in states.infosets]
     sizes = [np.bincount(own, minlength=count) for own in states.state]
     pairs = np.maximum(sizes[0] * sizes[1], 1)
     bucket = np.floor(np.log(pairs) / np.log(_GROUP_RATIO) + 1e-9).astype(int)
+    if capacity is not None:
+        bucket[:] = 0
+        lengths = list(capacity.ranges)
     starts = [np.searchsorted(own, np.arange(count)) for own in states.state]
     within = [
         np.arange(len(own)) - start[own]
@@ -168,23 +206,25 @@ def find_places(states: PublicStates) -> Places:
     ]
     root_state = states.state[0][states.place[0]]
     groups = []
-    order = [np.zeros(len(own), np.int32) for own in states.infosets]
+    order = [np.zeros(length, np.int32) for length in lengths]
     done = [0, 0]
     for number in np.unique(bucket):
         chosen = np.flatnonzero(bucket == number)
         row = np.full(count, -1)
         row[chosen] = np.arange(len(chosen))
-        widths = [int(own[chosen].max()) for own in sizes]
+        rows, widths = len(chosen), [int(own[chosen].max()) for own in sizes]
+        if capacity is not None:
+            rows, widths = capacity.states, list(capacity.infosets)
         infosets = []
         for p in range(2):
             mine = np.flatnonzero(row[states.state[p]] >= 0)
-            table = np.full((len(chosen), widths[p]), len(states.infosets[p]), np.int32)
+            table = np.full((rows, widths[p]), lengths[p], np.int32)
             table[row[states.state[p][mine]], within[p][mine]] = mine
             infosets.append(table)
             flat = row[states.state[p][mine]] * widths[p] + within[p][mine]
             order[p][mine] = done[p] + flat
             done[p] += table.size
-        weights = np.zeros((len(chosen), *widths))
+        weights = np.zeros((rows, *widths))
         roots = np.flatnonzero(row[root_state] >= 0)
         first, second = (within[p][states.place[p][roots]] for p in range(2))
         np.add.at(

@@ -348,6 +348,9 @@ _VALUES: dict[str, Values] = {
     "--save": Values(_FILES, _NOT_FILE),
     "--judge": Values(("auto", "openspiel", "spiel_cr"), ["", "me", *_NO_WORD]),
     "--seed": Values(("0", "7", "4294967295"), ["-1", "4294967296", *_NOT_WHOLE]),
+    "--minutes": Values(("1e-9",), ["0", "-1", "inf", "1e999", *_NOT_NUMBER]),
+    "--steps": _COUNT,
+    "--hidden": _COUNT,
     "--seconds": Values(("0.01",), ["0", "-1", "inf", "1e999", *_NOT_NUMBER]),
     "--until": Values(("0.5",), ["-1", "inf", *_NOT_NUMBER]),
     "--eval-every": _COUNT,
@@ -417,6 +420,8 @@ _OWN_VALUES: dict[tuple[str, str], Values] = {
     },
     ("show", "--policy"): Values(("kuhn.npz",), _NOT_POLICY),
     ("resolve", "--leaf"): Values(_LEAVES, _not_leaves),
+    ("train-values", "--out"): Values(("net.npz", "new/net.npz"), _NOT_FILE),
+    ("train-values", "--rounds"): Values(("0", "1"), ["-1", "1001", *_NOT_WHOLE]),
     # Of public nodes, which the policies here have not.
     ("show", "--plot"): Values(("x.png",), ["x.png", "y.svg"]),
     ("best-response", "--player"): Values(("0", "1", "both"), ["", "2", "-1", "x"]),
@@ -435,6 +440,7 @@ _ALWAYS: dict[str, dict[str, str]] = {
     "play": {"--seed": "1"},
     "compare": {"--iterations": "2", "--workers": "0", "--algorithms": "uniform;cfr+"},
     "study": {"--size": "0.001"},
+    "train-values": {"--game": "kuhn_poker", "--minutes": "1e-9"},
 }
 # Options of `solve` that need the compiled game.
 _COMPILED_ONLY = ("--until", "--eval-every", "--plot", "--dtype", "--cache", "--judge")
@@ -537,6 +543,7 @@ def _required(command: str) -> tuple[str, ...]:
         "play": ("--game", "--bots"),
         "show": ("--game", "--policy"),
         "study": ("name",),
+        "train-values": ("--game", "--depth", "--out"),
     }.get(command, ("--game",))
 
 
