@@ -100,6 +100,8 @@ def _resolve(arguments: argparse.Namespace) -> dict[str, object]:
     result = dataclasses.replace(result, build_seconds=result.build_seconds + walking)
     report = report_result(game, result, arguments)
     report["form"] = chosen.form
+    if arguments.depth is not None:
+        report |= {**ahead, "leaf": arguments.leaf or DEFAULT}
     if arguments.baselines or (arguments.baselines is None and not arguments.game):
         report["baselines"] = _compare(game, result, report, arguments.seed)
     return report

@@ -19,13 +19,17 @@ class PaddedFunction(ValueFunction, Protocol):
     """A value function that can pad what it lays out."""
 
     def lay_out_alike(
-        self, tree: CompiledGame, selections: Sequence[PublicStates]
+        self,
+        tree: CompiledGame,
+        states: PublicStates,
+        selections: Sequence[PublicStates],
     ) -> Sequence[RangeValues]:
         """The values of each of several sets of public states, of equal shapes.
 
         Args:
           tree: the compiled game.
-          selections: the sets, each of one player's decomposition.
+          states: all of them, for what can be prepared at once.
+          selections: the sets, selected from these.
 
         Returns:
           For each selection its values. Ranges are as long as the longest of any
@@ -84,17 +88,30 @@ def lay_out_alike(
         return [
             Alike(below, _own_places(selection), (first, second))
             for below, selection in zip(
-                function.lay_out_alike(tree, selections), selections, strict=True
+                function.lay_out_alike(tree, states, selections),
+                selections,
+                strict=True,
             )
         ]
     below = function.lay_out(tree, states)
     sizes = len(states.infosets[0]), len(states.infosets[1])
-    alike = []
-    for selection in selections:
-        kept = np.searchsorted(states.numbers, selection.numbers)
-        mine = [np.flatnonzero(np.isin(state, kept)) for state in states.state]
-        alike.append(Alike(below, (mine[0], mine[1]), sizes))
-    return alike
+    return [
+        Alike(below, places_in(states, selection), sizes) for selection in selections
+    ]
+
+
+def places_in(
+    states: PublicStates, selection: PublicStates
+) -> tuple[np.ndarray, np.ndarray]:
+    """By player int64 [J0], int64 [J1], where the infosets of some states stand.
+
+    Args:
+      states: the states.
+      selection: selected from these.
+    """
+    kept = np.searchsorted(states.numbers, selection.numbers)
+    first, second = (np.flatnonzero(np.isin(state, kept)) for state in states.state)
+    return first, second
 
 
 def _own_places(selection: PublicStates) -> tuple[np.ndarray, np.ndarray]:

@@ -48,10 +48,13 @@ class ExactValues:
 
     def lay_out(self, tree: CompiledGame, states: PublicStates) -> "ExactBelow":
         """The game below some public states; see `ValueFunction`."""
-        return self.lay_out_alike(tree, [states])[0]
+        return self.lay_out_alike(tree, states, [states])[0]
 
     def lay_out_alike(
-        self, tree: CompiledGame, selections: Sequence[PublicStates]
+        self,
+        tree: CompiledGame,
+        states: PublicStates,
+        selections: Sequence[PublicStates],
     ) -> list["ExactBelow"]:
         """The games below several sets of public states; see `PaddedFunction`."""
         games = [_below(tree, states) for states in selections]

@@ -81,7 +81,7 @@ class LaidOut:
 class PaddedHistoryValues(HistoryValues):
     """The same, laid out in equal shapes."""
 
-    def lay_out_alike(self, tree, selections):
+    def lay_out_alike(self, tree, states, selections):
         sizes = [
             max(len(selection.infosets[p]) for selection in selections)
             for p in range(2)
