@@ -21,6 +21,7 @@ from spiel_cr.common.jax_utils import typed
 from spiel_cr.compilation.fingerprints import fingerprint
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.lookahead import set_network
+from spiel_cr.lookahead.alike import places_in
 from spiel_cr.lookahead.features import alike, infoset_features
 from spiel_cr.lookahead.public_states import PublicStates
 from spiel_cr.lookahead.set_network import Architecture, Embedded, Places
@@ -191,27 +192,19 @@ class NetworkValues:
         Raises:
           ValueError: the network was trained for another game.
         """
-        return self._lay_out(tree, states, None)
+        return self.lay_out_alike(tree, states, [states])[0]
 
     def lay_out_alike(
-        self, tree: CompiledGame, selections: Sequence[PublicStates]
+        self,
+        tree: CompiledGame,
+        states: PublicStates,
+        selections: Sequence[PublicStates],
     ) -> list[NetworkRangeValues]:
-        """In arrays of equal shapes; see `alike.PaddedFunction`.
+        """The same for several sets of public states; see `PaddedFunction`.
 
         Raises:
           ValueError: the network was trained for another game.
         """
-        if not selections:
-            return []
-        capacity = set_network.capacity_of(selections)
-        return [self._lay_out(tree, states, capacity) for states in selections]
-
-    def _lay_out(
-        self,
-        tree: CompiledGame,
-        states: PublicStates,
-        capacity: set_network.Capacity | None,
-    ) -> NetworkRangeValues:
         if self._fits is not tree:
             if self.seal != fingerprint(tree):
                 raise ValueError(
@@ -219,22 +212,29 @@ class NetworkValues:
                     f"train one for this game with spiel-cr train-values"
                 )
             self._fits = tree
-        features = list(self.known.features(tree, states))
-        if capacity is not None:
-            for p, size in enumerate(capacity.ranges):
-                missing = size - len(features[p])
-                features[p] = np.pad(features[p], ((0, missing), (0, 0)))
+        features = self.known.features(tree, states)
         with jax.enable_x64(False):
             embedded = [
                 jax.tree.map(np.asarray, _embed(self.parameters, features[p], player=p))
                 for p in range(2)
             ]
-        return NetworkRangeValues(
-            {name: typed(own) for name, own in self.parameters.items()},
-            (embedded[0], embedded[1]),
-            set_network.find_places(states, capacity),
-            typed(np.asarray(self.scale, np.float64)),
-        )
+        capacity = set_network.capacity_of(selections)
+        laid_out = []
+        for selection in selections:
+            rows = []
+            for p, mine in enumerate(places_in(states, selection)):
+                spare = [(0, capacity.sizes[p] - len(mine)), (0, 0)]
+                padded = (np.pad(own[mine], spare) for own in embedded[p])
+                rows.append(Embedded(*(typed(own) for own in padded)))
+            laid_out.append(
+                NetworkRangeValues(
+                    {name: typed(own) for name, own in self.parameters.items()},
+                    (rows[0], rows[1]),
+                    set_network.find_places(selection, capacity),
+                    typed(np.asarray(self.scale, np.float64)),
+                )
+            )
+        return laid_out
 
     def save(self, path: storage.Path) -> None:
         """Writes the network to an .npz file, whole or not at all.
@@ -279,8 +279,13 @@ def load_network(path: storage.Path) -> NetworkValues:
       OSError: there is no such file, or it cannot be read.
       DamagedFileError: it is no value network, or was changed since.
     """
-    arrays, metadata = storage.load(path)
     name = os.fspath(path)
+    if not os.path.isfile(path):
+        raise FileNotFoundError(
+            f"path={name!r}: there is no such file; give one that "
+            f"spiel-cr train-values wrote"
+        )
+    arrays, metadata = storage.load(path)
     if metadata.get("kind") != _KIND:
         raise DamagedFileError(
             f"{name} holds no value network but {metadata.get('kind')!r}; give a file "

@@ -115,10 +115,10 @@ def embed(parameters: Parameters, features: jax.Array, player: int) -> Embedded:
       player: whose.
     """
     p = parameters
-    hidden = jax.nn.relu(features @ p["embed0"] + p["embed0_bias"])
-    hidden = jax.nn.relu(hidden @ p["embed1"] + p["embed1_bias"])
+    hidden = jax.nn.relu(features @ p["embed0"] + p["embed0_bias"][None])
+    hidden = jax.nn.relu(hidden @ p["embed1"] + p["embed1_bias"][None])
     return Embedded(
-        hidden @ p["decode_self"] + p["decode_bias"],
+        hidden @ p["decode_self"] + p["decode_bias"][None],
         hidden @ p["decode_given"],
         hidden @ p["decode_own"],
         hidden @ p["decode_other"],
@@ -156,49 +156,56 @@ class Places:
 
 
 class Capacity(NamedTuple):
-    """Sizes to which public states are padded.
+    """Shapes in which the places of each of several sets of public states fit.
 
     Attributes:
-      states: P.
-      infosets: by player, n0 and n1 of one state.
-      ranges: by player, J0 and J1 of all.
+      groups: by the logarithm of their size, the most states, and the most infosets of
+        either player in a state.
+      sizes: the most infosets of either player.
     """
 
-    states: int
-    infosets: tuple[int, int]
-    ranges: tuple[int, int]
+    groups: Mapping[int, tuple[int, int, int]]
+    sizes: tuple[int, int]
 
 
-def capacity_of(selections: Sequence[PublicStates]) -> Capacity:
-    """The least sizes that hold each of several sets of public states."""
-    sizes = [
-        [max((int(n) for n in np.diff(s.bounds(p))), default=1) for s in selections]
-        for p in range(2)
-    ]
-    ranges = [[len(s.infosets[p]) for s in selections] for p in range(2)]
-    return Capacity(
-        max(map(len, selections)),
-        (max(sizes[0]), max(sizes[1])),
-        (max(ranges[0]), max(ranges[1])),
+def capacity_of(sets: Sequence[PublicStates]) -> Capacity:
+    """The smallest capacity in which each of some sets fits."""
+    groups: dict[int, tuple[int, int, int]] = {}
+    for states in sets:
+        sizes, bucket = _sizes(states)
+        for number in np.unique(bucket).tolist():
+            chosen = bucket == number
+            first, second = (int(own[chosen].max()) for own in sizes)
+            most = groups.get(number, (0, 0, 0))
+            groups[number] = (
+                max(int(chosen.sum()), most[0]),
+                max(first, most[1]),
+                max(second, most[2]),
+            )
+    first, second = (
+        max((len(states.infosets[p]) for states in sets), default=0) for p in range(2)
     )
+    return Capacity(dict(sorted(groups.items())), (first, second))
+
+
+def _sizes(states: PublicStates) -> tuple[list[np.ndarray], np.ndarray]:
+    """By player int64 [P], infosets of each state; int64 [P], the group of each."""
+    count = len(states.numbers)
+    sizes = [np.bincount(own, minlength=count) for own in states.state]
+    pairs = np.maximum(sizes[0] * sizes[1], 1)
+    return sizes, np.floor(np.log(pairs) / np.log(_GROUP_RATIO) + 1e-9).astype(int)
 
 
 def find_places(states: PublicStates, capacity: Capacity | None = None) -> Places:
     """Sorts public states into groups; numpy arrays.
 
     Args:
-      states: the public states.
-      capacity: pad them to these sizes, all in one group; None: in groups of similar
-        size.
+      states: the states.
+      capacity: shapes to pad to, so that sets of one capacity have arrays of equal
+        shapes; None: those that these states need.
     """
-    count = len(states.numbers)
-    lengths = [len(own) for own in states.infosets]
-    sizes = [np.bincount(own, minlength=count) for own in states.state]
-    pairs = np.maximum(sizes[0] * sizes[1], 1)
-    bucket = np.floor(np.log(pairs) / np.log(_GROUP_RATIO) + 1e-9).astype(int)
-    if capacity is not None:
-        bucket[:] = 0
-        lengths = list(capacity.ranges)
+    count, capacity = len(states.numbers), capacity or capacity_of([states])
+    sizes, bucket = _sizes(states)
     starts = [np.searchsorted(own, np.arange(count)) for own in states.state]
     within = [
         np.arange(len(own)) - start[own]
@@ -206,25 +213,22 @@ def find_places(states: PublicStates, capacity: Capacity | None = None) -> Place
     ]
     root_state = states.state[0][states.place[0]]
     groups = []
-    order = [np.zeros(length, np.int32) for length in lengths]
+    order = [np.zeros(size, np.int32) for size in capacity.sizes]
     done = [0, 0]
-    for number in np.unique(bucket):
+    for number, (most, *widths) in capacity.groups.items():
         chosen = np.flatnonzero(bucket == number)
         row = np.full(count, -1)
         row[chosen] = np.arange(len(chosen))
-        rows, widths = len(chosen), [int(own[chosen].max()) for own in sizes]
-        if capacity is not None:
-            rows, widths = capacity.states, list(capacity.infosets)
         infosets = []
         for p in range(2):
             mine = np.flatnonzero(row[states.state[p]] >= 0)
-            table = np.full((rows, widths[p]), lengths[p], np.int32)
+            table = np.full((most, widths[p]), capacity.sizes[p], np.int32)
             table[row[states.state[p][mine]], within[p][mine]] = mine
             infosets.append(table)
             flat = row[states.state[p][mine]] * widths[p] + within[p][mine]
             order[p][mine] = done[p] + flat
             done[p] += table.size
-        weights = np.zeros((rows, *widths))
+        weights = np.zeros((most, *widths))
         roots = np.flatnonzero(row[root_state] >= 0)
         first, second = (within[p][states.place[p][roots]] for p in range(2))
         np.add.at(
@@ -307,7 +311,7 @@ def _group_values(
     hidden = _mean(own_share, first.value[mine]) + _mean(
         other_share, second.value[theirs]
     )
-    value = _head(parameters, "value", hidden + parameters["value_bias"])
+    value = _head(parameters, "value", hidden + parameters["value_bias"][None])
     value = value + parameters["value_out_bias"]
     value = value if player == 0 else -value
     return q, difference + (value - centre)[:, None]
@@ -345,6 +349,8 @@ def _head(parameters: Parameters, head: str, hidden: jax.Array) -> jax.Array:
     block = 0
     while f"{head}_block{block}" in parameters:
         inner = hidden @ parameters[f"{head}_block{block}"]
-        hidden = hidden + jax.nn.relu(inner + parameters[f"{head}_block{block}_bias"])
+        bias = parameters[f"{head}_block{block}_bias"]
+        bias = bias.reshape((1,) * (inner.ndim - 1) + bias.shape)
+        hidden = hidden + jax.nn.relu(inner + bias)
         block += 1
     return hidden @ parameters[f"{head}_out"]
