@@ -14,8 +14,7 @@ from benchmarks import frame
 from benchmarks.document import Column, table
 from benchmarks.frame import Row, goofspiel
 from spiel_cr.compilation.compiler import compile_game
-from spiel_cr.lookahead.constant import ConstantValues
-from spiel_cr.lookahead.exact import ExactValues
+from spiel_cr.lookahead.exact import ConstantValues, ExactValues
 from spiel_cr.lookahead.values import ValueFunction
 from spiel_cr.policies.leaf_values import LeafValue, PolicyValue
 
