@@ -115,8 +115,8 @@ def embed(parameters: Parameters, features: jax.Array, player: int) -> Embedded:
       player: whose.
     """
     p = parameters
-    hidden = jax.nn.relu(features @ p["embed0"] + p["embed0_bias"][None])
-    hidden = jax.nn.relu(hidden @ p["embed1"] + p["embed1_bias"][None])
+    hidden = jax.nn.relu(_affine(p, "embed0", features))
+    hidden = jax.nn.relu(_affine(p, "embed1", hidden))
     return Embedded(
         hidden @ p["decode_self"] + p["decode_bias"][None],
         hidden @ p["decode_given"],
@@ -343,14 +343,19 @@ def _means(shares: jax.Array, rows: jax.Array) -> jax.Array:
     return functools.reduce(operator.add, terms)
 
 
+def _affine(parameters: Parameters, name: str, hidden: jax.Array) -> jax.Array:
+    """One layer: weights and bias by name."""
+    bias = parameters[f"{name}_bias"]
+    axes = tuple(range(hidden.ndim - 1))
+    return hidden @ parameters[name] + jnp.expand_dims(bias, axes)
+
+
 def _head(parameters: Parameters, head: str, hidden: jax.Array) -> jax.Array:
     """[...] from what is in front of the first nonlinearity, [..., H]."""
     hidden = jax.nn.relu(hidden)
     block = 0
     while f"{head}_block{block}" in parameters:
-        inner = hidden @ parameters[f"{head}_block{block}"]
-        bias = parameters[f"{head}_block{block}_bias"]
-        bias = bias.reshape((1,) * (inner.ndim - 1) + bias.shape)
-        hidden = hidden + jax.nn.relu(inner + bias)
+        inner = _affine(parameters, f"{head}_block{block}", hidden)
+        hidden = hidden + jax.nn.relu(inner)
         block += 1
     return hidden @ parameters[f"{head}_out"]

@@ -13,6 +13,10 @@ from spiel_cr.value_training.targets import TargetSolver
 _AT_ONCE = 64
 # An infoset that the other player's range rules out nearly counts so much.
 _LEAST_WEIGHT = 0.05
+# An infoset that the player's own range rules out counts so much; one that it holds
+# this many times less often than its likeliest, in full.
+_LEAST_OWN = 0.25
+_MANY = 5
 
 
 class Samples(NamedTuple):
@@ -74,7 +78,13 @@ class Labeller:
             bounds, state = self._states.bounds(p), self._states.state[p]
             top = np.maximum.reduceat(reach, bounds[:-1], axis=1)[:, state]
             share = reach / np.where(top > 0, top, 1)
-            weights.append(np.where(reach > 0, share + _LEAST_WEIGHT, 0))
+            # Where a player nearly never is, its value only says whether to go there.
+            held = (
+                ranges[p]
+                / np.maximum.reduceat(ranges[p], bounds[:-1], axis=1)[:, state]
+            )
+            own = _LEAST_OWN + (1 - _LEAST_OWN) * np.minimum(1, _MANY * held)
+            weights.append(np.where(reach > 0, (share + _LEAST_WEIGHT) * own, 0))
         pairs = (tuple(ranges), tuple(targets), tuple(weights))
         single = [tuple(own.astype(np.float32) for own in both) for both in pairs]
         return Samples(*((both[0], both[1]) for both in single))

@@ -1,0 +1,192 @@
+"""Training of value networks: labels, ranges, resuming, and that it learns."""
+
+import dataclasses
+import functools
+import json
+
+import numpy as np
+import pytest
+
+from spiel_cr.cfr.config import parse_algorithm
+from spiel_cr.compilation import compiler
+from spiel_cr.lookahead import ExactValues
+from spiel_cr.lookahead.network import load_network
+from spiel_cr.resolving.continual import resolve
+from spiel_cr.value_training import TrainingConfig, train_values
+from spiel_cr.value_training.cuts import find_cuts
+from spiel_cr.value_training.data import Labeller, other_reach
+from spiel_cr.value_training.met_ranges import meet
+from spiel_cr.value_training.random_ranges import random_ranges
+from spiel_cr.value_training.targets import TargetSolver
+from tests.support.forests import values_of
+
+pytest.importorskip("optax")
+
+SMALL = TrainingConfig(
+    hidden=8,
+    blocks=1,
+    random_ranges=24,
+    met_ranges=16,
+    rounds=1,
+    label_iterations=30,
+    met_iterations=20,
+    looks=5,
+    steps=60,
+    batch=4,
+)
+
+
+@functools.cache
+def cuts_of(game, depth):
+    return find_cuts(compiler.compile_game(game, observations=True), depth, "moves")
+
+
+@pytest.mark.parametrize(
+    "algorithm", ["cfr+", pytest.param("pcfr+", marks=pytest.mark.slow)]
+)
+def test_labels_are_exact_values(algorithm):
+    """Many ranges at once give what the reference gives for each."""
+    cuts = cuts_of("kuhn_poker", 1)
+    states = cuts.parts[0]
+    ranges = random_ranges(cuts.tree, states, 3, np.random.default_rng(0), pure=0.3)
+    solver = TargetSolver(
+        *(cuts.tree, states, 25, parse_algorithm(algorithm)), dtype=np.float64
+    )
+    ours = solver.solve(ranges)
+    below = ExactValues(25, algorithm).lay_out(cuts.tree, states)
+    for row in range(3):
+        theirs = values_of(below, (ranges[0][row], ranges[1][row]))
+        for p in range(2):
+            # The reference weighs payoffs, not reach: rounding differs.
+            assert ours[p][row] == pytest.approx(theirs[p], abs=1e-9)
+    assert np.abs(ours[0]).max() > 0.1
+
+
+@pytest.mark.slow  # compiles for seconds
+def test_targets_are_zero_sum_and_relative_to_what_chance_and_the_other_give():
+    cuts = cuts_of("liars_dice(numdice=1,dice_sides=2)", 2)
+    states = cuts.parts[0]
+    random = np.random.default_rng(1)
+    ranges = random_ranges(cuts.tree, states, 4, random, pure=0.1)
+    samples = Labeller(cuts.tree, states, 1.0, 400, "cfr+").label(ranges)
+    total = np.zeros(4)
+    for p in range(2):
+        reach = other_reach(states, p, ranges[1 - p])
+        total += (ranges[p] * reach * samples.targets[p]).sum(axis=1)
+        assert np.abs(samples.targets[p]).max() <= 1 + 1e-3
+        assert ((samples.weights[p] > 0) == (reach > 0)).all()
+    # Means of a solve that has not quite ended.
+    assert np.abs(total).max() < 5e-3
+
+
+def test_random_ranges_are_distributions_of_all_kinds():
+    cuts = cuts_of("liars_dice(numdice=1,dice_sides=2)", 2)
+    states = cuts.parts[0]
+    random = np.random.default_rng(2)
+    for own, state in zip(
+        random_ranges(cuts.tree, states, 200, random, pure=0.1),
+        states.state,
+        strict=True,
+    ):
+        sums = np.stack([np.bincount(state, row) for row in own])
+        assert sums == pytest.approx(1)
+        assert (own >= 0).all() and (own == 0).any() and (own == 1).any()
+
+
+@pytest.mark.slow  # compiles for seconds
+def test_each_game_below_is_met_once_and_every_cut_has_a_twin():
+    cuts = cuts_of("liars_dice(numdice=1,dice_sides=3)", 2)
+    found = meet(
+        cuts,
+        2,
+        "moves",
+        ExactValues(20),
+        iterations=10,
+        looks=3,
+        config=parse_algorithm("cfr+"),
+        random=np.random.default_rng(0),
+    )
+    assert sum(map(len, cuts.parts)) < sum(map(len, cuts.twins)) / 2
+    for pools, states in zip(found.pools, cuts.parts, strict=True):
+        for k, pool in enumerate(pools):
+            for p in range(2):
+                assert pool[p], "every state is met by one of its twins"
+                width = np.diff(states.bounds(p))[k]
+                assert all(len(own) == width for own in pool[p])
+                assert np.sum(pool[p], axis=1) == pytest.approx(1)
+    assert 0 < found.nash_conv < 1
+
+
+@pytest.mark.slow  # programs are compiled three times
+def test_training_learns_resumes_and_repeats(tmp_path):
+    whole = train_values(
+        "kuhn_poker", 1, tmp_path / "whole.npz", config=SMALL, curve=tmp_path / "c"
+    )
+    assert whole.finished
+    start, end = whole.curve[0], whole.curve[-1]
+    assert end.validation_loss < start.validation_loss
+    assert start.nash_conv is not None and end.nash_conv is not None
+    lines = (tmp_path / "c").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == [60, 120]
+
+    # Interrupted after the first chunk, and gone on with.
+    state = tmp_path / "state.npz"
+    arguments = {"config": SMALL, "checkpoint": state}
+    for _ in range(20):
+        part = train_values(
+            "kuhn_poker", 1, tmp_path / "part.npz", minutes=1e-4, **arguments
+        )
+        if part.finished:
+            break
+    else:
+        part = train_values("kuhn_poker", 1, tmp_path / "part.npz", **arguments)
+    assert part.finished
+    for name, own in whole.network.parameters.items():
+        assert np.array_equal(own, part.network.parameters[name]), name
+    losses = [[point.validation_loss for point in r.curve] for r in (whole, part)]
+    assert losses[0] == losses[1]
+
+    network = load_network(tmp_path / "whole.npz")
+    resolved = resolve("kuhn_poker", SMALL.met_iterations, depth=1, leaf=network)
+    assert resolved.nash_conv() == pytest.approx(end.nash_conv, abs=1e-9)
+
+    other = dataclasses.replace(SMALL, seed=1)
+    with pytest.raises(ValueError, match="config.*give another path"):
+        train_values(
+            "kuhn_poker", 1, tmp_path / "x.npz", config=other, checkpoint=state
+        )
+
+
+def test_without_time_the_network_is_as_it_began(tmp_path):
+    result = train_values(
+        "kuhn_poker", 1, tmp_path / "out.npz", config=SMALL, minutes=1e-9
+    )
+    assert not result.finished and not result.curve
+    assert load_network(tmp_path / "out.npz").cut == "1 moves"
+
+
+@pytest.mark.parametrize(
+    ("setting", "match"),
+    [
+        ({"hidden": 0}, "hidden=0 must be"),
+        ({"pure": 1.5}, "pure=1.5 must"),
+        ({"label_algorithm": "os-mccfr"}, "os-mccfr"),
+        ({"rounds": -1}, "rounds=-1 must"),
+    ],
+)
+def test_bad_settings_are_refused(setting, match):
+    with pytest.raises(ValueError, match=match):
+        TrainingConfig(**setting)
+
+
+def test_bad_arguments_are_refused_before_any_work(tmp_path):
+    out = tmp_path / "out.npz"
+    with pytest.raises(ValueError, match="depth=0"):
+        train_values("no game", 0, out)
+    with pytest.raises(ValueError, match="depth_unit='plies'"):
+        train_values("no game", 1, out, depth_unit="plies")
+    with pytest.raises(ValueError, match="minutes=0"):
+        train_values("no game", 1, out, minutes=0)
+    with pytest.raises(ValueError, match="take a smaller depth"):
+        train_values("kuhn_poker", 50, out)
+    assert not out.exists()
