@@ -5,12 +5,14 @@ player is there with what information: its range. `ValueFunction` says so, for n
 (DeepStack), exact solves and tables; the solvers call it in every iteration.
 """
 
+from spiel_cr.lookahead.continuations import Continuations
 from spiel_cr.lookahead.exact import ConstantValues, ExactValues
 from spiel_cr.lookahead.public_states import PublicStates
 from spiel_cr.lookahead.values import RangeValues, ValueFunction
 
 __all__ = [
     "ConstantValues",
+    "Continuations",
     "ExactValues",
     "PublicStates",
     "RangeValues",

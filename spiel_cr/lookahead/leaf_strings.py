@@ -1,10 +1,11 @@
 """Where a lookahead ends, as configuration: its depth, and leaf values as strings.
 
-Leaf values are of two kinds (docs/leaves.md). *Range-aware* ones depend on what both
+Leaf values are of three kinds (docs/leaves.md). *Range-aware* ones depend on what both
 players may hold at a public state, and are asked in every iteration: `exact`,
-`constant`, `network`. *Fixed* ones are one number per history: `rollouts`, `uniform`,
-`policy`; no lookahead that ends in them is sound. `leaves.py` makes them of what is
-read here.
+`constant`, `network`. *Multi-valued* ones are several numbers per history, among which
+the opponent chooses by its information: `continuations`. *Fixed* ones are one number
+per history: `rollouts`, `uniform`, `policy`; no lookahead that ends in them is sound.
+`leaves.py` makes them of what is read here.
 """
 
 from collections.abc import Callable
@@ -15,9 +16,11 @@ from spiel_cr.common.parameters import parse
 from spiel_cr.lookahead.network import load_network
 from spiel_cr.lookahead.values import ValueFunction
 from spiel_cr.policies import leaf_values
-from spiel_cr.policies.leaf_values import LeafValue
+from spiel_cr.policies.leaf_values import ChoiceValues, LeafValue
+from spiel_cr.policies.result import check_tabular_file
 
-Leaf: TypeAlias = LeafValue | ValueFunction
+Leaf: TypeAlias = LeafValue | ValueFunction | ChoiceValues
+ContinuationKind = Literal["responses", "biased"]
 DepthUnit = Literal["moves", "rounds"]
 
 # What a lookahead ends in where only its depth is given.
@@ -25,7 +28,7 @@ DEFAULT = "uniform"
 
 
 class Kind(NamedTuple):
-    """A range-aware leaf by name.
+    """A leaf by name that is not one number per history.
 
     Attributes:
       text: how it is written.
@@ -48,28 +51,45 @@ def _check_network(path: str) -> None:
     load_network(path)
 
 
+def _check_continuations(
+    path: str, k: int = 1, kind: ContinuationKind = "responses"
+) -> None:
+    check_iterations(k, name="k")
+    check_choice(kind, "kind", get_args(ContinuationKind))
+    check_tabular_file(path)
+
+
 _ITERATIONS = {"iterations": int}
 RANGE_AWARE = {
     "exact": Kind("exact(iterations=100)", _ITERATIONS, (), _check_iterations),
     "constant": Kind("constant(iterations=1000)", _ITERATIONS, (), _check_iterations),
     "network": Kind("network(path=FILE)", {"path": str}, ("path",), _check_network),
 }
+MULTI_VALUED = {
+    "continuations": Kind(
+        "continuations(path=FILE,k=4)",
+        {"path": str, "k": int, "kind": str},
+        ("path",),
+        _check_continuations,
+    )
+}
+_KINDS = RANGE_AWARE | MULTI_VALUED
 _FIXED = {text.partition("(")[0] for text in leaf_values.LEAVES}
-LEAVES = (*(kind.text for kind in RANGE_AWARE.values()), *leaf_values.LEAVES)
+LEAVES = (*(kind.text for kind in _KINDS.values()), *leaf_values.LEAVES)
 
 
 def read_leaf(leaf: str) -> LeafValue | tuple[str, dict[str, Any]]:
     """Reads a string, one of `LEAVES`; files are checked.
 
     Returns:
-      A fixed leaf value; or the name of a range-aware one and its parameters.
+      A fixed leaf value; or the name of another one and its parameters.
 
     Raises:
       ValueError: none of these, or a bad parameter.
       OSError, DamagedFileError: a file is not there, or not what it must be.
     """
     found = parse(leaf, "leaf")
-    kind = RANGE_AWARE.get(found.name)
+    kind = _KINDS.get(found.name)
     if kind is not None and set(kind.needs) <= set(found.given):
         given = found.convert(kind.table)
         kind.check(**given)
@@ -115,10 +135,12 @@ def check_lookahead(
     check_choice(depth_unit, "depth_unit", get_args(DepthUnit))
     if isinstance(leaf, str):
         read_leaf(leaf)
-    elif not (leaf is None or isinstance(leaf, ValueFunction) or callable(leaf)):
+    elif not (
+        leaf is None or isinstance(leaf, ValueFunction | ChoiceValues) or callable(leaf)
+    ):
         raise ValueError(
             f"leaf={leaf!r} is no leaf value; give a string, one of "
-            f"{', '.join(LEAVES)}, a LeafValue or a ValueFunction"
+            f"{', '.join(LEAVES)}, a LeafValue, a ChoiceValues or a ValueFunction"
         )
     if depth is not None:
         check_iterations(depth, name="depth")

@@ -2,15 +2,18 @@
 
 from collections.abc import Callable
 
+from spiel_cr.lookahead.continuations import Continuations
 from spiel_cr.lookahead.exact import ConstantValues, ExactValues
 from spiel_cr.lookahead.leaf_strings import DEFAULT, Leaf, read_leaf
 from spiel_cr.lookahead.network import load_network
 from spiel_cr.lookahead.values import ValueFunction
+from spiel_cr.policies.leaf_values import ChoiceValues
 
-_MAKE: dict[str, Callable[..., ValueFunction]] = {
+_MAKE: dict[str, Callable[..., ValueFunction | ChoiceValues]] = {
     "exact": ExactValues,
     "constant": ConstantValues,
     "network": load_network,
+    "continuations": Continuations,
 }
 
 

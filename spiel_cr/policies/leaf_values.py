@@ -4,14 +4,15 @@ A `LeafValue` gives one fixed number for each history, whatever the players' ran
 a lookahead that ends in them is not sound, not even with the values of an equilibrium:
 those are right only if both go on to play that equilibrium, whatever was played before,
 and the solver then plays as if nobody could do anything else (docs/partial.md has
-figures). Counterfactual values that depend on ranges, as DeepStack's network gives
-them, do not fit this interface.
+figures). `ChoiceValues` are several numbers for each history, among which the opponent
+chooses by what it knows. Counterfactual values that depend on ranges, as DeepStack's
+network gives them, fit neither interface.
 
 Histories come in any of the three forms in which a game can be held: as numbers of a
 compiled game, as the array of states of a vectorised game, or as OpenSpiel's states.
 """
 
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import pyspiel
@@ -57,6 +58,32 @@ class LeafValue(Protocol):
         """
 
 
+@runtime_checkable
+class ChoiceValues(Protocol):
+    """What histories are worth by k continuations among which the opponent chooses.
+
+    Attributes:
+      k: how many.
+    """
+
+    k: int
+
+    def choice_values(
+        self, game: AnyGame, histories: np.ndarray, player: int, /
+    ) -> np.ndarray:
+        """Values histories at which a lookahead ends.
+
+        Args:
+          game: says in which form the histories are given, as of `LeafValue`.
+          histories: none of them terminal, as of `LeafValue`, [L].
+          player: i, the resolving player, who follows the blueprint. The other one
+            chooses among the continuations.
+
+        Returns:
+          float64 [L, k], player 0's expected utility, in the game's units.
+        """
+
+
 def leaf_utilities(
     value: LeafValue, game: AnyGame, histories: np.ndarray
 ) -> np.ndarray:
@@ -70,6 +97,24 @@ def leaf_utilities(
         raise ValueError(
             f"the leaf value gave an array of shape {values.shape} for "
             f"{len(histories)} histories, or something that is no finite number"
+        )
+    return values
+
+
+def choice_utilities(
+    value: ChoiceValues, game: AnyGame, histories: np.ndarray, player: int
+) -> np.ndarray:
+    """float64 [L, k], what `value` says of some histories, see `ChoiceValues`.
+
+    Raises:
+      ValueError: what it says has another shape, or is no finite numbers.
+    """
+    values = np.asarray(value.choice_values(game, histories, player), np.float64)
+    if values.shape != (len(histories), value.k) or not np.isfinite(values).all():
+        raise ValueError(
+            f"the continuations gave an array of shape {values.shape} for "
+            f"{len(histories)} histories and k={value.k}, or something that is no "
+            f"finite number"
         )
     return values
 

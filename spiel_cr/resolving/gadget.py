@@ -8,7 +8,9 @@
     games using decomposition");
   - the augmented infosets of the next layer are further points of o with a single
     action: nothing is decided there, but solvers report values at infosets, and that is
-    where the next layer's gadget needs them.
+    where the next layer's gadget needs them;
+  - where the lookahead ends in several values per history, o has one more decision at
+    each augmented infoset there: which of them counts.
 
 Subgames of one layer share nothing, so a solver treats each as if it were alone.
 """
@@ -32,22 +34,37 @@ from spiel_cr.sequence_form.layout import SequenceForm, attach, build
 Gadget = Literal["cfrd", "maxmargin", "unsafe"]
 
 
+class Choices(NamedTuple):
+    """Roots of deeper layers at which o chooses among continuations of the game.
+
+    Attributes:
+      histories: int64 [R], the roots; of an augmented infoset all.
+      values: float64 [R, k], player 0's utility if o goes on by each continuation.
+    """
+
+    histories: np.ndarray
+    values: np.ndarray
+
+
 class Lookahead(NamedTuple):
     """Where a layer's subgames end.
 
     Attributes:
       histories: int64 [L], terminals within reach and histories at which it is cut off,
-        but for those of `cut`.
+        but for those of `cut` and `choices`.
       values: float64 [L], player 0's utility there.
       kept: for each player bool [I], the infosets that are not cut off.
       cut: the public states at which it is cut off, and their values by the players'
         ranges; None: none.
+      choices: the histories at which it is cut off, and what o chooses among there;
+        None: none.
     """
 
     histories: np.ndarray
     values: np.ndarray
     kept: tuple[np.ndarray, np.ndarray]
     cut: tuple[PublicStates, ValueFunction] | None = None
+    choices: Choices | None = None
 
 
 class CutPlace(NamedTuple):
@@ -171,12 +188,27 @@ def build_forest(
     own_side = Decisions(
         own_sequence[own_decisions.parent[own]], own_decisions.num_actions[own]
     )
-    other_side, extended = opponent_side(d, layer, augmented, other, next_augmented)
+    choices = None if lookahead is None else lookahead.choices
+    points, k = np.zeros(0, np.int32), 0
+    if choices is not None:
+        chosen_at = _augmented_at(d, choices.histories)
+        points, k = np.unique(chosen_at), choices.values.shape[1]
+    other_side, extended = opponent_side(
+        d, layer, augmented, other, next_augmented, points, k
+    )
+    other_ends = extended[d.extended[ends]]
+    if choices is not None:
+        # The choices' sequences stand before those of the next layer's infosets.
+        begin = other_side.num_sequences - len(next_augmented) - k * len(points)
+        chosen = begin + k * np.searchsorted(points, chosen_at)[:, None] + np.arange(k)
+        ends = np.append(ends, np.repeat(choices.histories, k))
+        utility = np.append(utility, choices.values)
+        other_ends = np.append(other_ends, chosen).astype(np.int32)
 
     # Ends worth nothing are left out, but zero weights are not: the shapes of a forest
     # must not depend on strategies, or its program would be compiled anew.
     used = (d.layer[ends] >= first_layer) & (utility != 0)
-    ends, utility = ends[used], utility[used]
+    ends, utility, other_ends = ends[used], utility[used], other_ends[used]
     own_ends = own_sequence[histories.sequence[i][ends]]
 
     def root_reach(sequences: np.ndarray) -> np.ndarray:
@@ -195,7 +227,7 @@ def build_forest(
     terminate = 1 + 2 * np.arange(len(augmented), dtype=np.int32)
     sides = [
         (own_side, [own_ends, np.zeros(len(augmented), np.int32)]),
-        (other_side, [extended[d.extended[ends]], terminate]),
+        (other_side, [other_ends, terminate]),
     ]
     (first, rows), (second, columns) = sides if i == 0 else sides[::-1]
     payoffs = sum_payoffs(
@@ -244,6 +276,8 @@ def opponent_side(
     augmented: np.ndarray,
     other: np.ndarray,
     next_augmented: np.ndarray,
+    points: np.ndarray | None = None,
+    k: int = 0,
 ) -> tuple[Decisions, np.ndarray]:
     """o's decisions in a forest, and int32, extended → forest sequences.
 
@@ -254,14 +288,18 @@ def opponent_side(
         the layer has no gadget.
       other: int32 [k], o's infosets.
       next_augmented: int32 [n], augmented infosets of the next layer.
+      points: int32 [c], augmented infosets below which o chooses a continuation; these
+        decisions stand before those of the next layer.
+      k: among how many.
     """
+    points = np.zeros(0, np.int32) if points is None else points
     decisions, g = d.tree.infosets[1 - d.player].decisions, len(augmented)
     count = decisions.num_sequences
     extended = np.zeros(count + len(d.augmented_layer), np.int32)
     number = renumbered_sequences(decisions, other)
     extended[:count] = np.where(number > 0, number + 2 * g, 0)
     extended[count + augmented] = 2 + 2 * np.arange(g, dtype=np.int32)
-    last = 2 * g + int(decisions.num_actions[other].sum())
+    last = 2 * g + int(decisions.num_actions[other].sum()) + k * len(points)
     extended[count + next_augmented] = 1 + last + np.arange(len(next_augmented))
     # All further augmented infosets are passed through: they stand for what o did
     # before. Upper layers come first: a parent may be one of the layer above.
@@ -272,14 +310,21 @@ def opponent_side(
     parents = [
         np.zeros(g, np.int32),
         extended[d.other_parent[other]],
+        extended[count + points],
         extended[d.augmented_parent[next_augmented]],
     ]
     num_actions = [
         np.full(g, 2, np.int32),
         decisions.num_actions[other],
+        np.full(len(points), k, np.int32),
         np.ones(len(next_augmented), np.int32),
     ]
     return Decisions(np.concatenate(parents), np.concatenate(num_actions)), extended
+
+
+def _augmented_at(d: Decomposition, histories: np.ndarray) -> np.ndarray:
+    """int32 [n], the augmented infosets of some roots."""
+    return d.root_augmented[np.searchsorted(d.roots, histories)]
 
 
 def _root_reach(d: Decomposition, own: np.ndarray, own_reach: np.ndarray) -> np.ndarray:

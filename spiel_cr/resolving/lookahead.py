@@ -6,6 +6,8 @@ the values there. What is cut off is worth
 
   - to a `ValueFunction` (`lookahead/values.py`) what follows from both players' ranges
     of the public states there;
+  - to a `ChoiceValues` (`policies/leaf_values.py`) one number per history for each
+    of some continuations, among which the opponent chooses;
   - to a `LeafValue` (`policies/leaf_values.py`) one number per history.
 """
 
@@ -18,9 +20,9 @@ from spiel_cr.compilation.tree import CHANCE, TERMINAL, Histories
 from spiel_cr.lookahead.leaf_strings import DepthUnit, Leaf
 from spiel_cr.lookahead.public_states import PublicStates
 from spiel_cr.lookahead.values import ValueFunction
-from spiel_cr.policies.leaf_values import leaf_utilities
+from spiel_cr.policies.leaf_values import ChoiceValues, choice_utilities, leaf_utilities
 from spiel_cr.resolving.decomposition import Decomposition
-from spiel_cr.resolving.gadget import Lookahead
+from spiel_cr.resolving.gadget import Choices, Lookahead
 
 
 def look_ahead(
@@ -52,7 +54,7 @@ def look_ahead(
     is_root[d.roots[d.layer[d.roots] == number] if number > 1 else 0] = True
     passed = _passed(histories, is_root, unit)
     due = (d.layer > number) & (histories.player != TERMINAL) & (passed >= depth)
-    if isinstance(value, ValueFunction):
+    if isinstance(value, ValueFunction | ChoiceValues):
         due = _whole_states(d, due)
     within = np.zeros(len(histories), bool)
     cut = np.zeros(len(histories), bool)
@@ -71,6 +73,11 @@ def look_ahead(
     if isinstance(value, ValueFunction):
         states = (_states_at(d, leaves), value) if len(leaves) else None
         return Lookahead(ends, histories.utility[ends], kept, states)
+    if isinstance(value, ChoiceValues):
+        choices = None
+        if len(leaves):
+            choices = Choices(leaves, choice_utilities(value, d.tree, leaves, d.player))
+        return Lookahead(ends, histories.utility[ends], kept, choices=choices)
     values = leaf_utilities(value, d.tree, leaves)
     return Lookahead(
         histories=np.concatenate([ends, leaves]),

@@ -23,7 +23,7 @@ from spiel_cr.resolving.lookahead import look_ahead, public_states_of
 from spiel_cr.sequence_form import layout
 from spiel_cr.solving import lp
 from tests.support import games
-from tests.support.made_games import MadeGame, Node
+from tests.support.made_games import RPS_PLUS, MadeGame, rps_plus
 from tests.support.strategies import random_behaviours
 
 PLAYERS = (0, 1)
@@ -268,27 +268,12 @@ def test_a_depth_limit_with_exact_values_loses_little():
     assert constant > 5 * exact
 
 
-# Rock, paper, scissors where whoever wins with or against scissors gets 2 instead of 1
-# (Brown, Sandholm & Amos 2018, figure 1); player 0 moves in the dark, then passes.
-_WINS = np.array([[0, -1, 2], [1, 0, -2], [-2, 2, 0]], float)
-_EQUILIBRIUM = np.array([0.4, 0.4, 0.2])
-
-
-def rps_plus(path):
-    infos = (f"chose {path[:1]} at {len(path)}", f"waits {max(len(path), 1)}")
-    if len(path) == 3:
-        return Node(TERMINAL, utility=float(_WINS[path[0], path[2]]))
-    if len(path) == 2:
-        return Node(1, (0, 1, 2), infos)
-    return Node(0, (0, 1, 2) if not path else (0,), infos)
-
-
 def test_an_equilibriums_values_per_history_are_not_sound():
     """All of them are 0, whatever player 0 chose; so it may choose anything."""
     tree = compiler.compile_game(MadeGame(rps_plus, "rps_plus"), observations=True)
     behaviours = (
-        np.concatenate([[1.0], _EQUILIBRIUM, np.ones(3)]),
-        np.concatenate([[1.0], _EQUILIBRIUM]),
+        np.concatenate([[1.0], RPS_PLUS, np.ones(3)]),
+        np.concatenate([[1.0], RPS_PLUS]),
     )
     assert conversions.history_values(tree, behaviours) == pytest.approx(
         np.where(tree.histories.player == TERMINAL, tree.histories.utility, 0.0)
@@ -299,8 +284,8 @@ def test_an_equilibriums_values_per_history_are_not_sound():
         return result.average[0][1:4], result.nash_conv()
 
     scalar, exploited = first_move(PolicyValue(behaviours))
-    assert np.abs(scalar - _EQUILIBRIUM).max() > 0.1
+    assert np.abs(scalar - RPS_PLUS).max() > 0.1
     assert exploited > 0.1
     exact, little = first_move(ExactValues(200))
-    assert exact == pytest.approx(_EQUILIBRIUM, abs=0.02)
+    assert exact == pytest.approx(RPS_PLUS, abs=0.02)
     assert little < 0.04

@@ -12,6 +12,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import pyspiel
 
 from spiel_cr.compilation.tree import CompiledGame, assemble
@@ -283,3 +284,20 @@ def scaled(tree: CompiledGame, factor: float) -> CompiledGame:
     )
     keys = [infosets.keys for infosets in tree.infosets]
     return assemble(tree.game, histories, tree.infosets, keys)
+
+
+# Rock, paper, scissors where whoever wins with or against scissors gets 2 instead of 1
+# (Brown, Sandholm & Amos 2018, figure 1); player 0 moves in the dark, then passes.
+_WINS = np.array([[0, -1, 2], [1, 0, -2], [-2, 2, 0]], float)
+# Both players' equilibrium.
+RPS_PLUS = np.array([0.4, 0.4, 0.2])
+
+
+def rps_plus(path: Path) -> Node:
+    """The rules of `MadeGame(rps_plus, "rps_plus")`."""
+    infos = (f"chose {path[:1]} at {len(path)}", f"waits {max(len(path), 1)}")
+    if len(path) == 3:
+        return Node(TERMINAL, utility=float(_WINS[path[0], path[2]]))
+    if len(path) == 2:
+        return Node(1, (0, 1, 2), infos)
+    return Node(0, (0, 1, 2) if not path else (0,), infos)
