@@ -43,6 +43,8 @@ def _add_options(parser: frame.Parser) -> None:
     parser.number("--iterations", 20, "per move of oos, which has no clock; of batches")
     parser.number("--matches", 200, "against each opponent, seats in turn", least=2)
     parser.number("--move-ms", 1000.0, "milliseconds of a move")
+    words = "milliseconds to prepare each seat (default: ten moves)"
+    parser.number("--init-ms", None, words)
     parser.number("--max-histories", 100_000, "of the partial tree")
     parser.add_argument(
         "--leaf", default="", help="at the frontier, see docs/leaves.md"
@@ -159,6 +161,8 @@ def _string(kind: str, options: argparse.Namespace) -> str:
     budget = f"iterations={options.iterations}"
     if kind != "oos":  # which has no clock
         budget = f"move_ms={options.move_ms:g}"
+        if options.init_ms:
+            budget += f",init_ms={options.init_ms:g}"
     leaf = f",leaf={options.leaf}" if options.leaf else ""
     return f"{kind}(max_histories={options.max_histories},{budget}{leaf})"
 

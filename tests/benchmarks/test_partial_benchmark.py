@@ -83,7 +83,13 @@ def measure(monkeypatch, mine, other):
     monkeypatch.setattr(matches, "_player", lambda *_: mine)
     monkeypatch.setattr(opponents, "make", lambda *_: ((other, other), None))
     options = argparse.Namespace(
-        matches=8, seed=0, max_histories=9, move_ms=9.0, leaf="", iterations=1
+        matches=8,
+        seed=0,
+        max_histories=9,
+        move_ms=9.0,
+        init_ms=None,
+        leaf="",
+        iterations=1,
     )
     return matches.measure("kuhn_poker", "resolving", "uniform", options)
 
