@@ -122,6 +122,7 @@ def _best_response(table: Table, seat: int, seed: int) -> pyspiel.Bot:
 
 
 _SAMPLED = "os-mccfr(epsilon=0.4,exploration=0.01,batch=16)"
+_EXACT = "exact(iterations=2)"
 _UNIFORM = _loaded("uniform", 1500, repeats=True)
 _PARTIAL = "resolving(iterations=2,max_histories={},warmup_matches=0)"
 _STATES = [
@@ -145,6 +146,17 @@ _VARIANTS = [
     _loaded("resolving(iterations=2,gadget=unsafe)", 2500, repeats=True),
     _loaded("resolving(iterations=2,depth=2)", 2500, repeats=True),
     _loaded("resolving(iterations=2,depth=1,leaf=rollouts(n=2))", 2500, repeats=True),
+    _loaded(f"resolving(iterations=2,depth=1,leaf={_EXACT})", 1500, repeats=True),
+    _loaded(
+        f"resolving(iterations=2,depth=1,gadget=unsafe,leaf={_EXACT})",
+        1500,
+        repeats=True,
+    ),
+    _loaded(
+        "resolving(iterations=2,depth=1,depth_unit=rounds,leaf=constant(iterations=3))",
+        1500,
+        repeats=True,
+    ),
     _loaded("resolving(iterations=2,values=best_response)", 2500, repeats=True),
     _loaded("resolving(iterations=2,subgames=sequences)", 2500, repeats=True),
     _loaded("resolving(iterations=2,solver=pdcfr+)", 2500, repeats=True),
@@ -245,6 +257,7 @@ _CLOCKED_VARIANTS = [
     _loaded("resolving(move_ms=50,gadget=maxmargin)", 300),
     _loaded("resolving(move_ms=50,gadget=unsafe)", 300),
     _loaded("resolving(move_ms=50,depth=2)", 300),
+    _loaded(f"resolving(move_ms=50,depth=2,leaf={_EXACT})", 300),
     _loaded(f"resolving(move_ms=50,solver={_SAMPLED})", 300),
 ]
 _CLOCKED_GAMES = (

@@ -174,6 +174,25 @@ def test_the_same_strategy_as_the_forests(name, player, kind):
     assert resolver.statistics.solves > 10
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("gadget", ["cfrd", "maxmargin", "unsafe"])
+def test_no_program_is_compiled_under_a_clock(gadget):
+    """Late moves are a matter of the machine's load, and are not counted here."""
+    resolver = Resolver(
+        games.compiled("leduc7"),
+        0,
+        ResolvingConfig(
+            "pcfr+", move_ms=20, init_ms=40, gadget=gadget, depth=1, leaf=ExactValues(3)
+        ),
+    )
+    behaviour = everywhere(resolver)
+    owner = resolver.tree.infosets[0].decisions.owner
+    np.testing.assert_allclose(np.bincount(owner[1:], behaviour[1:]), 1, atol=1e-12)
+    statistics = resolver.statistics
+    assert statistics.programs_compiled == 0
+    assert statistics.iterations > statistics.solves > 10
+
+
 def network_of(name, players=(0, 1)):
     """A small network that was never trained, of the states at all cuts."""
     tree = games.compiled(name)
