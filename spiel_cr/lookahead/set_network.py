@@ -15,8 +15,6 @@ are multiplied with, keep theirs.
 """
 
 import dataclasses
-import functools
-import operator
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -33,8 +31,6 @@ Parameters = Mapping[str, jax.Array]
 # Groups of public states are padded to one shape; the next group begins where a state
 # has so many times fewer pairs of infosets.
 _GROUP_RATIO = 4
-# From so many infosets on, a mean over them is a product of matrices.
-_UNROLLED = 16
 
 
 class Architecture(NamedTuple):
@@ -337,10 +333,7 @@ def _mean(shares: jax.Array, rows: jax.Array) -> jax.Array:
 
 def _means(shares: jax.Array, rows: jax.Array) -> jax.Array:
     """[P, m, H] from shares [P, m, n] and rows [P, n, H]."""
-    if rows.shape[1] > _UNROLLED:
-        return jnp.einsum("pmn,pnh->pmh", shares, rows)
-    terms = [shares[:, :, k, None] * rows[:, k, None, :] for k in range(rows.shape[1])]
-    return functools.reduce(operator.add, terms)
+    return jnp.einsum("pmn,pnh->pmh", shares, rows)
 
 
 def _affine(parameters: Parameters, name: str, hidden: jax.Array) -> jax.Array:
