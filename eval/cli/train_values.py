@@ -18,6 +18,7 @@ _SETTINGS = {
     "that this met join the data",
     "steps": "steps of Adam before the first and after each of these",
     "hidden": "units of each layer",
+    "met_iterations": "iterations of the solves in which the game is resolved",
 }
 
 
@@ -60,7 +61,8 @@ def add(commands: Commands) -> None:
     option(parser, "--seed", "of weights, ranges and batches")
     for name, text in _SETTINGS.items():
         default = getattr(TrainingConfig, name)
-        option(parser, f"--{name}", text, default, metavar="N")
+        flag = "--" + name.replace("_", "-")
+        option(parser, flag, text, default, metavar="N")
 
 
 def _train(arguments: argparse.Namespace) -> dict[str, object]:

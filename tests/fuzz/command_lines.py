@@ -351,6 +351,7 @@ _VALUES: dict[str, Values] = {
     "--minutes": Values(("1e-9",), ["0", "-1", "inf", "1e999", *_NOT_NUMBER]),
     "--steps": _COUNT,
     "--hidden": _COUNT,
+    "--met-iterations": _COUNT,
     "--seconds": Values(("0.01",), ["0", "-1", "inf", "1e999", *_NOT_NUMBER]),
     "--until": Values(("0.5",), ["-1", "inf", *_NOT_NUMBER]),
     "--eval-every": _COUNT,
@@ -573,6 +574,9 @@ def _agree(
             chosen.setdefault("--depth", "2")
         if "kuhn.npz" in chosen.get("--leaf", ""):
             chosen["--game"] = "kuhn_poker"
+    if command == "train-values":
+        # Kuhn poker has one round.
+        chosen.pop("--depth-unit", None)
     if command == "show":
         for flag in _OF_NODES:
             chosen.pop(flag, None)
@@ -617,7 +621,7 @@ def _spoil(draw: random.Random, command: str, flag: str, chosen: dict[str, str])
         chosen.pop("--learn", None)
     if flag in ("--simulations", "--exploration", "--posterior"):
         chosen["--method"] = "ismcts"
-    if flag == "--rounds":
+    if flag == "--rounds" and command == "best-response":
         chosen["--method"] = "learned"
     if flag in _COMPILED_ONLY:
         chosen.pop("--compile", None)
