@@ -232,36 +232,61 @@ def limited_game(
 
     sign = 1.0 if i == 1 else -1.0
     values = sign * opponent_values[known.augmented]
-    behind = top_infosets(other_side)[other_side.owner[columns]]
     terminate = 1 + 2 * np.arange(g, dtype=np.int32)
-    gadget_infosets = g
-    if gadget == "maxmargin":
-        other_side, change = _one_choice(other_side, g)
-        columns, terminate, values = change[columns], change[terminate], -values
-        gadget_infosets = 1
-    elif gadget == "unsafe":
-        reach = _opponent_reach(d, known, behaviour[1 - i])
-        gain *= reach[behind]
+    gadget_infosets = {"cfrd": g, "maxmargin": 1, "unsafe": 0}[gadget]
+    if gadget == "unsafe":
+        behind = top_infosets(other_side)[other_side.owner[columns]]
+        gain *= _opponent_reach(d, known, behaviour[1 - i])[behind]
         other_side, change = _no_choice(other_side, g)
         columns, terminate, values = change[columns], change[terminate], 0 * values
-        gadget_infosets = 0
     sides = [
         (own_side, [rows, np.zeros(g, np.int32)]),
         (other_side, [columns, terminate]),
     ]
     (first, first_ends), (second, second_ends) = sides if i == 0 else sides[::-1]
+    decisions = first, second
     payoffs = sum_payoffs(
         np.concatenate(first_ends),
         np.concatenate(second_ends),
         np.concatenate([gain, values]),
     )
+    if gadget == "maxmargin":
+        decisions, payoffs = max_margin(decisions, payoffs, g, 1 - i)
     return LimitedGame(
-        *((first, second), payoffs, own, gadget_infosets),
+        *(decisions, payoffs, own, gadget_infosets),
         augmented=known.augmented,
         other=other,
         next_augmented=following,
         first=i ^ (gadget == "maxmargin"),
     )
+
+
+def max_margin(
+    decisions: tuple[Decisions, Decisions],
+    payoffs: Payoffs,
+    count: int,
+    opponent: int,
+) -> tuple[tuple[Decisions, Decisions], Payoffs]:
+    """A game of one subgame with the gadget "maxmargin" in place of "cfrd".
+
+    Args:
+      decisions: each player's; o's first infosets are its augmented ones, with the
+        actions terminate and follow, as in a `gadget.Forest`.
+      payoffs: player 0's.
+      count: of augmented infosets.
+      opponent: o.
+
+    Returns:
+      The same, but for o's first infosets: one, at which it chooses among the augmented
+      ones, and is charged what terminating there was worth.
+    """
+    side, change = _one_choice(decisions[opponent], count)
+    ends = [payoffs.rows, payoffs.columns]
+    terminates = (ends[opponent] <= 2 * count) & (ends[opponent] % 2 == 1)
+    values = np.where(terminates, -payoffs.values, payoffs.values)
+    ends[opponent] = change[ends[opponent]]
+    pair = (decisions[0], side) if opponent else (side, decisions[1])
+    return pair, sum_payoffs(ends[0], ends[1], values)
 
 
 def _mask(numbers: np.ndarray, count: int) -> np.ndarray:
