@@ -17,21 +17,22 @@ them, by `kind`:
              played so far, and i then answers the mean of all these: so they come from
              where i would go if o had only the ones before.
   biased     the blueprint with the probability of the first, second, ... action at each
-             infoset multiplied, as Brown et al. do for fold, call and raise.
+             infoset multiplied, as Brown et al. do for fold, call and raise. Games that
+             are not compiled have these alone, and values by rollouts (`rollouts.py`).
 
 Both are deterministic and fixed before anything is solved. They depend neither on the
 cut nor on how the result is judged.
 """
 
-from collections.abc import Callable
 from typing import get_args
 
 import numpy as np
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.common.checks import check_choice, check_iterations
+from spiel_cr.common.checks import check_choice, check_iterations, check_seed
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.lookahead.leaf_strings import ContinuationKind
+from spiel_cr.lookahead.rollouts import Rollouts, bias_of
 from spiel_cr.policies.best_responses import best_response
 from spiel_cr.policies.conversions import (
     behaviour_from_policy,
@@ -46,9 +47,6 @@ from spiel_cr.sequence_form.decisions import Decisions
 
 Behaviour = tuple[np.ndarray, np.ndarray]
 
-# What a biased action's probability is multiplied by, after all actions had their turn
-# by the square of it, and so on (Brown et al.: 5 for calls, 10 for folds and raises).
-BIAS = 10.0
 # Share of uniform play in what is responded to: responses would be arbitrary without it
 # where the other player never goes.
 _EVERYWHERE = 1e-3
@@ -67,10 +65,9 @@ class Continuations:
         path: Strategies,
         k: int = 4,
         *,
-        kind: ContinuationKind = "responses",
-        load: Callable[
-            [str, CompiledGame], openspiel_policy.Policy
-        ] = load_tabular_policy,
+        kind: ContinuationKind | None = None,
+        rollouts: int = 10,
+        seed: int = 0,
     ) -> None:
         """Takes a blueprint of both players.
 
@@ -78,17 +75,20 @@ class Continuations:
           path: of a policy file; or the blueprint itself, an OpenSpiel policy or each
             player's action probabilities, float64 [S].
           k: continuations, at least 1; 1: the blueprint alone.
-          kind: how the others are made.
-          load: reads a policy file for a game.
+          kind: how the others are made; None: "responses" on compiled games, "biased"
+            elsewhere.
+          rollouts: per history and continuation, in games that are not compiled.
+          seed: of the rollouts.
 
         Raises:
-          ValueError: a bad k or kind.
+          ValueError: a bad k, kind, rollouts or seed.
         """
         self.k = check_iterations(k, name="k")
-        self._kind: ContinuationKind = check_choice(
-            kind, "kind", get_args(ContinuationKind)
-        )
-        self._blueprint, self._load = path, load
+        kinds = (*get_args(ContinuationKind), None)
+        self._kind: ContinuationKind | None = check_choice(kind, "kind", kinds)
+        self._blueprint = path
+        self._given = check_iterations(rollouts, name="rollouts"), check_seed(seed)
+        self._rollouts: Rollouts | None = None
         self._known: tuple[CompiledGame, list[np.ndarray]] | None = None
 
     def choice_values(
@@ -96,7 +96,7 @@ class Continuations:
     ) -> np.ndarray:
         """See `policies.leaf_values.ChoiceValues`."""
         if not isinstance(game, CompiledGame):
-            raise ValueError("TODO")
+            return self._by_rollouts().values(game, histories, player)
         if self._known is None or self._known[0] is not game:
             behaviour = self.behaviour(game)
             values = [self._values(game, behaviour, p) for p in range(2)]
@@ -112,7 +112,7 @@ class Continuations:
         """
         given = self._blueprint
         if isinstance(given, str):
-            given = self._load(given, tree)
+            given = load_tabular_policy(given, tree)
         if isinstance(given, openspiel_policy.Policy):
             return behaviour_from_policy(tree, given)
         first, second = (check_behaviour(tree, p, given[p]) for p in range(2))
@@ -128,14 +128,38 @@ class Continuations:
         Returns:
           k of float64 [S], action probabilities by logical sequence.
         """
-        return continuations(tree, self.behaviour(tree), player, self.k, self._kind)
+        kind = self._kind or "responses"
+        return continuations(tree, self.behaviour(tree), player, self.k, kind)
+
+    def _by_rollouts(self) -> Rollouts:
+        """What plays the rest of games that are not compiled.
+
+        Raises:
+          ValueError: best responses were asked for, or the blueprint is arrays.
+        """
+        if self._rollouts is None:
+            if self._kind == "responses":
+                raise ValueError(
+                    "kind='responses' needs a compiled game; leave kind out, or take "
+                    "'biased'"
+                )
+            given = self._blueprint
+            if isinstance(given, str):
+                given = load_tabular_policy(given)
+            if not isinstance(given, openspiel_policy.Policy):
+                raise ValueError(
+                    "a blueprint of arrays is one of a compiled game; give an "
+                    "OpenSpiel policy, or the path of a policy file"
+                )
+            self._rollouts = Rollouts(given, self.k, *self._given)
+        return self._rollouts
 
     def _values(
         self, tree: CompiledGame, behaviour: Behaviour, player: int
     ) -> np.ndarray:
         """float64 [N, k], player 0's utility at each history where `player` is i."""
-        columns = []
-        for chosen in continuations(tree, behaviour, 1 - player, self.k, self._kind):
+        columns, kind = [], self._kind or "responses"
+        for chosen in continuations(tree, behaviour, 1 - player, self.k, kind):
             pair = (behaviour[0], chosen) if player == 0 else (chosen, behaviour[1])
             columns.append(history_values(tree, pair))
         return np.stack(columns, axis=1)
@@ -163,8 +187,11 @@ def continuations(
       k of float64 [S], by logical sequence.
     """
     if kind == "biased":
-        decisions = tree.infosets[player].decisions
-        return [biased(decisions, blueprint[player], j) for j in range(k)]
+        decisions, most = (
+            tree.infosets[player].decisions,
+            tree.game.num_distinct_actions(),
+        )
+        return [biased(decisions, blueprint[player], j, most) for j in range(k)]
     sides = [infosets.decisions for infosets in tree.infosets]
     mean = [reach_from_behaviour(sides[p], blueprint[p]) for p in range(2)]
     uniform = [reach_from_behaviour(d, uniform_behaviour(d)) for d in sides]
@@ -181,36 +208,26 @@ def continuations(
     return found
 
 
-def biased(decisions: Decisions, behaviour: np.ndarray, number: int) -> np.ndarray:
+def biased(
+    decisions: Decisions, behaviour: np.ndarray, number: int, most: int
+) -> np.ndarray:
     """A strategy with one action made more likely at each infoset.
 
     Args:
       decisions: the player's.
       behaviour: float64 [S], action probabilities.
-      number: 0: as it is; j: action j - 1, counted on from the last action's power of
-        `BIAS`, see `bias_of`.
+      number: 0: as it is; j: by what `rollouts.bias_of` says.
+      most: the most actions that the game has.
 
     Returns:
       float64 [S].
     """
     if number == 0:
         return behaviour
-    most = int(decisions.num_actions.max(initial=1))
     action, factor = bias_of(number, most)
     owner = decisions.owner[1:]
     place = np.arange(1, decisions.num_sequences) - decisions.first_sequence[owner]
     return _multiplied(decisions, behaviour, np.where(place == action, factor, 1.0))
-
-
-def bias_of(number: int, most: int) -> tuple[int, float]:
-    """Which action the j-th biased strategy prefers, from 0, and by what factor.
-
-    Args:
-      number: j, from 1.
-      most: the most actions of any infoset.
-    """
-    power, action = divmod(number - 1, most)
-    return action, BIAS ** (1 + power)
 
 
 def _multiplied(

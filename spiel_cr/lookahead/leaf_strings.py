@@ -11,7 +11,7 @@ per history: `rollouts`, `uniform`, `policy`; no lookahead that ends in them is 
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
-from spiel_cr.common.checks import check_choice, check_iterations
+from spiel_cr.common.checks import check_choice, check_iterations, check_seed
 from spiel_cr.common.parameters import parse
 from spiel_cr.lookahead.network import load_network
 from spiel_cr.lookahead.values import ValueFunction
@@ -52,10 +52,16 @@ def _check_network(path: str) -> None:
 
 
 def _check_continuations(
-    path: str, k: int = 1, kind: ContinuationKind = "responses"
+    path: str,
+    k: int = 1,
+    kind: ContinuationKind = "biased",
+    rollouts: int = 1,
+    seed: int = 0,
 ) -> None:
     check_iterations(k, name="k")
     check_choice(kind, "kind", get_args(ContinuationKind))
+    check_iterations(rollouts, name="rollouts")
+    check_seed(seed)
     check_tabular_file(path)
 
 
@@ -68,7 +74,7 @@ RANGE_AWARE = {
 MULTI_VALUED = {
     "continuations": Kind(
         "continuations(path=FILE,k=4)",
-        {"path": str, "k": int, "kind": str},
+        {"path": str, "k": int, "kind": str, "rollouts": int, "seed": int},
         ("path",),
         _check_continuations,
     )
