@@ -148,7 +148,7 @@ def test_padding_changes_no_value():
     network = untrained("ii_goofspiel4", states)
     tree = compiled("ii_goofspiel4")
     selections = [states.select([number]) for number in states.numbers]
-    alone = network.lay_out_alike(tree, selections)
+    alone = network.lay_out_alike(tree, states, selections)
     shapes = {str(jax.tree.map(np.shape, below)) for below in alone}
     assert len(selections) > 1 and len(shapes) == 1
     ranges = random_ranges(states)
