@@ -7,6 +7,7 @@ dice all states with the same last bid, in poker all with the same pot and board
 """
 
 import hashlib
+import zlib
 
 import numpy as np
 import pyspiel
@@ -16,31 +17,34 @@ from spiel_cr.lookahead.public_states import PublicStates
 
 # Chances and utilities are compared up to this many decimals.
 _DECIMALS = 9
+# Of characters of information state strings.
+_PLACES = 256
 
 
 def infoset_features(
-    tree: CompiledGame, states: PublicStates
+    tree: CompiledGame, states: PublicStates, *, strings: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """What is known at each infoset at a cut, as numbers.
 
-    The game's information state tensor at a root of the infoset, where the game gives
-    one and it tells the infosets of every state apart; otherwise the characters of the
-    information state string, one-hot by position. Then the player's last own action,
-    its seat and whether it acts.
+    What the game says of a root of the infoset to the player, then the player's last
+    own action, its seat and whether it acts.
 
     Args:
       tree: the compiled game.
       states: at the cut.
+      strings: of the information state take the characters of its string, each with its
+        position hashed to one of 256 places, and not its tensor.
 
     Returns:
       float32 [J0, F] and [J1, F], in the order of `states.infosets`.
+
+    Raises:
+      ValueError: the game has no information state tensors of one size.
     """
     histories = tree.histories
     actions = tree.game.num_distinct_actions()
     known: dict[int, pyspiel.State] = {}
-    tensors: list[list[np.ndarray]] = [[], []]
-    strings: list[list[str]] = [[], []]
-    extras = []
+    found = []
     for p in range(2):
         roots = np.full(len(states.infosets[p]), -1, np.int64)
         roots[states.place[p][::-1]] = states.history[::-1]
@@ -52,28 +56,19 @@ def infoset_features(
         extra[rows, last[rows]] = 1
         extra[:, -2] = p
         extra[:, -1] = states.player == p
-        extras.append(extra)
+        said = []
         for root in roots.tolist():
             if root not in known:
                 known[root] = tree.state_at(root)
             state = known[root]
-            tensors[p].append(_tensor(state, p))
-            strings[p].append(state.information_state_string(p))
-    found = []
-    sizes = {len(row) for rows in tensors for row in rows}
-    if len(sizes) == 1 and sizes != {0}:
-        found = [
-            np.hstack([np.array(rows, np.float32).reshape(len(extra), -1), extra])
-            for rows, extra in zip(tensors, extras, strict=True)
-        ]
-        pairs = zip(found, states.state, strict=True)
-        if all(_distinct(rows, state) for rows, state in pairs):
-            return found[0], found[1]
-    encoded = _encode(strings)
-    first, second = (
-        np.hstack([rows, extra]) for rows, extra in zip(encoded, extras, strict=True)
-    )
-    return first, second
+            said.append(_hashed(state, p) if strings else _tensor(state, p))
+        if {len(row) for row in said} != {len(said[0])} or not len(said[0]):
+            raise ValueError(
+                f"{tree.game}: the game has no information_state_tensor, or several of "
+                f"different sizes; read its information_state_string"
+            )
+        found.append(np.hstack([np.array(said, np.float32), extra]))
+    return found[0], found[1]
 
 
 def _tensor(state: pyspiel.State, player: int) -> np.ndarray:
@@ -84,26 +79,23 @@ def _tensor(state: pyspiel.State, player: int) -> np.ndarray:
         return np.zeros(0, np.float32)
 
 
-def _distinct(rows: np.ndarray, state: np.ndarray) -> bool:
-    """Whether no two infosets of a public state have equal rows."""
-    full = np.hstack([rows, state[:, None].astype(np.float32)])
-    return len(np.unique(full, axis=0)) == len(full)
+def _hashed(state: pyspiel.State, player: int) -> np.ndarray:
+    """The player's string; how many of its characters fall on each place."""
+    row = np.zeros(_PLACES, np.float32)
+    for place, character in enumerate(state.information_state_string(player)):
+        row[zlib.crc32(f"{place}:{character}".encode()) % _PLACES] += 1
+    return row
 
 
-def _encode(strings: list[list[str]]) -> list[np.ndarray]:
-    """Characters of strings, one-hot by position; constant places are left out."""
-    codes = [[np.frombuffer(s.encode(), np.uint8) for s in own] for own in strings]
-    width = max((len(code) for own in codes for code in own), default=0)
-    table = np.zeros((sum(map(len, codes)), width), np.uint8)
-    for row, code in enumerate(code for own in codes for code in own):
-        table[row, : len(code)] = code
-    columns = [
-        (table[:, place] == value)
-        for place in range(width)
-        for value in np.unique(table[:, place])[1:]
-    ]
-    joined = np.array(columns, np.float32).reshape(len(columns), len(table)).T
-    return [joined[: len(strings[0])], joined[len(strings[0]) :]]
+def told_apart(
+    features: tuple[np.ndarray, np.ndarray], states: PublicStates
+) -> bool:
+    """Whether no two infosets of a player and a public state have equal features."""
+    for rows, state in zip(features, states.state, strict=True):
+        full = np.hstack([rows, state[:, None].astype(np.float32)])
+        if len(np.unique(full, axis=0)) < len(full):
+            return False
+    return True
 
 
 def alike(tree: CompiledGame, states: PublicStates) -> np.ndarray:

@@ -22,7 +22,7 @@ from spiel_cr.compilation.fingerprints import fingerprint
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.lookahead import set_network
 from spiel_cr.lookahead.alike import places_in
-from spiel_cr.lookahead.features import alike, infoset_features
+from spiel_cr.lookahead.features import alike, infoset_features, told_apart
 from spiel_cr.lookahead.public_states import PublicStates
 from spiel_cr.lookahead.set_network import Architecture, Embedded, Places
 from spiel_cr.lookahead.values import Ranges
@@ -41,12 +41,14 @@ class KnownStates:
       rows: float32 [U, F], the different features of infosets.
       bounds: by player int64 [K + 1], where each state's infosets begin.
       row: by player int32 [sum], the row of each infoset.
+      strings: the network reads strings of information states, see `infoset_features`.
     """
 
     hashes: np.ndarray
     rows: np.ndarray
     bounds: tuple[np.ndarray, np.ndarray]
     row: tuple[np.ndarray, np.ndarray]
+    strings: bool
 
     def features(
         self, tree: CompiledGame, states: PublicStates
@@ -60,7 +62,9 @@ class KnownStates:
             for own in states.infosets
         ]
         if len(new):
-            own = infoset_features(tree, states.select(states.numbers[new]))
+            own = infoset_features(
+                tree, states.select(states.numbers[new]), strings=self.strings
+            )
             if own[0].shape[1] != self.rows.shape[1]:
                 raise ValueError(
                     f"{tree.game}: the network reads {self.rows.shape[1]} numbers for "
@@ -82,21 +86,22 @@ class KnownStates:
 def known_states(parts: list[tuple[CompiledGame, PublicStates]]) -> KnownStates:
     """Features of public states, each state once.
 
+    They are the game's tensors, where these tell the infosets of every state apart, and
+    strings elsewhere.
+
     Args:
       parts: public states by player and layer, no two of them alike.
-
-    Raises:
-      ValueError: the numbers known of an infoset differ from part to part.
     """
     hashes = [alike(tree, states) for tree, states in parts]
-    features = [infoset_features(tree, states) for tree, states in parts]
-    widths = {own.shape[1] for both in features for own in both}
-    if len(widths) != 1:
-        # Strings have their own width in every part: found again, joined.
-        raise ValueError(
-            f"{parts[0][0].game}: information states are told by {sorted(widths)} "
-            f"numbers; give the game an information_state_tensor of one size"
-        )
+    strings = False
+    try:
+        features = [infoset_features(*part, strings=False) for part in parts]
+        for own, (_, states) in zip(features, parts, strict=True):
+            strings = strings or not told_apart(own, states)
+    except ValueError:
+        strings = True
+    if strings:
+        features = [infoset_features(*part, strings=True) for part in parts]
     counts = [
         np.concatenate([np.diff(states.bounds(p)) for _, states in parts])
         for p in range(2)
@@ -109,7 +114,11 @@ def known_states(parts: list[tuple[CompiledGame, PublicStates]]) -> KnownStates:
     row = row.reshape(-1).astype(np.int32)
     bounds = [np.concatenate([[0], np.cumsum(own)]) for own in counts]
     return KnownStates(
-        np.concatenate(hashes), rows, (bounds[0], bounds[1]), (row[:first], row[first:])
+        np.concatenate(hashes),
+        rows,
+        (bounds[0], bounds[1]),
+        (row[:first], row[first:]),
+        strings,
     )
 
 
@@ -253,6 +262,7 @@ class NetworkValues:
             "game": self.game,
             "fingerprint": self.seal,
             "cut": self.cut,
+            "strings": known.strings,
             "scale": self.scale,
             "architecture": self.architecture._asdict(),
             "versions": storage.versions(),
@@ -342,7 +352,13 @@ def _from_file(
     return NetworkValues(
         architecture,
         parameters,
-        KnownStates(hashes, rows, (bounds[0], bounds[1]), (row[0], row[1])),
+        KnownStates(
+            hashes,
+            rows,
+            (bounds[0], bounds[1]),
+            (row[0], row[1]),
+            bool(metadata["strings"]),
+        ),
         scale=scale,
         game=str(metadata["game"]),
         seal=str(metadata["fingerprint"]),

@@ -117,9 +117,11 @@ def train_values(
         tree = as_compiled(game, observations=True, progress=progress)
         training = _Training(tree, depth, depth_unit, config)
         training.resume(checkpoint)
-        finished = training.run(minutes, checkpoint, progress)
+        try:
+            finished = training.run(minutes, checkpoint, progress)
+        finally:
+            training.save(checkpoint)
         network = training.network()
-        training.save(checkpoint)
     network.save(out)
     if curve is not None:
         lines = [json.dumps(point._asdict()) + "\n" for point in training.curve]

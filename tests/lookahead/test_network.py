@@ -11,8 +11,8 @@ from spiel_cr.common import storage
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.compilation import compiler
 from spiel_cr.compilation.fingerprints import fingerprint
-from spiel_cr.lookahead import ExactValues, set_network
-from spiel_cr.lookahead.features import alike, infoset_features
+from spiel_cr.lookahead import ExactValues, features, set_network
+from spiel_cr.lookahead.features import alike, infoset_features, told_apart
 from spiel_cr.lookahead.leaves import parse_leaf
 from spiel_cr.lookahead.network import NetworkValues, known_states, load_network
 from spiel_cr.resolving.decomposition import decompose
@@ -110,7 +110,7 @@ def test_the_order_of_infosets_does_not_matter():
     # Infosets change places within their states.
     order = [np.lexsort((rng.random(len(own)), own)) for own in states.state]
     back = [np.argsort(own) for own in order]
-    features = network.known.features(compiled("kuhn"), states)
+    said = network.known.features(compiled("kuhn"), states)
     assert any((np.diff(own) < 0).any() for own in order)
     shuffled = dataclasses.replace(
         states,
@@ -122,10 +122,10 @@ def test_the_order_of_infosets_does_not_matter():
     ranges = random_ranges(states, zeros=True)
     found = []
     for some, rows, given in (
-        (states, features, ranges),
+        (states, said, ranges),
         (
             shuffled,
-            [features[p][order[p]] for p in range(2)],
+            [said[p][order[p]] for p in range(2)],
             [ranges[p][order[p]] for p in range(2)],
         ),
     ):
@@ -186,13 +186,24 @@ def test_states_that_are_alike_have_the_same_exact_values():
     assert len(set(np.round(different, 9))) > 1
 
 
-def test_features_tell_the_infosets_of_a_state_apart():
+@pytest.mark.parametrize("strings", [False, True])
+def test_features_tell_the_infosets_of_a_state_apart(strings):
     for name in ("kuhn", "ii_goofspiel4"):
-        states = layer_states(name, 1)
-        features = infoset_features(compiled(name), states)
-        for rows, state in zip(features, states.state, strict=True):
-            table = np.hstack([rows, state[:, None]])
-            assert len(np.unique(table, axis=0)) == len(table)
+        states = layer_states(name, 0)
+        rows = infoset_features(compiled(name), states, strings=strings)
+        assert told_apart(rows, states)
+        doubled = tuple(np.zeros_like(own) for own in rows)
+        assert not told_apart(doubled, states)
+
+
+def test_without_tensors_strings_are_read(monkeypatch):
+    monkeypatch.setattr(features, "_tensor", lambda state, player: np.zeros(0))
+    states = layer_states("kuhn", 0)
+    known = known_states([(compiled("kuhn"), states)])
+    assert known.strings
+    rows = infoset_features(compiled("kuhn"), states, strings=True)
+    for p, own in enumerate(known.features(compiled("kuhn"), states)):
+        assert np.array_equal(own, rows[p])
 
 
 def test_the_file_gives_the_network_back(tmp_path):
