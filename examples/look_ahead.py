@@ -1,0 +1,29 @@
+"""Resolve Leduc poker one betting round at a time, with several leaf values.
+
+Run as `python examples/look_ahead.py [NETWORK]`, where NETWORK is a file that
+`spiel-cr train-values --game python_leduc_poker --depth 1 --depth-unit rounds` wrote.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+import game_defs  # noqa: F401  registers the project's games
+import spiel_cr
+
+ITERATIONS = 100
+tree = spiel_cr.compile_game("python_leduc_poker", observations=True)
+with tempfile.TemporaryDirectory() as folder:
+    # What the opponent chooses among is made of a rough solution of the whole game.
+    blueprint = Path(folder) / "blueprint.npz"
+    spiel_cr.solve(tree, "cfr+", iterations=100).save(blueprint)
+    leaves = ["exact(iterations=50)", f"continuations(path={blueprint},k=8)"]
+    leaves += ["constant(iterations=200)", f"policy(path={blueprint})", "uniform"]
+    leaves += [f"network(path={path})" for path in sys.argv[1:2]]
+    whole = spiel_cr.resolve(tree, ITERATIONS, "pcfr+")
+    print(f"{'to the end':14} NashConv {whole.nash_conv():.4f}")
+    for leaf in leaves:
+        result = spiel_cr.resolve(
+            tree, ITERATIONS, "pcfr+", depth=1, depth_unit="rounds", leaf=leaf
+        )
+        print(f"{leaf.partition('(')[0]:14} NashConv {result.nash_conv():.4f}")
