@@ -11,6 +11,7 @@ per history: `rollouts`, `uniform`, `policy`; no lookahead that ends in them is 
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
+from spiel_cr.cfr.config import parse_algorithm
 from spiel_cr.common.checks import check_choice, check_iterations, check_seed
 from spiel_cr.common.parameters import parse
 from spiel_cr.lookahead.network import load_network
@@ -43,8 +44,9 @@ class Kind(NamedTuple):
     check: Callable[..., object]
 
 
-def _check_iterations(iterations: int = 1) -> None:
+def _check_solve(iterations: int = 1, algorithm: str = "cfr+") -> None:
     check_iterations(iterations)
+    parse_algorithm(algorithm)
 
 
 def _check_network(path: str) -> None:
@@ -65,10 +67,10 @@ def _check_continuations(
     check_tabular_file(path)
 
 
-_ITERATIONS = {"iterations": int}
+_SOLVE = {"iterations": int, "algorithm": str}
 RANGE_AWARE = {
-    "exact": Kind("exact(iterations=100)", _ITERATIONS, (), _check_iterations),
-    "constant": Kind("constant(iterations=1000)", _ITERATIONS, (), _check_iterations),
+    "exact": Kind("exact(iterations=100,algorithm=cfr+)", _SOLVE, (), _check_solve),
+    "constant": Kind("constant(iterations=1000)", _SOLVE, (), _check_solve),
     "network": Kind("network(path=FILE)", {"path": str}, ("path",), _check_network),
 }
 MULTI_VALUED = {

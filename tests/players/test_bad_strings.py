@@ -71,10 +71,11 @@ ROWS = {
         ("ms-mccfr", "no algorithm 'ms-mccfr'; choose one of .*os-mccfr"),
     ],
     "leaf": [
-        ("best", r"leaf='best' must be one of exact\(iterations=100\), .*uniform"),
+        ("best", r"leaf='best' must be one of exact.*uniform"),
         ("policy", "leaf='policy' must be one of exact.*rollouts"),
         ("exact(n=3)", "unknown parameter 'n'; exact takes iterations"),
         ("exact(iterations=0)", "iterations=0 must be a whole number from 1"),
+        ("exact(algorithm=lp)", "algorithm='lp'"),
         ("exact(iterations=1.5)", "iterations=1.5 must be a whole number"),
         ("exact(iterations=2", "leaf='exact\\(iterations=2' cannot be read"),
         ("constant(iterations=0)", "iterations=0 must be a whole number from 1"),
