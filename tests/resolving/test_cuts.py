@@ -257,7 +257,9 @@ def test_exact_values_below_one_subgame_are_those_of_all(name, player, unit):
     assert resolver.statistics.programs_compiled == 0
 
 
-@pytest.mark.parametrize("kind", ["exact", "network"])
+@pytest.mark.parametrize(
+    "kind", ["exact", pytest.param("network", marks=pytest.mark.slow)]
+)
 def test_padded_values_are_those_of_each_alone(kind):
     """Sets of different sizes, one empty, in equal shapes; some ranges are 0."""
     tree, d = games.compiled("goofspiel4"), cut("goofspiel4", 1)
