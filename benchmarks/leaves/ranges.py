@@ -36,8 +36,8 @@ class Plan(NamedTuple):
 _WIN_LOSS = "points_order=descending,returns_type=win_loss"
 PLANS = {
     "leduc": Plan("leduc_poker", 1, "rounds"),
-    "goofspiel 4": Plan(goofspiel(4, _WIN_LOSS), 2),
-    "goofspiel 5": Plan(goofspiel(5, _WIN_LOSS), 4),
+    "goofspiel 4": Plan(goofspiel(4, _WIN_LOSS), 2, "moves_from_start"),
+    "goofspiel 5": Plan(goofspiel(5, _WIN_LOSS), 4, "moves_from_start"),
     "liar's dice 1x4": Plan("liars_dice(numdice=1,dice_sides=4)", 2),
     "liar's dice 1x5": Plan("liars_dice(numdice=1,dice_sides=5)", 2),
     "liar's dice 1x6": Plan("liars_dice(numdice=1,dice_sides=6)", 2),
@@ -155,9 +155,13 @@ def markdown(rows: Sequence[Row]) -> str:
         line = lines.setdefault(key, {**row, "seconds": 0.0})
         line[f"at {row['iterations']}"] = row["nash_conv"]
         line["seconds"] = row["seconds"]
-    unit = {"moves": "moves", "rounds": "round"}
+    units = {
+        "moves": "{} moves ahead",
+        "rounds": "{} round ahead",
+        "moves_from_start": "to move {}",
+    }
     for line in lines.values():
-        line["cut"] = f"{line['depth']} {unit[line['unit']]}"
+        line["cut"] = units[line["unit"]].format(line["depth"])
     columns: dict[str, Column] = {
         "game": "{name}",
         "lookahead": "{cut}",

@@ -22,7 +22,7 @@ from spiel_cr.policies.result import check_tabular_file
 
 Leaf: TypeAlias = LeafValue | ValueFunction | ChoiceValues
 ContinuationKind = Literal["responses", "biased"]
-DepthUnit = Literal["moves", "rounds"]
+DepthUnit = Literal["moves", "rounds", "moves_from_start"]
 
 # What a lookahead ends in where only its depth is given.
 DEFAULT = "uniform"

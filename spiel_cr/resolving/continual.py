@@ -75,7 +75,7 @@ class DepthLimit(NamedTuple):
 
     Attributes:
       depth: moves or rounds.
-      unit: "moves" or "rounds".
+      unit: see `look_ahead`.
       value: what there is at the cut.
     """
 
@@ -161,7 +161,8 @@ def resolve(
       depth: look this many moves or rounds ahead of each decision, see `look_ahead`;
         None: to the end of the game. Then the strategy is no longer sure to approach an
         equilibrium (docs/leaves.md says how near it comes).
-      depth_unit: "moves" or "rounds" (a round ends where chance moves after a player
+      depth_unit: "moves", "moves_from_start" (one cut for all layers above it, none
+        below) or "rounds" (a round ends where chance moves after a player
         did).
       leaf: what the game is worth where the lookahead ends, one of
         `spiel_cr.lookahead.leaf_strings.LEAVES`, or a leaf value; None: "uniform".

@@ -386,7 +386,9 @@ _VALUES: dict[str, Values] = {
     "--posterior": Values(("exact", "uniform"), ["", "mine", *_NO_WORD]),
     "--leaf": Values(("call", "uniform"), ["", "fold", *_NO_WORD]),
     "--depth": _COUNT,
-    "--depth-unit": Values(("moves", "rounds"), ["", "plies", *_NO_WORD]),
+    "--depth-unit": Values(
+        ("moves", "rounds", "moves_from_start"), ["", "plies", *_NO_WORD]
+    ),
     "--rollouts": _COUNT,
     "--rounds": _COUNT,
     "--algorithms": Values(

@@ -289,3 +289,22 @@ def test_an_equilibriums_values_per_history_are_not_sound():
     exact, little = first_move(ExactValues(200))
     assert exact == pytest.approx(RPS_PLUS, abs=0.02)
     assert little < 0.04
+
+
+@pytest.mark.parametrize("player", PLAYERS)
+def test_moves_from_the_start_cut_once(player):
+    """Above the cut every layer ends there; below it none is cut."""
+    tree = compiled("ii_goofspiel4")
+    d = decompose(tree, player)
+    depths = np.repeat(
+        np.arange(len(tree.histories.by_depth)),
+        [level.stop - level.start for level in tree.histories.by_depth],
+    )
+    acts = tree.histories.player == player
+    first_after = depths[acts & (depths >= 4)].min()
+    for layer in range(1, d.num_layers + 1):
+        ahead = look_ahead(d, layer, 4, ExactValues(1), unit="moves_from_start")
+        above = depths[d.roots[d.layer[d.roots] == layer]].max() < 4
+        assert (ahead.cut is not None) == above
+        if ahead.cut is not None:
+            assert set(depths[ahead.cut[0].history]) == {first_after}
