@@ -163,8 +163,10 @@ def _string(kind: str, options: argparse.Namespace) -> str:
         budget = f"move_ms={options.move_ms:g}"
         if options.init_ms:
             budget += f",init_ms={options.init_ms:g}"
-    leaf = f",leaf={options.leaf}" if options.leaf else ""
-    return f"{kind}(max_histories={options.max_histories},{budget}{leaf})"
+    given = [f"max_histories={options.max_histories}", budget]
+    if options.leaf:
+        given.append(f"leaf={options.leaf}")
+    return f"{kind}({','.join([*given, *options.settings])})"
 
 
 def _ways(row: Mapping[str, Any]) -> str:

@@ -89,6 +89,7 @@ def measure(monkeypatch, mine, other):
         move_ms=9.0,
         init_ms=None,
         leaf="",
+        settings=[],
         iterations=1,
     )
     return matches.measure("kuhn_poker", "resolving", "uniform", options)
