@@ -7,7 +7,9 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.compilation.vectorised import VectorisedGame
 from spiel_cr.policies.conversions import SUM_TOLERANCE
+from spiel_cr.uncompiled.rules_source import RulesSource
 from spiel_cr.uncompiled.source import Source
 from spiel_cr.uncompiled.strategy import TableStrategy
 
@@ -88,6 +90,31 @@ class TablePolicy(openspiel_policy.Policy):
                 f"{self.game}"
             )
         return dict(zip(legal, (found / found.sum()).tolist(), strict=True))
+
+    def array_probabilities(
+        self, rules: VectorisedGame, states: np.ndarray, player: int
+    ) -> np.ndarray:
+        """Probabilities at many states at once, by the rules of the table's keys.
+
+        Args:
+          rules: of the game.
+          states: [n, ...], of these rules, where the player acts.
+          player: who acts.
+
+        Returns:
+          float64 [n, A], by action; 0 in rows that were never met.
+
+        Raises:
+          ValueError: the table's keys are made of strings.
+        """
+        if not isinstance(self.source, RulesSource):
+            raise ValueError(
+                f"the policy of {self.game} has keys made of strings, so it cannot be "
+                f"asked for arrays of states; ask state by state"
+            )
+        legal = rules.legal_actions_mask(states)
+        found = self.strategy.find(self.source.keys_of(states, player))
+        return self.strategy.spread(found, legal)
 
     def _row(self, state: pyspiel.State, player: int) -> int:
         """The row of a state's information; -1: it has none."""

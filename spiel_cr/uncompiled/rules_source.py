@@ -90,7 +90,12 @@ class RulesSource:
         """See `source.Source`."""
         player = state.current_player()
         rows = self._after(tuple(state.history()))
-        return self._keys(rows, player)[0]
+        return self.keys_of(rows, player)[0]
+
+    def keys_of(self, rows: np.ndarray, player: int) -> np.ndarray:
+        """uint64 [n, 2], the keys of what a player knows at states, by the rules."""
+        known = self.rules.information_state(rows, player)
+        return keys.of_rows(known.reshape(len(rows), -1), player)
 
     def close(self) -> None:
         """Forgets the states that are kept."""
@@ -136,12 +141,8 @@ class RulesSource:
         for actor in range(2):
             acts = np.flatnonzero(player == actor)
             if len(acts):
-                key[acts] = self._keys(rows[acts], actor)
+                key[acts] = self.keys_of(rows[acts], actor)
         return Positions(States(rows, legal), player, key, num_actions, utility)
-
-    def _keys(self, rows: np.ndarray, player: int) -> np.ndarray:
-        known = self.rules.information_state(rows, player)
-        return keys.of_rows(known.reshape(len(rows), -1), player)
 
     def _play_chance(
         self, rows: np.ndarray, random: np.random.Generator

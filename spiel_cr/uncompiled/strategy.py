@@ -73,6 +73,21 @@ class TableStrategy:
         first = int(self._first[row])
         return self.probability[first : first + int(self.count[row])]
 
+    def spread(self, rows: np.ndarray, legal: np.ndarray) -> np.ndarray:
+        """float64 [n, A], the probabilities of some rows, by action.
+
+        Args:
+          rows: int64 [n]; -1: none, and all stays 0.
+          legal: bool [n, A], as many actions as the row has.
+        """
+        met = rows >= 0
+        first = self._first[np.where(met, rows, 0)].astype(np.int64)
+        place = first[:, None] + np.cumsum(legal, axis=1) - 1
+        wanted = legal & met[:, None]
+        played = np.zeros(legal.shape)
+        played[wanted] = self.probability[place[wanted]]
+        return played
+
 
 def of_table(table: Table, *, exact: bool, exploration: float) -> TableStrategy:
     """The average strategies of both players.

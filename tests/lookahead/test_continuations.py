@@ -12,7 +12,7 @@ import pytest
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import expected_game_score
 
-from spiel_cr import solve
+from spiel_cr import sample_uncompiled, solve
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.compilation import compiler, vectorised
 from spiel_cr.lookahead import Continuations
@@ -305,6 +305,24 @@ def test_rollouts_mean_exact_values(form):
     np.testing.assert_array_equal(
         again.choice_values(game, histories, 0), same.choice_values(game, histories, 0)
     )
+
+
+@pytest.mark.slow
+def test_rollouts_by_a_table_of_a_game_never_compiled():
+    """What the table says is what a table by strings says, so rollouts are equal."""
+    tree, rules, _ = goofspiel()
+    table = sample_uncompiled(str(tree.game), "os-mccfr(batch=16)", 20)
+    policy = table.average_policy()
+    strings = conversions.tabular_policy(
+        tree, conversions.behaviour_from_policy(tree, policy)
+    )
+    start = rules.new_initial_states()
+    found, expected = (
+        Continuations(blueprint, 3, rollouts=20).choice_values(rules, start, 0)
+        for blueprint in (policy, strings)
+    )
+    assert policy.array_probabilities(rules, start, 0).max() > 0
+    np.testing.assert_allclose(found, expected, atol=TOLERANCE)
 
 
 def test_rollouts_of_what_cannot_be_played_are_refused():
