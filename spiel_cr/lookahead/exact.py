@@ -78,7 +78,9 @@ class ExactValues:
             infosets = np.zeros(size, np.int32)
             infosets[:count] = form.layouts[player].infosets[:count]
             of_position = _points_of(form, player, count, size)
-            points.append(_Points(typed(of_position), typed(infosets)))
+            state = np.full(size, max(sizes) - 1, np.int32)
+            state[:count] = states.state[player]
+            points.append(_Points(typed(of_position), typed(infosets), typed(state)))
         return ExactBelow(
             trees=form.arrays,
             points=(points[0], points[1]),
@@ -129,10 +131,12 @@ class _Points(NamedTuple):
     Attributes:
       of_position: int32 [S], the point above each position; J where there is none.
       infosets: int32 [J], where each point stands among the infosets.
+      state: int32 [J], the public state of each.
     """
 
     of_position: jax.Array
     infosets: jax.Array
+    state: jax.Array
 
 
 @jax.tree_util.register_dataclass
@@ -162,8 +166,14 @@ class ExactBelow:
         Args:
           ranges: as of `values`.
         """
+        # Ranges of any size are solved alike: regrets that rounding may leave, which
+        # solvers leave out, are those of ranges up to 1.
+        relative, largest = zip(
+            *(self._relative(player, ranges[player]) for player in range(2)),
+            strict=True,
+        )
         first, second = (
-            self._seen_by(player, ranges[1 - player]) for player in range(2)
+            self._seen_by(player, relative[1 - player]) for player in range(2)
         )
         trees = first, second
         state = jax.lax.fori_loop(
@@ -172,10 +182,20 @@ class ExactBelow:
             jax.tree.map(jnp.asarray, cfr.init(trees, values=True)),
         )
         values = []
-        for points, mine in zip(self.points, state.players, strict=True):
+        for points, mine, scale in zip(
+            self.points, state.players, largest[::-1], strict=True
+        ):
             assert mine.values is not None
-            values.append(mine.values[points.infosets])
+            values.append(mine.values[points.infosets] * scale[points.state])
         return values[0], values[1]
+
+    def _relative(self, player: int, reach: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """A range over its largest entry in each state; these entries, by state."""
+        state = self.points[player].state
+        count = max(len(points.state) for points in self.points)
+        largest = jnp.zeros(count, reach.dtype).at[state].max(reach)
+        largest = jnp.where(largest > 0, largest, 1)
+        return reach / largest[state], largest
 
     def largest(self) -> float:
         """The sum of all |payoffs|, which no value exceeds."""
