@@ -190,7 +190,7 @@ def test_no_program_is_compiled_under_a_clock(gadget):
     np.testing.assert_allclose(np.bincount(owner[1:], behaviour[1:]), 1, atol=1e-12)
     statistics = resolver.statistics
     assert statistics.programs_compiled == 0
-    assert statistics.iterations > statistics.solves > 10
+    assert statistics.iterations >= statistics.solves > 10
 
 
 def network_of(name, players=(0, 1)):
