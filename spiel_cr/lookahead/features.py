@@ -87,7 +87,7 @@ def _hashed(state: pyspiel.State, player: int) -> np.ndarray:
     return row
 
 
-def told_apart(features: tuple[np.ndarray, np.ndarray], states: PublicStates) -> bool:
+def tell_apart(features: tuple[np.ndarray, np.ndarray], states: PublicStates) -> bool:
     """Whether no two infosets of a player and a public state have equal features."""
     for rows, state in zip(features, states.state, strict=True):
         full = np.hstack([rows, state[:, None].astype(np.float32)])

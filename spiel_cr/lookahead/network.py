@@ -22,7 +22,7 @@ from spiel_cr.compilation.fingerprints import fingerprint
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.lookahead import set_network
 from spiel_cr.lookahead.alike import places_in
-from spiel_cr.lookahead.features import alike, infoset_features, told_apart
+from spiel_cr.lookahead.features import alike, infoset_features, tell_apart
 from spiel_cr.lookahead.public_states import PublicStates
 from spiel_cr.lookahead.set_network import Architecture, Embedded, Places
 from spiel_cr.lookahead.values import Ranges
@@ -97,7 +97,7 @@ def known_states(parts: list[tuple[CompiledGame, PublicStates]]) -> KnownStates:
     try:
         features = [infoset_features(*part, strings=False) for part in parts]
         for own, (_, states) in zip(features, parts, strict=True):
-            strings = strings or not told_apart(own, states)
+            strings = strings or not tell_apart(own, states)
     except ValueError:
         strings = True
     if strings:

@@ -12,7 +12,7 @@ from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.compilation import compiler
 from spiel_cr.compilation.fingerprints import fingerprint
 from spiel_cr.lookahead import ExactValues, features, set_network
-from spiel_cr.lookahead.features import alike, infoset_features, told_apart
+from spiel_cr.lookahead.features import alike, infoset_features, tell_apart
 from spiel_cr.lookahead.leaves import parse_leaf
 from spiel_cr.lookahead.network import NetworkValues, known_states, load_network
 from spiel_cr.resolving.decomposition import decompose
@@ -191,9 +191,9 @@ def test_features_tell_the_infosets_of_a_state_apart(strings):
     for name in ("kuhn", "ii_goofspiel4"):
         states = layer_states(name, 0)
         rows = infoset_features(compiled(name), states, strings=strings)
-        assert told_apart(rows, states)
+        assert tell_apart(rows, states)
         doubled = tuple(np.zeros_like(own) for own in rows)
-        assert not told_apart(doubled, states)
+        assert not tell_apart(doubled, states)
 
 
 def test_without_tensors_strings_are_read(monkeypatch):
