@@ -112,7 +112,8 @@ def markdown(rows: Sequence[Row]) -> str:
     lines = []
     for row in rows:
         unit = "round" if row["unit"] == "rounds" else "moves"
-        lines.append({**row, "cut": f"{row['depth']} {unit}"})
+        cut = f"{row['depth']} {unit}"
+        lines.append({**row, "cut": cut, "name": row["name"].removesuffix(f" {cut}")})
     columns: dict[str, Column] = {
         "game": "{name}",
         "lookahead": "{cut}",
