@@ -3,6 +3,7 @@
 import dataclasses
 
 from spiel_cr.common.checks import check_iterations, check_number, check_whole
+from spiel_cr.lookahead.continuations import ChoiceValues
 from spiel_cr.policies.leaf_values import LeafValue, parse_leaf
 from spiel_cr.resolving.config import ResolvingConfig
 
@@ -34,7 +35,7 @@ class PartialConfig:
     """
 
     max_histories: int
-    leaf: str | LeafValue = "rollouts(n=4)"
+    leaf: str | LeafValue | ChoiceValues = "rollouts(n=4)"
     max_root_share: float = 0.003
     reuse_share: float = 0.5
     max_particles: int = 1000
@@ -47,7 +48,8 @@ class PartialConfig:
         for name in ("max_histories", "max_particles"):
             check_iterations(getattr(self, name), name=name)
         check_whole(self.warmup_matches, "warmup_matches", 0)
-        parse_leaf(self.leaf, compiled=False)
+        if not isinstance(self.leaf, ChoiceValues):
+            parse_leaf(self.leaf, compiled=False)
         for name in ("max_root_share", "reuse_share", "uniform_share"):
             check_number(getattr(self, name), name, "[0, 1]")
         check_number(

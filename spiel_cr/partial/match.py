@@ -37,6 +37,8 @@ class PartialStatistics:
 
     Attributes:
       safe_resolves: subgames of the tree that were solved where the match is.
+      limited_resolves: knowledge-limited subgames that were.
+      grown_towards: times that a tree ended before the decision and grew to it.
       unsafe_restarts: decisions for which a new tree was made from what the player
         thought possible.
       reused: decisions that an earlier solve, of the match or before it, answered.
@@ -48,6 +50,8 @@ class PartialStatistics:
     """
 
     safe_resolves: int = 0
+    limited_resolves: int = 0
+    grown_towards: int = 0
     unsafe_restarts: int = 0
     reused: int = 0
     fallback: int = 0
@@ -111,7 +115,9 @@ class PartialAgent(abc.ABC):
     def _first_tree(self, game: str | pyspiel.Game) -> PartialTree:
         """The start of the game, not expanded."""
         settings = self.settings
-        return PartialTree.start(game, settings.max_histories, leaf=settings.leaf)
+        return PartialTree.start(
+            game, settings.max_histories, leaf=settings.leaf, player=self.player
+        )
 
     def _start_from(self, start: SolvedTree) -> None:
         """Every match begins with a tree."""
@@ -164,7 +170,9 @@ class PartialAgent(abc.ABC):
         self.statistics.programs_compiled += self._programs() - programs
         return answer
 
-    def _make_solved(self, tree: PartialTree) -> SolvedTree | None:
+    def _make_solved(
+        self, tree: PartialTree, before: SolvedTree | None = None
+    ) -> SolvedTree | None:
         """A tree with what is known of its strategies; None: it cannot be resolved.
 
         What has been found of the game since may show that it has no layers. A tree
@@ -177,7 +185,7 @@ class PartialAgent(abc.ABC):
         """
         self.counts.most_histories = max(self.counts.most_histories, len(tree))
         try:
-            return SolvedTree.of(tree, self.player, self.solved)
+            return SolvedTree.of(tree, self.player, before or self.solved)
         except HiddenTurnsError:
             return None
         except ImperfectRecallError:

@@ -6,8 +6,9 @@ import time
 import numpy as np
 
 from spiel_cr.common.arrays import ranges
-from spiel_cr.compilation.tree import CHANCE
+from spiel_cr.compilation.tree import CHANCE, TERMINAL
 from spiel_cr.compilation.vectorised import BrokenRulesError
+from spiel_cr.partial.frontier import Rows
 from spiel_cr.partial.simulator import Nodes, Simulator
 
 # Histories expanded between two looks at the clock.
@@ -46,7 +47,11 @@ class NodeTable:
       first: int32, the first child; -1: not expanded.
       chance: float64, probability of the chance moves from the root.
       reach: float64, probability that chance and uniform play lead there.
-      value: float64, leaf values as far as they were asked for, else NaN.
+      own_reach: float64 [n, 2], each player's probability of playing to there, by the
+        strategies found last, and uniformly where there are none (`growth.py`).
+      spread: float64, how uncertain the leaf value is, as far as that was asked for;
+        else that of the parent.
+      value: float64 [n, k], leaf values as far as they were asked for, else NaN.
       stub: bool, what a dropped move leads to.
       states, action, player, label, observation, utility, num_actions: as in `Nodes`;
         stubs have no actions.
@@ -73,7 +78,9 @@ class NodeTable:
         self.stub = np.zeros(length, bool)
         self.chance = np.empty(length, np.float64)
         self.reach = np.empty(length, np.float64)
-        self.value = np.empty(length, np.float64)
+        self.own_reach = np.ones((length, 2), np.float64)
+        self.spread = np.ones(length, np.float64)
+        self.value = np.empty((length, 1), np.float64)
         self.utility = np.empty(length, np.float64)
         self.states = np.empty((length, *nodes.states.shape[1:]), nodes.states.dtype)
         self.action = np.empty(length, np.int32)
@@ -111,6 +118,11 @@ class NodeTable:
         draws = self.player[parent] == CHANCE
         share = np.where(draws, nodes.factor, 1 / self.num_actions[parent])
         self.reach[new] = self.reach[parent] * share
+        self.own_reach[new] = self.own_reach[parent]
+        for p in range(2):
+            acts = self.player[parent] == p
+            self.own_reach[new, p] /= np.where(acts, self.num_actions[parent], 1)
+        self.spread[new] = self.spread[parent]
 
     def _append(self, nodes: Nodes, parent: np.ndarray) -> slice:
         """Fills in what does not depend on the parents' columns."""
@@ -165,13 +177,28 @@ class NodeTable:
         used = self.used
         return np.flatnonzero((self.num_actions[:used] > 0) & (self.first[:used] < 0))
 
-    def breadth_first(self) -> tuple[np.ndarray, np.ndarray]:
-        """Rows in the order of compiled games, and where levels begin."""
-        levels = [np.zeros(1, np.int64)]
-        while len(parents := levels[-1][self.first[levels[-1]] >= 0]):
-            levels.append(ranges(self.first[parents], self.num_actions[parents]))
-        sizes = [len(level) for level in levels]
-        return np.concatenate(levels), np.concatenate([[0], np.cumsum(sizes)])
+    def children(self, rows: np.ndarray) -> np.ndarray:
+        """int64, the children of expanded rows."""
+        return ranges(self.first[rows], self.num_actions[rows])
+
+    def rows(self) -> Rows:
+        """All histories, ending at the frontier and at stubs; leaves are worth 0."""
+        used = self.used
+        leaf = self.first[:used] < 0
+        ends = leaf & ((self.num_actions[:used] > 0) | self.stub[:used])
+        return Rows(
+            id=self.id[:used],
+            parent=self.parent[:used],
+            first=self.first[:used].astype(np.int64),
+            count=np.where(leaf, 0, self.num_actions[:used]).astype(np.int64),
+            action=self.action[:used],
+            player=np.where(ends, np.int8(TERMINAL), self.player[:used]),
+            label=self.label[:used],
+            observation=self.observation[:used],
+            chance=self.chance[:used],
+            utility=self.utility[:used].copy(),
+            frontier=ends,
+        )
 
     def expand(
         self, simulator: Simulator, limit: int, *, deadline: float | None
@@ -195,26 +222,28 @@ class NodeTable:
                 if begun and deadline is not None and time.perf_counter() > deadline:
                     return
                 self.marks += self._ends(chunk)
-                try:
-                    children = simulator.children(
-                        self.states[chunk], self.player[chunk]
-                    )
-                except BrokenRulesError as error:
-                    error.history = int(chunk[error.history])
-                    raise
-                self.add_children(chunk, *children)
+                self.expand_rows(simulator, chunk)
                 begun, expanded = True, expanded + len(chunk)
             if expanded < len(frontier):
                 return
 
-    def _infosets(self, rows: np.ndarray) -> np.ndarray:
+    def expand_rows(self, simulator: Simulator, rows: np.ndarray) -> None:
+        """Expands some histories of the frontier."""
+        try:
+            children = simulator.children(self.states[rows], self.player[rows])
+        except BrokenRulesError as error:
+            error.history = int(rows[error.history])
+            raise
+        self.add_children(rows, *children)
+
+    def infosets(self, rows: np.ndarray) -> np.ndarray:
         """int64 [n], equal exactly within infosets; each chance node stands alone."""
         code = self.label[rows].astype(np.int64) * 2 + self.player[rows]
         return np.where(self.player[rows] == CHANCE, -1 - rows, code)
 
     def _ends(self, rows: np.ndarray) -> list[int]:
         """How many rows there will be after each infoset of `rows` is expanded."""
-        infosets = self._infosets(rows)
+        infosets = self.infosets(rows)
         last = np.flatnonzero(np.diff(infosets, append=np.iinfo(np.int64).max))
         ends = self.used + np.cumsum(self.num_actions[rows], dtype=np.int64)[last]
         return list(ends.tolist())
@@ -226,7 +255,7 @@ class NodeTable:
           frontier: rows of one level that can be expanded.
           budget: how many children they may have at most.
         """
-        _, group = np.unique(self._infosets(frontier), return_inverse=True)
+        _, group = np.unique(self.infosets(frontier), return_inverse=True)
         cost = np.bincount(group, self.num_actions[frontier]).astype(np.int64)
         order = np.argsort(-np.bincount(group, self.reach[frontier]), kind="stable")
         chosen = np.ones(len(cost), bool)

@@ -1,21 +1,18 @@
 """Continual resolving in a game that is never compiled whole.
 
-A decision is answered in one of three ways:
+A decision opens a subgame of the tree that the player knows. What does not lead there
+is dropped, which makes room for what comes after, and the gadget game is solved with
+the values that the opponent was promised at the roots. Growth and solving take turns:
+each solve says where both players go, and so what the next one should see.
 
-  - *safe resolve*: a subgame of the known tree begins at the decision, and its roots
-    are few. What does not lead there is dropped, which makes room for what comes after,
-    and the gadget game is solved with the values that the opponent had at the roots:
-    continual resolving, with the tree's frontier for a depth limit.
-  - *unsafe restart*: the tree ends before, or the subgame has too many roots. Then a
-    new tree, solved as a game of its own, begins at the opponent's turn with what both
-    players consider possible by chance and by how both were last found to play (see
-    `opponent_knowledge.py`). A player who played otherwise before may gain by it.
-  - *reuse*: an earlier solve has answered the decision, and has seen as much of what
-    comes after as a new tree would.
+Where a subgame has too many roots, a knowledge-limited one takes its place
+(`knowledge_limited.py`). Where the tree ends before the decision, a new one begins at
+what both players consider possible (`opponent_knowledge.py`).
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyspiel
@@ -27,6 +24,7 @@ from spiel_cr.common.checks import check_seed
 from spiel_cr.compilation.game_checks import chance_outcomes
 from spiel_cr.partial.capacity import Capacities
 from spiel_cr.partial.config import PartialConfig
+from spiel_cr.partial.knowledge_limited import knowledge_set
 from spiel_cr.partial.match import PartialAgent
 from spiel_cr.partial.solved_tree import SolvedTree
 from spiel_cr.partial.tree import PartialTree, no_capacity
@@ -44,6 +42,25 @@ _MOST_SHRINKS = 12
 _LEAST = 100
 # Programs are chosen as for moves under a clock: these run shortly.
 _SHORT_RUN = 1
+# Rounds of growth and solving: up to which share of the room a tree grows in each, and
+# which share of the iterations, or of the time for them, is for solving it then.
+_ROUNDS = ((0.25, 0.1), (0.5, 0.1), (0.75, 0.2), (1.0, 0.6))
+# Roots, and all that leads there, may take this share of the room. What the player knew
+# below them before is kept if it all takes at most the second share.
+_ROOT_SHARE, _KNOWN_SHARE = 0.5, 0.5
+# Of knowledge-limited subgames where there is no room for a whole one, in this order.
+_ORDERS = (2, 1)
+
+
+class _Laid(NamedTuple):
+    """A tree that is ready to be solved."""
+
+    after: SolvedTree
+    game: Forest
+    solver: Solver
+
+
+_LayOut: TypeAlias = Callable[[SolvedTree | None], tuple[SolvedTree, Forest] | None]
 
 
 class PartialResolver(PartialAgent):
@@ -86,23 +103,30 @@ class PartialResolver(PartialAgent):
         # To expand histories, and then to lay them out for solving.
         self._expanding, self._laying = Cost(), Cost()
         tree = self._first_tree(game)
-        self._grow(tree, None)
-        begun = time.perf_counter()
-        start = SolvedTree.of(tree, player)
-        self._laying.add(len(tree), time.perf_counter() - begun)
-        if not len(start.snapshot.tree.infosets[player]):
-            raise no_capacity(tree, player)
-        forest = start.forest()
-        first = self._solver_for(forest)
-        assert first is not None
-        with self._clock.solve(first, self._clock.init_deadline(config.init_ms)):
-            start.take_solution(forest, first)
+        start, game_form = self._solve_start(tree)
         self._start_from(start)
         for number in range(settings.warmup_matches):
             self._play_warmup(tree.game, np.random.default_rng([seed, number]))
         if config.move_ms is not None:  # otherwise there is time to compile
-            self._make_solver(forest, self._capacities.close())
+            self._make_solver(game_form, self._capacities.close())
         self._reset()
+
+    def _solve_start(self, tree: PartialTree) -> tuple[SolvedTree, Forest]:
+        """Grows and solves the tree that every match begins with."""
+
+        def lay_out(before: SolvedTree | None) -> tuple[SolvedTree, Forest]:
+            start = SolvedTree.of(tree, self.player, before)
+            if not len(start.snapshot.tree.infosets[self.player]):
+                raise no_capacity(tree, self.player)
+            return start, start.forest()
+
+        # All the room is used: no move waits for this.
+        most, end = self.settings.max_histories, None
+        if (until := self._clock.init_deadline(self.config.init_ms)) is not None:
+            end = until - time.perf_counter()
+        laid = self._grow_and_solve(tree, lay_out, most, None, end)
+        assert laid is not None
+        return laid.after, laid.game
 
     def _solve_decision(self, stages: Sequence[Stage], number: int) -> None:
         deadline = self._clock.deadline(len(stages) - number)
@@ -111,90 +135,231 @@ class PartialResolver(PartialAgent):
             self._knowledge = None
             return
         key = stages[number].seen[-1]
-        infoset = self.solved.find(key)
-        if infoset >= 0:
+        if self.solved.find(key) < 0 and number:
+            self._grow_towards(stages, number, deadline)
+        if self.solved.find(key) >= 0:
             self._knowledge = None
-            if self.solved.unsolved_above(infoset):
-                if self._resolve_safely(key, deadline):
-                    return
-                # Layers that were solved on the way have changed the tree.
-                infoset = self.solved.find(key)
-            elif self._saw_enough(infoset, deadline):
-                self.counts.reused += 1
-                return
-        if infoset >= 0:
-            self._knowledge = self._knowledge_at(infoset)
+            self._resolve(key, deadline)
         else:
             self._knowledge = self._follow(stages, number, deadline)
-        if self._knowledge is not None:
-            tree = self._restarted_tree(self._knowledge, self._affordable(deadline))
-            if self._solve_next_layer(tree, deadline, None):
-                self.counts.unsafe_restarts += 1
-                return
-        self.counts.fallback += infoset >= 0
+            if self._knowledge is not None:
+                most = self._affordable(deadline)
+                tree = self._restarted_tree(self._knowledge, most)
+                self.counts.unsafe_restarts += self._restart_from(tree, deadline)
 
-    def _saw_enough(self, infoset: int, deadline: float | None) -> bool:
-        """Whether a solve saw as much of what comes after as a new tree would."""
-        below = self.solved.focus_on(infoset)
-        enough = self.settings.reuse_share * self._affordable(deadline)
-        return not below.can_grow or len(below) >= enough
-
-    def _resolve_safely(self, key: str, deadline: float | None) -> bool:
-        """Resolves down to an infoset of the tree; False: that cannot be done."""
+    def _resolve(self, key: str, deadline: float | None) -> None:
+        """Resolves down to an infoset of the tree."""
+        solved = 0
         while (infoset := self.solved.find(key)) >= 0:
             opening = self.solved.unsolved_above(infoset)
             if not opening:
-                return True
-            roots = self.solved.subgame_roots(opening[0])
-            most = self._affordable(deadline)
-            tree = self.solved.focus(roots)
-            if len(tree) > most:
-                tree = self.solved.focus(roots, collapse=True)
-            if tree.can_grow and len(roots) > self.settings.max_root_share * most:
-                return False
-            if not self._solve_next_layer(tree, deadline, roots):
-                return False
-            self.counts.safe_resolves += 1
-        return False
+                self.counts.reused += not solved
+                return
+            if not self._resolve_layer(opening[0], deadline):
+                # What older solves said of it is left.
+                self.counts.fallback += 1
+                return
+            solved += 1
 
-    def _solve_next_layer(
-        self, tree: PartialTree, deadline: float | None, roots: np.ndarray | None
+    def _resolve_layer(self, opening: int, deadline: float | None) -> bool:
+        """Solves the subgame that an infoset of the next layer opens.
+
+        Returns:
+          False: that cannot be done.
+        """
+        most = self._affordable(deadline)
+        roots, free = self.solved.subgame_roots(opening), None
+        tree, fits = self._focused(roots, most)
+        for order in () if fits else _ORDERS:
+            known = knowledge_set(self.solved.decomposition, opening, order)
+            roots, free = known.roots, known.free
+            tree, fits = self._focused(roots, most)
+            if fits:
+                break
+        if not fits:
+            return False
+        labels = None
+        if free is not None:
+            labels = self.solved.snapshot.labels[self.player][free]
+        if not self._solve_below(tree, roots, labels, most, deadline):
+            return False
+        self.counts.safe_resolves += free is None
+        self.counts.limited_resolves += free is not None
+        return True
+
+    def _focused(self, roots: np.ndarray, most: int) -> tuple[PartialTree, bool]:
+        """A tree for what comes after some roots; whether there is room for that."""
+        tree = self.solved.focus(roots)
+        if len(tree) <= _KNOWN_SHARE * most or not tree.can_grow and len(tree) <= most:
+            return tree, True
+        tree = self.solved.focus(roots, collapse=True)
+        return tree, len(tree) <= _ROOT_SHARE * most
+
+    def _grow_towards(
+        self, stages: Sequence[Stage], number: int, deadline: float | None
+    ) -> None:
+        """Grows the tree towards a decision that it does not have, if there is room.
+
+        The layer of the player's last decision is laid out anew, with its gadget. The
+        player's own strategy in it stays: it has played by that.
+        """
+        before = self.solved
+        last = before.find(stages[number - 1].seen[-1])
+        if last < 0 or before.solved < 1:
+            return
+        d, most = before.decomposition, self._affordable(deadline)
+        opening = before.opening_of(last)
+        if d.own_layer[opening] != before.solved:
+            return
+        roots = before.subgame_roots(opening)
+        first = d.own_layer[opening] == 1
+        tree = before.focus(before.starts if first else roots, collapse=True)
+        path = [
+            (int(before.snapshot.labels[self.player][infoset]), stages[k].action)
+            for k in range(number)
+            if (infoset := before.find(stages[k].seen[-1])) >= 0
+        ]
+        key = stages[number].seen[-1]
+        labels = before.snapshot.labels[self.player][d.own_layer <= before.solved]
+        room = int(_ROOT_SHARE * most)
+        if len(tree) > room or not tree.grow_along(dict(path), labels, key, room):
+            return
+        nothing = np.zeros(0, np.int32)
+        roots = None if first else roots
+        self.counts.grown_towards += self._solve_below(
+            *(tree, roots, nothing, most, deadline)
+        )
+
+    def _solve_below(
+        self,
+        tree: PartialTree,
+        roots: np.ndarray | None,
+        free: np.ndarray | None,
+        most: int,
+        deadline: float | None,
     ) -> bool:
-        """Grows a tree and solves its next layer; False: that cannot be done.
+        """Grows a tree below roots of the known tree, and solves their layer.
 
         Args:
-          tree: from `focus` or `rooted_at`.
+          tree: from `focus`.
+          roots: those of a subgame, or of a part of it; None: the start of the game.
+          free: labels of the player's opening infosets at which it chooses anew, all
+            others play as before; None: all of them.
+          most: histories to have at most.
           deadline: for all of it.
-          roots: those of the subgame of the known tree that it is for; None: a new
-            game.
+
+        Returns:
+          False: that cannot be done.
         """
-        self._grow(tree, deadline)
+
+        def lay_out(before: SolvedTree | None) -> tuple[SolvedTree, Forest] | None:
+            after = self._make_solved(tree, before)
+            if after is None:
+                return None
+            if roots is not None and not self.solved.hand_on(after, roots):
+                return None
+            return after, after.forest() if free is None else after.limited(free)
+
+        seconds = None
+        if deadline is not None:
+            left = deadline - time.perf_counter()
+            seconds = (1 - self.settings.expansion_share) * left
+        laid = self._grow_and_solve(tree, lay_out, most, deadline, seconds)
+        if laid is not None:
+            self.solved = laid.after
+        return laid is not None
+
+    def _restart_from(self, tree: PartialTree, deadline: float | None) -> bool:
+        """Solves a tree that begins in the middle of the game."""
+        most = self._affordable(deadline)
+        return self._solve_below(tree, None, None, most, deadline)
+
+    def _grow_and_solve(
+        self,
+        tree: PartialTree,
+        lay_out: _LayOut,
+        most: int,
+        deadline: float | None,
+        seconds: float | None,
+    ) -> _Laid | None:
+        """Takes turns at growing a tree and solving its next layer.
+
+        Args:
+          tree: grows.
+          lay_out: the tree as it is with its gadget game, after a smaller one that was
+            solved before; None: it cannot be resolved.
+          most: histories to have at most.
+          deadline: for all of it; None: none.
+          seconds: for solving; None: there is no clock.
+
+        Returns:
+          The last tree, solved; None: there is none.
+        """
+        begun, least, left = time.perf_counter(), len(tree), 1.0
+        until = None
+        if deadline is not None:
+            until = begun + self.settings.expansion_share * (deadline - begun)
+        rounds = _ROUNDS
+        if seconds is None:
+            # If all of it fits, all iterations are for that.
+            tree.grow(max(most, least), guided=True)
+            if tree.can_grow:
+                tree.truncate(least)
+            else:
+                rounds = ((1.0, 1.0),)
+        done: _Laid | None = None
+        for number, (size, share) in enumerate(rounds):
+            self._grow(tree, least + int(size * max(0, most - least)), most, until)
+            laid = self._lay_out(tree, lay_out, done and done.after, deadline)
+            last = number + 1 == len(rounds) or not tree.can_grow or laid is None
+            done = laid or done
+            if done is None:
+                return None
+            if until is not None and time.perf_counter() > until:
+                last = True
+            part = left if last else share
+            left -= part
+            end = None if seconds is None else time.perf_counter() + part * seconds
+            iterations = self.config.iterations
+            at_most = None if iterations is None else max(1, round(part * iterations))
+            with self._clock.solve(done.solver, deadline if last else end, at_most):
+                done.after.take_strategies(done.game, done.solver)
+                if last:
+                    done.after.take_values(done.game, done.solver)
+                tree.guide(done.after.snapshot.ids, done.after.reach())
+            if last:
+                break
+        return done
+
+    def _lay_out(
+        self,
+        tree: PartialTree,
+        lay_out: _LayOut,
+        before: SolvedTree | None,
+        deadline: float | None,
+    ) -> _Laid | None:
+        """A solver for a tree, made smaller until it fits a program's shapes."""
         for _ in range(_MOST_SHRINKS):
             begun, programs = time.perf_counter(), cfr.programs()
-            after = self._make_solved(tree)
-            if after is None:
-                return False
-            if roots is not None and not self.solved.hand_on(after, roots):
-                return False
-            forest = after.forest()
-            solver = self._solver_for(forest)
+            found = lay_out(before)
+            if found is None:
+                return None
+            solver = self._solver_for(found[1])
             if solver is not None:
                 if cfr.programs() == programs:
                     self._laying.add(len(tree), time.perf_counter() - begun)
-                with self._clock.solve(solver, deadline):
-                    after.take_solution(forest, solver)
-                self.solved = after
-                return True
+                return _Laid(*found, solver)
             self.counts.shrunk += 1
             if deadline is not None and time.perf_counter() > deadline:
-                return False
+                return None
             tree.truncate(int(_SHRINK * len(tree)))
-        return False
+        return None
 
     def _cost(self) -> tuple[float, float]:
         """Seconds for a tree of n histories, a + b n, but for solving it."""
         (fixed, each), (more, more_each) = self._expanding.line, self._laying.line
-        return fixed + more, each + more_each
+        laid = sum(size for size, _ in _ROUNDS)
+        return fixed + len(_ROUNDS) * more, each + laid * more_each
 
     def _has_no_time(self, deadline: float | None) -> bool:
         """Whether not even the least tree would be ready in time."""
@@ -212,24 +377,24 @@ class PartialResolver(PartialAgent):
         fits = (left - fixed) / each if each else most
         return min(max(_LEAST, int(fits)), most)
 
-    def _grow(self, tree: PartialTree, deadline: float | None) -> None:
+    def _grow(
+        self, tree: PartialTree, size: int, most: int, until: float | None
+    ) -> None:
         """Expands as much as there is time for."""
         begun, before = time.perf_counter(), len(tree)
-        until = None
-        if deadline is not None:
-            until = begun + self.settings.expansion_share * (deadline - begun)
-        tree.grow(max(self._affordable(deadline), before), deadline=until)
+        tree.grow(max(size, before), guided=True, room=most, deadline=until)
+        self.counts.most_histories = max(self.counts.most_histories, len(tree))
         seconds, grown = time.perf_counter() - begun, len(tree) - before
         if grown:
             self._expanding.add(grown, seconds)
 
-    def _solver_for(self, forest: Forest) -> Solver | None:
+    def _solver_for(self, game: Forest) -> Solver | None:
         """A solver of learnt shapes; None: the game fits none."""
-        capacity = self._capacities.learn(shapes_of(forest.decisions, forest.payoffs))
-        return None if capacity is None else self._make_solver(forest, capacity)
+        capacity = self._capacities.learn(shapes_of(game.decisions, game.payoffs))
+        return None if capacity is None else self._make_solver(game, capacity)
 
-    def _make_solver(self, forest: Forest, capacity: PaddedShapes) -> Solver:
-        form = build(forest.decisions, forest.payoffs, capacity=capacity)
+    def _make_solver(self, game: Forest, capacity: PaddedShapes) -> Solver:
+        form = build(game.decisions, game.payoffs, capacity=capacity)
         return cfr.make_solver(
             form,
             config=self._solver,

@@ -7,6 +7,7 @@ import numpy as np
 
 from spiel_cr.cfr.solver import Solver
 from spiel_cr.common.arrays import ranges
+from spiel_cr.partial.knowledge_limited import infosets_after
 from spiel_cr.partial.tree import PartialTree, Snapshot
 from spiel_cr.policies.conversions import (
     history_values,
@@ -15,7 +16,7 @@ from spiel_cr.policies.conversions import (
 )
 from spiel_cr.resolving.decomposition import Decomposition, decompose
 from spiel_cr.resolving.gadget import Forest, build_forest
-from spiel_cr.sequence_form.decisions import Payoffs
+from spiel_cr.sequence_form.decisions import Decisions, Payoffs, sum_payoffs
 
 
 @dataclasses.dataclass
@@ -69,7 +70,7 @@ class SolvedTree:
         )
         if before is not None:
             for p in range(2):
-                known, old = _find(before.snapshot.labels[p], snapshot.labels[p])
+                known, old = find_numbers(before.snapshot.labels[p], snapshot.labels[p])
                 source = before._sequences(p, old[known])
                 made.behaviour[p][made._sequences(p, np.flatnonzero(known))] = (
                     before.behaviour[p][source]
@@ -117,6 +118,14 @@ class SolvedTree:
         d = self.decomposition
         return d.roots[d.augmented_subgame[d.root_augmented] == d.own_subgame[infoset]]
 
+    @property
+    def starts(self) -> np.ndarray:
+        """int64, the histories that the tree begins with, none after another."""
+        if not self.partial.has_chance_root:
+            return np.zeros(1, np.int64)
+        starts = self.snapshot.tree.histories.level_start
+        return np.arange(starts[1], starts[2])
+
     def focus(self, histories: np.ndarray, *, collapse: bool = False) -> PartialTree:
         """A tree with room for what comes after some histories."""
         return self.partial.focus(self.snapshot.ids[histories], collapse=collapse)
@@ -149,14 +158,14 @@ class SolvedTree:
           know less than they seemed to; then it does not.
         """
         d, new = self.decomposition, after.decomposition
-        _, new_roots = _find(after.snapshot.ids, self.snapshot.ids[roots])
-        is_root, place = _find(new.roots, new_roots)
+        _, new_roots = find_numbers(after.snapshot.ids, self.snapshot.ids[roots])
+        is_root, place = find_numbers(new.roots, new_roots)
         layer = new.layer[new_roots]
         if not is_root.all() or (layer != layer[0]).any():
             return False
         if np.count_nonzero(new.layer[new.roots] == layer[0]) != len(new_roots):
             return False
-        _, old_place = _find(d.roots, roots)
+        _, old_place = find_numbers(d.roots, roots)
         pairs = np.stack([d.root_augmented[old_place], new.root_augmented[place]])
         old, matching = np.unique(pairs, axis=1)
         np.add.at(after.opponent_values, matching, self.opponent_values[old])
@@ -170,25 +179,65 @@ class SolvedTree:
         forest = build_forest(
             self.decomposition, self.solved + 1, reach, self.opponent_values
         )
-        if len(forest.payoffs.values):
-            return forest
-        # Solvers need a payoff, where all that was found is worth nothing.
-        nothing = np.zeros(1, np.int32)
-        payoffs = Payoffs(nothing, nothing, np.zeros(1))
-        return dataclasses.replace(forest, payoffs=payoffs)
+        return dataclasses.replace(forest, payoffs=_with_payoff(forest.payoffs))
 
-    def take_solution(self, forest: Forest, solver: Solver) -> None:
-        """Takes in what a solver has found of the next layer."""
+    def limited(self, free: np.ndarray) -> Forest:
+        """The gadget game of the next layer where the player plays as before.
+
+        At infosets that open the layer it plays as it did, but for some. After the
+        others it chooses anew from its next layer on: it will have to when it comes
+        there, and the strategies so far end where the smaller tree did.
+
+        Args:
+          free: int, labels of the opening infosets at which it chooses anew.
+        """
+        d, layer, i = self.decomposition, self.solved + 1, self.player
+        forest, labels = self.forest(), self.snapshot.labels[i]
+        opening = d.opens & (d.own_layer == layer)
+        fixed = np.flatnonzero(opening & ~np.isin(labels, free))
+        fixed = np.flatnonzero(infosets_after(d, fixed) & (d.own_layer == layer))
+        return _with_fixed(forest, i, np.isin(forest.own, fixed), self._local(forest))
+
+    def _local(self, forest: Forest) -> np.ndarray:
+        """float64 [S], how the player plays so far, by its sequences in a forest."""
+        behaviour = self.behaviour[self.player]
+        return np.append(1.0, behaviour[self._sequences(self.player, forest.own)])
+
+    def opening_of(self, infoset: int) -> int:
+        """The infoset of the player that opened the layer of one of its infosets."""
+        d, decisions = self.decomposition, self.decomposition.decisions
+        while not d.opens[infoset]:
+            infoset = int(decisions.owner[decisions.parent[infoset]])
+        return infoset
+
+    def reach(self) -> np.ndarray:
+        """float64 [2, N], each player's probability of playing to each history."""
+        tree = self.snapshot.tree
+        return np.stack(
+            [
+                reach_from_behaviour(own.decisions, behaviour)[sequence]
+                for own, behaviour, sequence in zip(
+                    tree.infosets, self.behaviour, tree.histories.sequence, strict=True
+                )
+            ]
+        )
+
+    def take_strategies(self, game: Forest, solver: Solver) -> None:
+        """Takes in how a solver found that both play in the next layer and below."""
         i, o = self.player, 1 - self.player
         own, other = (solver.average_behaviour(p) for p in (i, o))
-        augmented, next_augmented = len(forest.augmented), len(forest.next_augmented)
-        self.behaviour[i][self._sequences(i, forest.own)] = own[1:]
-        self.behaviour[o][self._sequences(o, forest.other)] = other[
+        augmented, next_augmented = len(game.augmented), len(game.next_augmented)
+        self.behaviour[i][self._sequences(i, game.own)] = own[1:]
+        self.behaviour[o][self._sequences(o, game.other)] = other[
             1 + 2 * augmented : len(other) - next_augmented
         ]
+
+    def take_values(self, game: Forest, solver: Solver) -> None:
+        """Takes in what the opponent got in the layer after the next, now solved."""
+        next_augmented = len(game.next_augmented)
         if next_augmented:
-            values = solver.infoset_values(o)
-            self.opponent_values[forest.next_augmented] = values[
+            values = solver.infoset_values(1 - self.player)
+            self.opponent_values[game.next_augmented] = values[
                 len(values) - next_augmented :
             ]
         self.solved += 1
@@ -210,7 +259,7 @@ class SolvedTree:
           player: whose infosets.
           mix: share of uniform play.
         """
-        known, infosets = _find(self.snapshot.labels[player], labels)
+        known, infosets = find_numbers(self.snapshot.labels[player], labels)
         odds = np.repeat(1 / counts, counts)
         sequences = self._sequences(player, infosets[known])
         odds[np.repeat(known, counts)] = self.mixed(player, mix)[sequences]
@@ -221,7 +270,7 @@ class SolvedTree:
         d = self.decomposition
         if not len(d.roots):
             return np.full(len(ids), -1, np.int32)
-        is_root, place = _find(self.snapshot.ids[d.roots], ids)
+        is_root, place = find_numbers(self.snapshot.ids[d.roots], ids)
         return np.where(is_root, d.root_augmented[place], np.int32(-1))
 
     def _sequences(self, player: int, infosets: np.ndarray) -> np.ndarray:
@@ -231,7 +280,49 @@ class SolvedTree:
         return ranges(first[infosets], counts[infosets])
 
 
-def _find(known: np.ndarray, asked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _with_fixed(
+    forest: Forest, player: int, fixed: np.ndarray, behaviour: np.ndarray
+) -> Forest:
+    """A gadget game in which a player plays some of its infosets by a given strategy.
+
+    That strategy becomes part of the payoffs: those after fixed infosets weigh what it
+    reaches, and belong to the empty sequence or to what comes after it.
+
+    Args:
+      forest: the gadget game.
+      player: whose infosets.
+      fixed: bool [m], its infosets that are fixed; with one, all above it are.
+      behaviour: float64 [S], its action probabilities.
+    """
+    own = forest.decisions[player]
+    held = np.append(True, np.repeat(fixed, own.num_actions))
+    reach = reach_from_behaviour(own, np.where(held, behaviour, 1.0))
+    free = np.flatnonzero(~fixed)
+    number = np.cumsum(~held) * ~held
+    decisions = Decisions(
+        number[own.parent[free]].astype(np.int32), own.num_actions[free]
+    )
+    payoffs, sides = forest.payoffs, list(forest.decisions)
+    ends = list(payoffs[:2])
+    values = payoffs.values * reach[ends[player]]
+    ends[player], sides[player] = number[ends[player]], decisions
+    return dataclasses.replace(
+        forest,
+        decisions=(sides[0], sides[1]),
+        payoffs=_with_payoff(sum_payoffs(ends[0], ends[1], values)),
+        own=forest.own[free],
+    )
+
+
+def _with_payoff(payoffs: Payoffs) -> Payoffs:
+    """Solvers need a payoff, also where all that was found is worth nothing."""
+    if len(payoffs.values):
+        return payoffs
+    nothing = np.zeros(1, np.int32)
+    return Payoffs(nothing, nothing, np.zeros(1))
+
+
+def find_numbers(known: np.ndarray, asked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """bool [n], whether each number is known; int64 [n], where."""
     if not len(known):
         return np.zeros(len(asked), bool), np.zeros(len(asked), np.int64)

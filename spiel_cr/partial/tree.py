@@ -7,6 +7,7 @@ all that does not lead to some histories, which makes room for what lies below t
 
 import dataclasses
 import itertools
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -17,12 +18,14 @@ from spiel_cr.compilation import infostate_strings, loading, numbering
 from spiel_cr.compilation.replay import lazy_strings
 from spiel_cr.compilation.tree import (
     CHANCE,
-    TERMINAL,
     CompiledGame,
     Histories,
     assemble,
 )
 from spiel_cr.compilation.vectorised import BrokenRulesError, of_game
+from spiel_cr.lookahead.continuations import ChoiceValues, choice_values
+from spiel_cr.partial import growth
+from spiel_cr.partial.frontier import Rows, breadth_first, with_choices
 from spiel_cr.partial.nodes import Ids, NodeTable
 from spiel_cr.partial.simulator import ArraySimulator, Nodes, Simulator
 from spiel_cr.partial.state_simulator import StateSimulator
@@ -58,12 +61,14 @@ class PartialTree:
       leaf: what histories at the frontier are worth.
       table: the histories.
       has_chance_root: the tree begins with a chance move that the game does not have.
+      player: who resolves; the other one chooses among continuations at the frontier.
     """
 
     simulator: Simulator
-    leaf: LeafValue
+    leaf: LeafValue | ChoiceValues
     table: NodeTable
     has_chance_root: bool = False
+    player: int | None = None
 
     @classmethod
     def start(
@@ -71,9 +76,10 @@ class PartialTree:
         game: str | pyspiel.Game,
         max_histories: int,
         *,
-        leaf: str | LeafValue = "rollouts(n=4)",
+        leaf: str | LeafValue | ChoiceValues = "rollouts(n=4)",
         observations: bool = True,
         vectorised: bool = True,
+        player: int | None = None,
     ) -> "PartialTree":
         """The start of the game, not expanded.
 
@@ -86,20 +92,28 @@ class PartialTree:
             OpenSpiel's.
           observations: also record the observations of the player who does not act.
           vectorised: play by the game's own rules on arrays, if it has them.
+          player: who resolves, for leaf values among which the opponent chooses.
 
         Raises:
           ValueError: a bad game, limit or leaf value.
         """
         check_whole(max_histories, "max_histories", 2)
         game = loading.load_game(game)
-        leaf = parse_leaf(leaf, compiled=False)
+        if not isinstance(leaf, ChoiceValues):
+            leaf = parse_leaf(leaf, compiled=False)
+        elif player is None:
+            raise ValueError(
+                "leaf: the opponent chooses among these values, so it must be known who "
+                "resolves; give player, or another leaf"
+            )
         rules = of_game(game) if vectorised else None
         simulator: Simulator
         if rules is None:
             simulator = StateSimulator(game, observations=observations)
         else:
             simulator = ArraySimulator(game, rules, observations=observations)
-        return cls(simulator, leaf, NodeTable(max_histories, Ids(), simulator.root()))
+        table = NodeTable(max_histories, Ids(), simulator.root())
+        return cls(simulator, leaf, table, player=player)
 
     def __len__(self) -> int:
         return self.table.used
@@ -136,13 +150,34 @@ class PartialTree:
         """Histories by id, as the simulator gives them; stubs look like terminals."""
         return self.table.nodes(self.rows(ids))
 
-    def grow(self, most: int | None = None, *, deadline: float | None = None) -> None:
+    def guide(self, ids: np.ndarray, own_reach: np.ndarray) -> None:
+        """Says how both players play, for `grow(guided=True)`.
+
+        Args:
+          ids: int64 [n], histories.
+          own_reach: float64 [2, n], each player's probability of playing to there.
+        """
+        # Choices at the frontier are no histories of the game.
+        known = ids >= 0
+        self.table.own_reach[self.rows(ids[known])] = own_reach[:, known].T
+
+    def grow(
+        self,
+        most: int | None = None,
+        *,
+        guided: bool = False,
+        room: int | None = None,
+        deadline: float | None = None,
+    ) -> None:
         """Expands whole levels, and of the first that does not fit what fits.
 
         There the infosets go first that chance and uniform play lead to most.
 
         Args:
           most: histories to have at most, at least 1; None: `max_histories`.
+          guided: instead, infosets in order of how much they matter (`growth.py`).
+          room: with `guided`, histories to have at most; more than `most` only where
+            they must come with what was chosen. None: `most`.
           deadline: by `time.perf_counter`; after it no more is expanded than the first
             few thousand histories.
 
@@ -154,7 +189,15 @@ class PartialTree:
             capacity if most is None else min(check_whole(most, "most", 1), capacity)
         )
         try:
-            self.table.expand(self.simulator, limit, deadline=deadline)
+            if guided:
+                growth.grow(
+                    *(self.table, self.simulator, limit),
+                    most=max(limit, min(room or limit, capacity)),
+                    player=self.player,
+                    deadline=deadline,
+                )
+            else:
+                self.table.expand(self.simulator, limit, deadline=deadline)
         except BrokenRulesError as error:
             if self.has_chance_root:  # its paths are not those of the game
                 raise
@@ -163,6 +206,44 @@ class PartialTree:
                 path.append(int(self.table.action[row]))
                 row = int(self.table.parent[row])
             raise error.at(self.game, path[::-1]) from error
+
+    def grow_along(
+        self, played: Mapping[int, int | None], known: np.ndarray, key: str, most: int
+    ) -> bool:
+        """Expands what leads to one of the player's decisions, see `growth.grow_along`.
+
+        Args:
+          played: what it did at its earlier infosets, by label.
+          known: int [n], labels of all its infosets that come before.
+          key: its information-state string at the decision.
+          most: histories to have at most.
+
+        Returns:
+          Whether there was room.
+        """
+        assert self.player is not None
+        table, player, target = self.table, self.player, -1
+        rows = np.flatnonzero(table.first[: table.used] < 0)
+        while len(rows := rows[table.num_actions[rows] > 0]):
+            own = table.player[rows] == player
+            goes_on = ~own | np.isin(table.label[rows], list(played))
+            others = rows[~goes_on]
+            if target < 0 and len(others):
+                strings = self.simulator.strings(table.states[others], player)
+                found = [n for n, string in enumerate(strings) if string == key]
+                target = int(table.label[others[found[0]]]) if found else -1
+            rows = rows[goes_on]
+            if table.used + int(table.num_actions[rows].sum()) > most:
+                return False
+            table.expand_rows(self.simulator, rows)
+            parents = np.repeat(rows, table.num_actions[rows])
+            rows = table.children(rows)
+            done = [played.get(label, -1) for label in table.label[parents].tolist()]
+            taken = table.action[rows] == np.array(done, np.int64)
+            rows = rows[taken | (table.player[parents] != player)]
+        return target >= 0 and growth.grow_along(
+            *(table, self.simulator, player, known, target, most)
+        )
 
     def truncate(self, most: int) -> None:
         """Takes the last expansions back until at most `most` histories are left.
@@ -198,7 +279,8 @@ class PartialTree:
         parent = self.table.parent[: self.table.used]
         within, above = np.zeros((2, len(parent)), bool)
         within[self.rows(ids)] = True
-        order, starts = self.table.breadth_first()
+        rows = self.table.rows()
+        order, starts = breadth_first(rows.first, rows.count)
         levels = [order[a:b] for a, b in itertools.pairwise(starts[1:].tolist())]
         for level in () if collapse else levels:
             within[level] |= within[parent[level]]
@@ -261,32 +343,30 @@ class PartialTree:
         Raises:
           ImperfectRecallError: in what is there a player seems to forget something.
         """
-        table = self.table
-        order, level_start = table.breadth_first()
+        rows = self._rows()
+        order, level_start = breadth_first(rows.first, rows.count)
         rank = np.empty(len(order), np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)
-        frontier, utility = self._leaves()
-        player = np.where(frontier[order], np.int8(TERMINAL), table.player[order])
-        parent = table.parent[order]
+        player, parent = rows.player[order], rows.parent[order]
         label, observation = np.full((2, len(order)), -1, np.int32)
         known = []
         for p in range(2):
             acts = np.flatnonzero(player == p)
-            rows = order[acts]
-            labels, label[acts] = np.unique(table.label[rows], return_inverse=True)
+            mine = order[acts]
+            labels, label[acts] = np.unique(rows.label[mine], return_inverse=True)
             _, observation[acts] = np.unique(
-                table.observation[rows], return_inverse=True
+                rows.observation[mine], return_inverse=True
             )
             known.append(labels)
         walked = Histories(
             parent=np.where(parent >= 0, rank[parent], np.int32(-1)),
-            action=table.action[order],
+            action=rows.action[order],
             player=player,
             infoset=label,
             observations=observation if self.simulator.observations else None,
             sequence=np.zeros((2, 0), np.int32),
-            chance=table.chance[order],
-            utility=utility[order],
+            chance=rows.chance[order],
+            utility=rows.utility[order],
             level_start=level_start,
         )
 
@@ -302,12 +382,12 @@ class PartialTree:
             for p, own in enumerate(infosets)
         ]
         tree = assemble(self.game, histories, infosets, keys)
-        if frontier.any() or self.has_chance_root:
+        if rows.frontier.any() or self.has_chance_root:
             tree = dataclasses.replace(
-                tree, frontier=frontier[order], rooted=self.has_chance_root
+                tree, frontier=rows.frontier[order], rooted=self.has_chance_root
             )
         one, other = (mine[own] for mine, own in zip(known, numbers, strict=True))
-        return Snapshot(tree, table.id[order], (one, other))
+        return Snapshot(tree, rows.id[order], (one, other))
 
     def _keys(
         self, histories: Histories, first: np.ndarray, order: np.ndarray, player: int
@@ -318,19 +398,33 @@ class PartialTree:
             return lazy_strings(self.game, rules, histories, first, player)
         return self._strings(order[first], player)
 
-    def _leaves(self) -> tuple[np.ndarray, np.ndarray]:
-        """bool, rows that are cut off or stubs; float64, the utility of each row."""
-        table, rows = self.table, self.table.frontier()
-        new = rows[np.isnan(table.value[rows])]
+    def _rows(self) -> Rows:
+        """The histories, ending at the frontier, with the opponent's choices there."""
+        table, leaves = self.table, self.table.frontier()
+        new = leaves[np.isnan(table.value[leaves]).any(axis=1)]
+        rules, states = self.simulator.rules, table.states[new]
         if len(new):
-            table.value[new] = leaf_utilities(
-                self.leaf, self.simulator.rules, table.states[new]
-            )
-        utility = table.utility[: table.used].copy()
-        utility[rows] = table.value[rows]
-        frontier = table.stub[: table.used].copy()
-        frontier[rows] = True
-        return frontier, utility
+            if isinstance(self.leaf, ChoiceValues):
+                assert self.player is not None
+                values = choice_values(self.leaf, rules, states, self.player)
+                spread = np.ptp(values, axis=1)
+            else:
+                values = leaf_utilities(self.leaf, rules, states)[:, None]
+                spread = getattr(self.leaf, "spread", None)
+            if values.shape[1] > table.value.shape[1]:
+                table.value = np.tile(table.value, (1, values.shape[1]))
+            table.value[new] = values
+            if spread is not None:
+                table.spread[new] = spread
+        rows = table.rows()
+        if table.value.shape[1] == 1:
+            rows.utility[leaves] = table.value[leaves, 0]
+            return rows
+        assert self.player is not None
+        return with_choices(
+            *(rows, leaves, table.value[leaves], table.player[leaves]),
+            *(table.label[leaves], table.observation[leaves], 1 - self.player),
+        )
 
     def _strings(self, rows: np.ndarray, player: int) -> infostate_strings.Strings:
         """Information-state strings at some rows, on demand."""

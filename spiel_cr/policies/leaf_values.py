@@ -183,9 +183,12 @@ class RolloutValue:
             if self._states is None or self._states.game is not game:
                 self._states = _StateRollouts(game, self._n, self._seed, self._random)
             return np.array([self._states.mean(state) for state in histories])
-        total = np.zeros(len(histories))
+        total, squares = np.zeros((2, len(histories)))
         for _ in range(self._n):
-            total += _play_vectorised(game, histories, self._random)
+            x = _play_vectorised(game, histories, self._random)
+            total += x
+            squares += x * x
+        self.spread = np.sqrt(np.maximum(squares / self._n - (total / self._n) ** 2, 0))
         return total / self._n
 
     def _compiled(self, game: CompiledGame, histories: np.ndarray) -> np.ndarray:

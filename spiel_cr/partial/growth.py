@@ -1,0 +1,204 @@
+"""Where a partial tree grows next, by how both players play in it so far.
+
+Growing-tree CFR (Schmid et al. 2023, "Student of Games") takes turns between solving a
+tree and expanding it where the strategies found lead. Exploration is one-sided
+(Zhang & Sandholm 2025, "General search techniques without common knowledge for
+imperfect-information games, and application to superhuman Fog of War chess"): a history
+matters by what one player's strategy, and chance, do to reach it, whatever the other
+one does. So all answers to the strategies found are seen, and what both players would
+have to change together is not.
+"""
+
+import time
+
+import numpy as np
+
+from spiel_cr.compilation.tree import CHANCE
+from spiel_cr.partial.nodes import NodeTable
+from spiel_cr.partial.simulator import Simulator
+
+# Of the room that is left, this share is given away at a time.
+_SHARE = 0.25
+
+
+def grow(
+    table: NodeTable,
+    simulator: Simulator,
+    limit: int,
+    *,
+    most: int,
+    player: int | None,
+    deadline: float | None,
+) -> None:
+    """Expands infosets in order of how much they matter, on all levels.
+
+    Chance moves are expanded, and further histories of infosets that are expanded
+    already, as soon as they are met: none of these is at the frontier.
+
+    Args:
+      table: the histories; `own_reach` and `spread` say how much they matter.
+      simulator: of the game.
+      limit: rows to have; more only where they come with what is chosen.
+      most: rows to have at most.
+      player: who resolves. Its decisions that the opponent cannot tell from those
+        that are expanded are expanded with them: else the opponent would learn at the
+        frontier what the player hides. None: nobody.
+      deadline: by `time.perf_counter`; after it no more is expanded than was begun.
+    """
+    share, taken = _SHARE, 0
+    while True:
+        if _complete(table, simulator, most, player):
+            if table.used > table.marks[-1]:
+                table.marks.append(table.used)
+        else:
+            # Too much has to come with what was expanded last.
+            table.truncate(table.marks[-1])
+            share /= 4
+            if taken <= 1:
+                return
+        frontier = table.frontier()
+        late = deadline is not None and time.perf_counter() > deadline
+        if late or not len(frontier) or table.used >= limit:
+            return
+        rows, taken = _choose(table, frontier, limit - table.used, share)
+        if not taken:
+            return
+        table.expand_rows(simulator, rows)
+
+
+def urgency(table: NodeTable, rows: np.ndarray) -> np.ndarray:
+    """float64 [n], how much histories matter; only their ratios mean something."""
+    first, second = table.own_reach[rows].T
+    weight = table.chance[rows] * table.spread[rows]
+    return weight * (first / _total(first) + second / _total(second))
+
+
+def _total(reach: np.ndarray) -> float:
+    return float(reach.sum()) or 1.0
+
+
+def _choose(
+    table: NodeTable, frontier: np.ndarray, budget: int, share: float
+) -> tuple[np.ndarray, int]:
+    """Rows of the infosets that matter most, in a share of the room; how many."""
+    _, group = np.unique(table.infosets(frontier), return_inverse=True)
+    cost = np.bincount(group, table.num_actions[frontier])
+    gain = np.bincount(group, urgency(table, frontier))
+    order = np.argsort(-gain, kind="stable")
+    order = order[cost[order] <= budget]
+    fits = int(np.searchsorted(np.cumsum(cost[order]), share * budget, "right"))
+    order = order[: max(fits, 1)]
+    chosen = np.zeros(len(cost), bool)
+    chosen[order] = True
+    return frontier[chosen[group]], len(order)
+
+
+def _complete(
+    table: NodeTable, simulator: Simulator, limit: int, player: int | None
+) -> bool:
+    """Expands what must come with what is expanded; False: there is no room."""
+    while len(rows := _due(table, player)):
+        if table.used + int(table.num_actions[rows].sum()) > limit:
+            return False
+        table.expand_rows(simulator, rows)
+    return True
+
+
+def _due(table: NodeTable, player: int | None) -> np.ndarray:
+    """int64, rows that must not be at the frontier."""
+    frontier = table.frontier()
+    expanded = np.flatnonzero(table.first[: table.used] >= 0)
+    known = np.unique(table.infosets(expanded))
+    due = np.isin(table.infosets(frontier), known)
+    due |= table.player[frontier] == CHANCE
+    if player is not None:
+        own = table.player[frontier] == player
+        seen = table.observation[expanded[table.player[expanded] == player]]
+        due |= own & np.isin(table.observation[frontier], seen[seen >= 0])
+    return frontier[due]
+
+
+def grow_along(
+    table: NodeTable,
+    simulator: Simulator,
+    player: int,
+    known: np.ndarray,
+    target: int,
+    limit: int,
+) -> bool:
+    """Expands what leads to a decision, and to all that players take for it.
+
+    These are the roots of the subgame that the decision opens: what the player cannot
+    tell from it, what the opponent cannot tell from these, and so on.
+
+    Args:
+      table: the histories.
+      simulator: of the game.
+      player: who resolves.
+      known: int [n], labels of its infosets that come before.
+      target: the label of the decision.
+      limit: rows to have at most.
+
+    Returns:
+      Whether the decision is in the tree now, and all of that is.
+    """
+    other = 1 - player
+    while True:
+        acts, label = table.player[: table.used], table.label[: table.used]
+        own = (acts == player) & ~np.isin(label, known)
+        roots = _alike(table, np.flatnonzero(own), target)
+        # What the opponent does on the way to them.
+        steps = _steps(table, other)
+        ways = np.unique(steps[_above(table, roots)])
+        live = _reached(table, (steps < 0) | np.isin(steps, ways))
+        rows = np.flatnonzero(live & (table.first[: table.used] < 0) & ~own)
+        rows = rows[table.num_actions[rows] > 0]
+        if done := not len(rows):
+            rows = roots[table.first[roots] < 0]
+        if table.used + int(table.num_actions[rows].sum()) > limit:
+            return False
+        table.expand_rows(simulator, rows)
+        if done:
+            table.marks.append(table.used)
+            return len(roots) > 0
+
+
+def _alike(table: NodeTable, rows: np.ndarray, target: int) -> np.ndarray:
+    """Those of some rows that players take for an infoset, or for each other."""
+    label, seen = table.label[rows], table.observation[rows]
+    chosen = label == target
+    while True:
+        more = chosen | np.isin(label, label[chosen])
+        more |= (seen >= 0) & np.isin(seen, seen[more])
+        if (more == chosen).all():
+            return rows[chosen]
+        chosen = more
+
+
+def _steps(table: NodeTable, player: int) -> np.ndarray:
+    """int64 [used], numbers for a player's moves; -1 where another one moved."""
+    parent, action = table.parent[: table.used], table.action[: table.used]
+    moved = (parent >= 0) & (table.player[parent] == player)
+    code = table.label[parent].astype(np.int64) * (1 + int(action.max())) + action
+    return np.where(moved, code, -1)
+
+
+def _above(table: NodeTable, rows: np.ndarray) -> np.ndarray:
+    """bool [used], some rows and all that lead to them."""
+    above = np.zeros(table.used, bool)
+    while len(rows):
+        above[rows] = True
+        rows = np.unique(table.parent[rows])
+        rows = rows[rows >= 0]
+        rows = rows[~above[rows]]
+    return above
+
+
+def _reached(table: NodeTable, taken: np.ndarray) -> np.ndarray:
+    """bool [used], rows that moves lead to which are all taken."""
+    reached, parent = taken.copy(), table.parent[: table.used]
+    depth = table.depth[: table.used]
+    for level in range(1, int(depth.max()) + 1):
+        rows = np.flatnonzero(depth == level)
+        reached[rows] &= reached[parent[rows]]
+    return reached
