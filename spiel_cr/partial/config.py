@@ -3,8 +3,7 @@
 import dataclasses
 
 from spiel_cr.common.checks import check_iterations, check_number, check_whole
-from spiel_cr.lookahead.continuations import ChoiceValues
-from spiel_cr.policies.leaf_values import LeafValue, parse_leaf
+from spiel_cr.partial.tree import PartialLeaf, parse_partial_leaf
 from spiel_cr.resolving.config import ResolvingConfig
 
 
@@ -16,12 +15,6 @@ class PartialConfig:
       max_histories: N, the most histories that a tree ever has.
       leaf: what histories at the frontier are worth, see `PartialTree.start`. More
         rollouts take time, and make fewer mistakes (docs/partial.md has figures).
-      max_root_share: a subgame is resolved safely if its roots are at most this share
-        of the histories that the move has room for; else the tree is made anew from
-        what is considered possible.
-      reuse_share: an earlier solve answers a decision if it had at least this share of
-        the histories that there is room for after it; else the tree is made anew. 0:
-        an earlier solve is always reused.
       max_particles: the most histories to consider possible at a time; of more, some
         are drawn.
       uniform_share: share of uniform play in how both players are believed to have
@@ -35,9 +28,7 @@ class PartialConfig:
     """
 
     max_histories: int
-    leaf: str | LeafValue | ChoiceValues = "rollouts(n=4)"
-    max_root_share: float = 0.003
-    reuse_share: float = 0.5
+    leaf: str | PartialLeaf = "rollouts(n=4)"
     max_particles: int = 1000
     uniform_share: float = 0.05
     opponent_share: float = 0.5
@@ -48,10 +39,8 @@ class PartialConfig:
         for name in ("max_histories", "max_particles"):
             check_iterations(getattr(self, name), name=name)
         check_whole(self.warmup_matches, "warmup_matches", 0)
-        if not isinstance(self.leaf, ChoiceValues):
-            parse_leaf(self.leaf, compiled=False)
-        for name in ("max_root_share", "reuse_share", "uniform_share"):
-            check_number(getattr(self, name), name, "[0, 1]")
+        parse_partial_leaf(self.leaf)
+        check_number(self.uniform_share, "uniform_share", "[0, 1]")
         check_number(
             *(self.opponent_share, "opponent_share", "[0, 1)"),
             why="some roots are the player's own",

@@ -25,7 +25,7 @@ class Rows(NamedTuple):
     Attributes:
       id: int64 [n], numbers that last; negative for what no table has.
       parent: int32 [n], -1 at the root.
-      first, count: int64 [n], the first child and how many there are; 0: none.
+      first, num_children: int64 [n], the first child and how many there are; 0: none.
       action, player, label, observation, chance, utility: as in `NodeTable`; TERMINAL
         where the tree ends.
       frontier: bool [n], whether the tree ends there before the game does.
@@ -34,7 +34,7 @@ class Rows(NamedTuple):
     id: np.ndarray
     parent: np.ndarray
     first: np.ndarray
-    count: np.ndarray
+    num_children: np.ndarray
     action: np.ndarray
     player: np.ndarray
     label: np.ndarray
@@ -50,7 +50,7 @@ def breadth_first(
     """Rows in the order of compiled games, int64 [n], and where levels begin.
 
     Args:
-      first, count: as of `Rows`; the root is row 0.
+      first, count: `Rows.first` and `num_children`; the root is row 0.
     """
     levels = [np.zeros(1, np.int64)]
     while len(parents := levels[-1][count[levels[-1]] > 0]):
@@ -89,7 +89,7 @@ def with_choices(
     rows = Rows(*(column.copy() for column in rows))
     rows.player[leaves] = chooser
     rows.frontier[leaves] = False
-    rows.first[leaves], rows.count[leaves] = begins, k
+    rows.first[leaves], rows.num_children[leaves] = begins, k
     labels = rows.label.astype(np.int64)
     labels[leaves] = _FIRST - (3 * known + kind)
     # What the other one knows there as who acts, apart from what it knows as who waits.
@@ -101,7 +101,7 @@ def with_choices(
         id=-1 - (k * rows.id[parent] + np.tile(np.arange(k), len(leaves))),
         parent=parent,
         first=nothing,
-        count=np.zeros(len(parent), np.int64),
+        num_children=np.zeros(len(parent), np.int64),
         action=np.tile(np.arange(k), len(leaves)),
         player=np.full(len(parent), TERMINAL),
         label=nothing,
@@ -127,7 +127,7 @@ def _last_own(rows: Rows, player: int) -> np.ndarray:
         1 + rows.label[parent].astype(np.int64) * most + rows.action[below],
         0,
     )
-    order, starts = breadth_first(rows.first, rows.count)
+    order, starts = breadth_first(rows.first, rows.num_children)
     for begin, end in zip(starts[1:-1], starts[2:], strict=True):
         level = order[begin:end]
         step[level] = np.where(step[level] > 0, step[level], step[rows.parent[level]])

@@ -190,7 +190,7 @@ class NodeTable:
             id=self.id[:used],
             parent=self.parent[:used],
             first=self.first[:used].astype(np.int64),
-            count=np.where(leaf, 0, self.num_actions[:used]).astype(np.int64),
+            num_children=np.where(leaf, 0, self.num_actions[:used]).astype(np.int64),
             action=self.action[:used],
             player=np.where(ends, np.int8(TERMINAL), self.player[:used]),
             label=self.label[:used],

@@ -117,6 +117,10 @@ class PartialResolver(PartialAgent):
         def lay_out(before: SolvedTree | None) -> tuple[SolvedTree, Forest]:
             start = SolvedTree.of(tree, self.player, before)
             if not len(start.snapshot.tree.infosets[self.player]):
+                # No room for all decisions that the opponent cannot tell apart.
+                tree.grow()
+                start = SolvedTree.of(tree, self.player, before)
+            if not len(start.snapshot.tree.infosets[self.player]):
                 raise no_capacity(tree, self.player)
             return start, start.forest()
 
@@ -221,13 +225,13 @@ class PartialResolver(PartialAgent):
         ]
         key = stages[number].seen[-1]
         labels = before.snapshot.labels[self.player][d.own_layer <= before.solved]
-        room = int(_ROOT_SHARE * most)
-        if len(tree) > room or not tree.grow_along(dict(path), labels, key, room):
+        if len(tree) > _ROOT_SHARE * most:
+            return
+        if not tree.grow_along(dict(path), labels, key, most):
             return
         nothing = np.zeros(0, np.int32)
-        roots = None if first else roots
         self.counts.grown_towards += self._solve_below(
-            *(tree, roots, nothing, most, deadline)
+            *(tree, None if first else roots, nothing, most, deadline)
         )
 
     def _solve_below(
@@ -299,7 +303,7 @@ class PartialResolver(PartialAgent):
         until = None
         if deadline is not None:
             until = begun + self.settings.expansion_share * (deadline - begun)
-        rounds = _ROUNDS
+        rounds: tuple[tuple[float, float], ...] = _ROUNDS
         if seconds is None:
             # If all of it fits, all iterations are for that.
             tree.grow(max(most, least), guided=True)

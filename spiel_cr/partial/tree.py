@@ -8,12 +8,13 @@ all that does not lead to some histories, which makes room for what lies below t
 import dataclasses
 import itertools
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyspiel
 
 from spiel_cr.common.checks import check_whole
+from spiel_cr.common.parameters import parse
 from spiel_cr.compilation import infostate_strings, loading, numbering
 from spiel_cr.compilation.replay import lazy_strings
 from spiel_cr.compilation.tree import (
@@ -23,13 +24,41 @@ from spiel_cr.compilation.tree import (
     assemble,
 )
 from spiel_cr.compilation.vectorised import BrokenRulesError, of_game
-from spiel_cr.lookahead.continuations import ChoiceValues, choice_values
+from spiel_cr.lookahead.leaf_strings import MULTI_VALUED
+from spiel_cr.lookahead.leaves import parse_leaf as parse_any_leaf
 from spiel_cr.partial import growth
 from spiel_cr.partial.frontier import Rows, breadth_first, with_choices
 from spiel_cr.partial.nodes import Ids, NodeTable
 from spiel_cr.partial.simulator import ArraySimulator, Nodes, Simulator
 from spiel_cr.partial.state_simulator import StateSimulator
-from spiel_cr.policies.leaf_values import LeafValue, leaf_utilities, parse_leaf
+from spiel_cr.policies.leaf_values import (
+    ChoiceValues,
+    LeafValue,
+    choice_utilities,
+    leaf_utilities,
+    parse_leaf,
+)
+
+PartialLeaf: TypeAlias = LeafValue | ChoiceValues
+
+
+def parse_partial_leaf(leaf: str | PartialLeaf) -> PartialLeaf:
+    """What histories at a frontier are worth.
+
+    Args:
+      leaf: "rollouts(n=4,seed=0)", "continuations(path=FILE,k=4)", or such values.
+
+    Raises:
+      ValueError, OSError, DamagedFileError: none of these, or as
+        `lookahead.leaf_strings.read_leaf`.
+    """
+    if isinstance(leaf, ChoiceValues):
+        return leaf
+    if isinstance(leaf, str) and parse(leaf, "leaf").name in MULTI_VALUED:
+        found = parse_any_leaf(leaf)
+        assert isinstance(found, ChoiceValues)
+        return found
+    return parse_leaf(leaf, compiled=False)
 
 
 class Snapshot(NamedTuple):
@@ -65,7 +94,7 @@ class PartialTree:
     """
 
     simulator: Simulator
-    leaf: LeafValue | ChoiceValues
+    leaf: PartialLeaf
     table: NodeTable
     has_chance_root: bool = False
     player: int | None = None
@@ -76,7 +105,7 @@ class PartialTree:
         game: str | pyspiel.Game,
         max_histories: int,
         *,
-        leaf: str | LeafValue | ChoiceValues = "rollouts(n=4)",
+        leaf: str | PartialLeaf = "rollouts(n=4)",
         observations: bool = True,
         vectorised: bool = True,
         player: int | None = None,
@@ -99,12 +128,11 @@ class PartialTree:
         """
         check_whole(max_histories, "max_histories", 2)
         game = loading.load_game(game)
-        if not isinstance(leaf, ChoiceValues):
-            leaf = parse_leaf(leaf, compiled=False)
-        elif player is None:
+        leaf = parse_partial_leaf(leaf)
+        if isinstance(leaf, ChoiceValues) and player is None:
             raise ValueError(
-                "leaf: the opponent chooses among these values, so it must be known who "
-                "resolves; give player, or another leaf"
+                "leaf: the opponent chooses among its values, and nobody resolves "
+                "here; give player, or another leaf"
             )
         rules = of_game(game) if vectorised else None
         simulator: Simulator
@@ -280,7 +308,7 @@ class PartialTree:
         within, above = np.zeros((2, len(parent)), bool)
         within[self.rows(ids)] = True
         rows = self.table.rows()
-        order, starts = breadth_first(rows.first, rows.count)
+        order, starts = breadth_first(rows.first, rows.num_children)
         levels = [order[a:b] for a, b in itertools.pairwise(starts[1:].tolist())]
         for level in () if collapse else levels:
             within[level] |= within[parent[level]]
@@ -344,7 +372,7 @@ class PartialTree:
           ImperfectRecallError: in what is there a player seems to forget something.
         """
         rows = self._rows()
-        order, level_start = breadth_first(rows.first, rows.count)
+        order, level_start = breadth_first(rows.first, rows.num_children)
         rank = np.empty(len(order), np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)
         player, parent = rows.player[order], rows.parent[order]
@@ -406,7 +434,7 @@ class PartialTree:
         if len(new):
             if isinstance(self.leaf, ChoiceValues):
                 assert self.player is not None
-                values = choice_values(self.leaf, rules, states, self.player)
+                values = choice_utilities(self.leaf, rules, states, self.player)
                 spread = np.ptp(values, axis=1)
             else:
                 values = leaf_utilities(self.leaf, rules, states)[:, None]

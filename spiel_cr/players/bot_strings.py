@@ -17,7 +17,11 @@ from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.partial.config import PartialConfig
 from spiel_cr.players import bots
 from spiel_cr.players.bots import PolicyBot
-from spiel_cr.players.partial_bots import PartialOOSBot, PartialResolvingBot
+from spiel_cr.players.partial_bots import (
+    DEFAULT_SOLVER,
+    PartialOOSBot,
+    PartialResolvingBot,
+)
 from spiel_cr.players.resolving_seats import suits_signals
 from spiel_cr.resolving.config import ResolvingConfig
 from spiel_cr.signals import finding
@@ -62,6 +66,8 @@ def _resolving(given: dict[str, Any]) -> _Make:
     partial = _partial(given, _RESOLVING)
     if not {"iterations", "move_ms"} & set(given):
         given["move_ms"] = 100.0 if partial is None else 1000.0
+    if partial is not None:
+        given.setdefault("solver", DEFAULT_SOLVER)
     config = ResolvingConfig(**given)
     if partial is None:
         return lambda game, player, seed: bots.ResolvingBot(

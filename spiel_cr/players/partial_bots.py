@@ -16,10 +16,15 @@ from spiel_cr.partial.config import PartialConfig
 from spiel_cr.partial.match import PartialAgent, PartialStatistics
 from spiel_cr.partial.resolver import PartialResolver
 from spiel_cr.partial.solved_tree import SolvedTree
+from spiel_cr.partial.tree import parse_partial_leaf
 from spiel_cr.policies.bot_base import PolicyPlayer
+from spiel_cr.policies.leaf_values import ChoiceValues
 from spiel_cr.policies.observations import Stage, observations
 from spiel_cr.resolving.clock import Clock, Statistics
 from spiel_cr.resolving.config import ResolvingConfig
+
+# Of trees that are solved anew at each move (docs/partial.md).
+DEFAULT_SOLVER = "pcfr+"
 
 
 class _PartialBot(PolicyPlayer):
@@ -71,7 +76,7 @@ class PartialResolvingBot(_PartialBot):
         Args:
           game: OpenSpiel game string or game.
           player: the seat, 0 or 1.
-          config: how it resolves; None: CFR+ for 1000 ms per move.
+          config: how it resolves; None: PCFR+ for 1000 ms per move.
           partial: how partial trees follow the match.
           seed: of all that it draws.
 
@@ -79,7 +84,7 @@ class PartialResolvingBot(_PartialBot):
           pyspiel.SpielError, ValueError: as `PartialResolver`.
         """
         super().__init__(player, seed=seed)
-        config = config or ResolvingConfig(move_ms=1000)
+        config = config or ResolvingConfig(DEFAULT_SOLVER, move_ms=1000)
         self.agent = PartialResolver(game, player, config, partial, seed=seed)
 
 
@@ -119,6 +124,11 @@ class PartialOOSBot(_PartialBot):
           pyspiel.SpielError, ValueError: a full-width solver, or as `PartialTree`.
         """
         super().__init__(player, seed=seed)
+        if isinstance(parse_partial_leaf(partial.leaf), ChoiceValues):
+            raise ValueError(
+                f"leaf={partial.leaf!r}: the opponent chooses among its values, which "
+                f"sampling on partial trees does not do; use rollouts"
+            )
         config = parse_sampled(solver)
         clock = Clock(None, check_iterations(iterations))
         self.agent = _Sampler(game, player, partial, clock, config, self._random)

@@ -142,7 +142,7 @@ ROWS = {
         ),
     ],
     "partial bot": [
-        ("resolving(iterations=5,max_root_share=0.5)", "max_histories"),
+        ("resolving(iterations=5,uniform_share=0.5)", "max_histories"),
         ("resolving(iterations=5,max_histories=3)", "no room"),
         ("resolving(iterations=5,max_histories=0)", "max_histories=0"),
         ("resolving(iterations=5,max_histories=58,gadget=maxmargin)", "cfrd"),
@@ -161,8 +161,7 @@ ROWS = {
         ),
         ("oos(max_histories=58,move_ms=10)", "move_ms"),
         ("oos(max_histories=58,solver=cfr)", "sample"),
-        ("oos(max_histories=58,max_root_share=0.5)", "max_root_share"),
-        ("oos(max_histories=58,reuse_share=0.5)", "reuse_share"),
+        ("oos(max_histories=58,expansion_share=0.5)", "expansion_share"),
         ("oos(max_histories=58,expansion_share=0.5)", "expansion_share"),
         ("oos(max_histories=58,warmup_matches=1)", "warmup_matches"),
     ],
