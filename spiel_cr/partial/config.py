@@ -3,7 +3,9 @@
 import dataclasses
 
 from spiel_cr.common.checks import check_iterations, check_number, check_whole
-from spiel_cr.partial.tree import PartialLeaf, parse_partial_leaf
+from spiel_cr.common.parameters import parse
+from spiel_cr.lookahead.leaf_strings import MULTI_VALUED, read_leaf
+from spiel_cr.policies.leaf_values import ChoiceValues, LeafValue, parse_leaf
 from spiel_cr.resolving.config import ResolvingConfig
 
 
@@ -28,7 +30,7 @@ class PartialConfig:
     """
 
     max_histories: int
-    leaf: str | PartialLeaf = "rollouts(n=4)"
+    leaf: str | LeafValue | ChoiceValues = "rollouts(n=4)"
     max_particles: int = 1000
     uniform_share: float = 0.05
     opponent_share: float = 0.5
@@ -39,7 +41,11 @@ class PartialConfig:
         for name in ("max_histories", "max_particles"):
             check_iterations(getattr(self, name), name=name)
         check_whole(self.warmup_matches, "warmup_matches", 0)
-        parse_partial_leaf(self.leaf)
+        leaf = self.leaf
+        if isinstance(leaf, str) and parse(leaf, "leaf").name in MULTI_VALUED:
+            read_leaf(leaf)
+        elif not isinstance(leaf, ChoiceValues):
+            parse_leaf(leaf, compiled=False)
         check_number(self.uniform_share, "uniform_share", "[0, 1]")
         check_number(
             *(self.opponent_share, "opponent_share", "[0, 1)"),

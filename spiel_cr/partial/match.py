@@ -16,6 +16,7 @@ import pyspiel
 from spiel_cr.common.errors import HiddenTurnsError, ImperfectRecallError
 from spiel_cr.partial import opponent_knowledge
 from spiel_cr.partial.config import PartialConfig
+from spiel_cr.partial.leaves import parse_partial_leaf
 from spiel_cr.partial.opponent_knowledge import Knowledge
 from spiel_cr.partial.particle_belief import ParticleFilter, Strategy, uniform_strategy
 from spiel_cr.partial.solved_tree import SolvedTree
@@ -114,10 +115,9 @@ class PartialAgent(abc.ABC):
 
     def _first_tree(self, game: str | pyspiel.Game) -> PartialTree:
         """The start of the game, not expanded."""
-        settings = self.settings
-        return PartialTree.start(
-            game, settings.max_histories, leaf=settings.leaf, player=self.player
-        )
+        leaf = parse_partial_leaf(self.settings.leaf)
+        most = self.settings.max_histories
+        return PartialTree.start(game, most, leaf=leaf, player=self.player)
 
     def _start_from(self, start: SolvedTree) -> None:
         """Every match begins with a tree."""

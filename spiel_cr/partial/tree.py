@@ -14,7 +14,6 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common.checks import check_whole
-from spiel_cr.common.parameters import parse
 from spiel_cr.compilation import infostate_strings, loading, numbering
 from spiel_cr.compilation.replay import lazy_strings
 from spiel_cr.compilation.tree import (
@@ -24,8 +23,6 @@ from spiel_cr.compilation.tree import (
     assemble,
 )
 from spiel_cr.compilation.vectorised import BrokenRulesError, of_game
-from spiel_cr.lookahead.leaf_strings import MULTI_VALUED
-from spiel_cr.lookahead.leaves import parse_leaf as parse_any_leaf
 from spiel_cr.partial import growth
 from spiel_cr.partial.frontier import Rows, breadth_first, with_choices
 from spiel_cr.partial.nodes import Ids, NodeTable
@@ -40,25 +37,6 @@ from spiel_cr.policies.leaf_values import (
 )
 
 PartialLeaf: TypeAlias = LeafValue | ChoiceValues
-
-
-def parse_partial_leaf(leaf: str | PartialLeaf) -> PartialLeaf:
-    """What histories at a frontier are worth.
-
-    Args:
-      leaf: "rollouts(n=4,seed=0)", "continuations(path=FILE,k=4)", or such values.
-
-    Raises:
-      ValueError, OSError, DamagedFileError: none of these, or as
-        `lookahead.leaf_strings.read_leaf`.
-    """
-    if isinstance(leaf, ChoiceValues):
-        return leaf
-    if isinstance(leaf, str) and parse(leaf, "leaf").name in MULTI_VALUED:
-        found = parse_any_leaf(leaf)
-        assert isinstance(found, ChoiceValues)
-        return found
-    return parse_leaf(leaf, compiled=False)
 
 
 class Snapshot(NamedTuple):
@@ -128,8 +106,9 @@ class PartialTree:
         """
         check_whole(max_histories, "max_histories", 2)
         game = loading.load_game(game)
-        leaf = parse_partial_leaf(leaf)
-        if isinstance(leaf, ChoiceValues) and player is None:
+        if not isinstance(leaf, ChoiceValues):
+            leaf = parse_leaf(leaf, compiled=False)
+        elif player is None:
             raise ValueError(
                 "leaf: the opponent chooses among its values, and nobody resolves "
                 "here; give player, or another leaf"

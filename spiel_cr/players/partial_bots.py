@@ -13,10 +13,10 @@ from spiel_cr.cfr.config import MCCFRConfig, parse_sampled
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.mccfr import mccfr, sample_tree
 from spiel_cr.partial.config import PartialConfig
+from spiel_cr.partial.leaves import parse_partial_leaf
 from spiel_cr.partial.match import PartialAgent, PartialStatistics
 from spiel_cr.partial.resolver import PartialResolver
 from spiel_cr.partial.solved_tree import SolvedTree
-from spiel_cr.partial.tree import parse_partial_leaf
 from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.policies.leaf_values import ChoiceValues
 from spiel_cr.policies.observations import Stage, observations

@@ -1,0 +1,62 @@
+"""Growth that is guided by how both players play."""
+
+import numpy as np
+
+from spiel_cr.partial.tree import PartialTree
+
+LEDUC = "leduc_poker"
+
+
+def grown(most, *, player=None, reach=None):
+    tree = PartialTree.start(LEDUC, 4000, leaf="rollouts(n=1)", player=player)
+    tree.grow(300, guided=True, room=4000)
+    if reach is not None:
+        ids = tree.table.id[: tree.table.used]
+        tree.guide(ids, reach(tree))
+    tree.grow(most, guided=True)
+    return tree
+
+
+def test_infosets_are_expanded_whole_on_all_levels():
+    table = grown(1500).table
+    expanded = np.flatnonzero(table.first[: table.used] >= 0)
+    frontier = table.frontier()
+    assert len(frontier) and table.used <= 1500
+    assert not np.isin(table.infosets(frontier), table.infosets(expanded)).any()
+    # Chance moves are never at the frontier.
+    assert (table.player[frontier] >= 0).all()
+
+
+def test_decisions_that_the_opponent_cannot_tell_apart_come_together():
+    table = grown(1500, player=0).table
+    used = table.used
+    own = table.player[:used] == 0
+    inside = own & (table.first[:used] >= 0)
+    outside = own & (table.first[:used] < 0) & (table.num_actions[:used] > 0)
+    seen = table.observation[:used]
+    assert inside.any() and outside.any()
+    assert not np.isin(seen[outside], seen[inside]).any()
+
+
+def test_growth_follows_the_strategies():
+    """Where neither player goes, nothing is expanded as long as something else is."""
+
+    def one_way(tree):
+        """Both players take their first action wherever they are."""
+        table = tree.table
+        reach = np.ones((2, table.used))
+        for row in range(1, table.used):
+            parent = table.parent[row]
+            reach[:, row] = reach[:, parent]
+            acts = table.player[parent]
+            if acts >= 0 and row != table.first[parent]:
+                reach[acts, row] = 0
+        return reach
+
+    table = grown(1200, reach=one_way).table
+    frontier = table.frontier()
+    expanded = table.first[: table.used] >= 0
+    nobody = (table.own_reach[: table.used] == 0).all(axis=1)
+    assert (table.own_reach[frontier] > 0).any()
+    # What was there before may be so; but nothing on after it.
+    assert not (nobody & expanded)[300:].any()
