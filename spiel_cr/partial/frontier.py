@@ -83,9 +83,9 @@ def with_choices(
     own = acting == chooser
     known = np.where(own, label, observation).astype(np.int64)
     kind = np.where(own, _ACTING, _WAITING)
-    told = known >= 0
+    known_here = known >= 0
     last = _last_own(rows, chooser)[leaves]
-    known, kind = np.where(told, known, last), np.where(told, kind, _OWN)
+    known, kind = np.where(known_here, known, last), np.where(known_here, kind, _OWN)
     rows = Rows(*(column.copy() for column in rows))
     rows.player[leaves] = chooser
     rows.frontier[leaves] = False

@@ -321,16 +321,16 @@ class PartialResolver(PartialAgent):
                 return None
             if until is not None and time.perf_counter() > until:
                 last = True
-            part = left if last else share
-            left -= part
-            end = None if seconds is None else time.perf_counter() + part * seconds
+            now = left if last else share
+            left -= now
+            end = None if seconds is None else time.perf_counter() + now * seconds
             iterations = self.config.iterations
-            at_most = None if iterations is None else max(1, round(part * iterations))
+            at_most = None if iterations is None else max(1, round(now * iterations))
             with self._clock.solve(done.solver, deadline if last else end, at_most):
                 done.after.take_strategies(done.game, done.solver)
                 if last:
                     done.after.take_values(done.game, done.solver)
-                tree.guide(done.after.snapshot.ids, done.after.reach())
+                tree.set_reach(done.after.snapshot.ids, done.after.reach())
             if last:
                 break
         return done
@@ -386,7 +386,7 @@ class PartialResolver(PartialAgent):
     ) -> None:
         """Expands as much as there is time for."""
         begun, before = time.perf_counter(), len(tree)
-        tree.grow(max(size, before), guided=True, room=most, deadline=until)
+        tree.grow(max(size, before), guided=True, capacity=most, deadline=until)
         self.counts.most_histories = max(self.counts.most_histories, len(tree))
         seconds, grown = time.perf_counter() - begun, len(tree) - before
         if grown:

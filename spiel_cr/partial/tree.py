@@ -157,7 +157,7 @@ class PartialTree:
         """Histories by id, as the simulator gives them; stubs look like terminals."""
         return self.table.nodes(self.rows(ids))
 
-    def guide(self, ids: np.ndarray, own_reach: np.ndarray) -> None:
+    def set_reach(self, ids: np.ndarray, own_reach: np.ndarray) -> None:
         """Says how both players play, for `grow(guided=True)`.
 
         Args:
@@ -173,7 +173,7 @@ class PartialTree:
         most: int | None = None,
         *,
         guided: bool = False,
-        room: int | None = None,
+        capacity: int | None = None,
         deadline: float | None = None,
     ) -> None:
         """Expands whole levels, and of the first that does not fit what fits.
@@ -183,7 +183,7 @@ class PartialTree:
         Args:
           most: histories to have at most, at least 1; None: `max_histories`.
           guided: instead, infosets in order of how much they matter (`growth.py`).
-          room: with `guided`, histories to have at most; more than `most` only where
+          capacity: with `guided`, histories to have at most; more than `most` only where
             they must come with what was chosen. None: `most`.
           deadline: by `time.perf_counter`; after it no more is expanded than the first
             few thousand histories.
@@ -191,15 +191,13 @@ class PartialTree:
         Raises:
           ValueError: a bad number of histories.
         """
-        capacity = self.table.capacity
-        limit = (
-            capacity if most is None else min(check_whole(most, "most", 1), capacity)
-        )
+        largest = self.table.capacity
+        limit = largest if most is None else min(check_whole(most, "most", 1), largest)
         try:
             if guided:
                 growth.grow(
                     *(self.table, self.simulator, limit),
-                    most=max(limit, min(room or limit, capacity)),
+                    most=max(limit, min(capacity or limit, largest)),
                     player=self.player,
                     deadline=deadline,
                 )

@@ -9,10 +9,10 @@ LEDUC = "leduc_poker"
 
 def grown(most, *, player=None, reach=None):
     tree = PartialTree.start(LEDUC, 4000, leaf="rollouts(n=1)", player=player)
-    tree.grow(300, guided=True, room=4000)
+    tree.grow(300, guided=True, capacity=4000)
     if reach is not None:
         ids = tree.table.id[: tree.table.used]
-        tree.guide(ids, reach(tree))
+        tree.set_reach(ids, reach(tree))
     tree.grow(most, guided=True)
     return tree
 
