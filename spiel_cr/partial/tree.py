@@ -183,7 +183,7 @@ class PartialTree:
         Args:
           most: histories to have at most, at least 1; None: `max_histories`.
           guided: instead, infosets in order of how much they matter (`growth.py`).
-          capacity: with `guided`, histories to have at most; more than `most` only where
+          capacity: with `guided`, histories to have at most; more than `most` only if
             they must come with what was chosen. None: `most`.
           deadline: by `time.perf_counter`; after it no more is expanded than the first
             few thousand histories.
