@@ -58,7 +58,12 @@ class PartialConfig:
 
     def check(self, resolving: ResolvingConfig) -> None:
         """Raises ValueError where settings do not go with partial trees."""
-        needed = {"gadget": "cfrd", "depth": None, "values": "iterates"}
+        if resolving.gadget == "unsafe":
+            raise ValueError(
+                "gadget='unsafe' does not go with max_histories, which needs what the "
+                "opponent was promised; take gadget='cfrd' or gadget='maxmargin'"
+            )
+        needed = {"depth": None, "values": "iterates"}
         for name, value in needed.items():
             given = getattr(resolving, name)
             if given not in (value, None):

@@ -10,6 +10,7 @@ Where a subgame has too many roots, a knowledge-limited one takes its place
 what both players consider possible (`opponent_knowledge.py`).
 """
 
+import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
@@ -24,7 +25,7 @@ from spiel_cr.common.checks import check_seed
 from spiel_cr.compilation.game_checks import chance_outcomes
 from spiel_cr.partial.capacity import Capacities
 from spiel_cr.partial.config import PartialConfig
-from spiel_cr.partial.knowledge_limited import knowledge_set
+from spiel_cr.partial.knowledge_limited import knowledge_set, max_margin
 from spiel_cr.partial.match import PartialAgent
 from spiel_cr.partial.solved_tree import SolvedTree
 from spiel_cr.partial.tree import PartialTree, no_capacity
@@ -324,9 +325,11 @@ class PartialResolver(PartialAgent):
             now = left if last else share
             left -= now
             end = None if seconds is None else time.perf_counter() + now * seconds
+            if last and deadline is not None:
+                end = deadline
             iterations = self.config.iterations
             at_most = None if iterations is None else max(1, round(now * iterations))
-            with self._clock.solve(done.solver, deadline if last else end, at_most):
+            with self._clock.solve(done.solver, end, at_most):
                 done.after.take_strategies(done.game, done.solver)
                 if last:
                     done.after.take_values(done.game, done.solver)
@@ -348,7 +351,7 @@ class PartialResolver(PartialAgent):
             found = lay_out(before)
             if found is None:
                 return None
-            solver = self._solver_for(found[1])
+            solver = self._solver_for(self._with_gadget(found[1]))
             if solver is not None:
                 if cfr.programs() == programs:
                     self._laying.add(len(tree), time.perf_counter() - begun)
@@ -392,6 +395,16 @@ class PartialResolver(PartialAgent):
         if grown:
             self._expanding.add(grown, seconds)
 
+    def _with_gadget(self, game: Forest) -> Forest:
+        """A gadget game of one subgame with the gadget that was asked for."""
+        count = len(game.augmented)
+        if not count or self.config.gadget == "cfrd":
+            return game
+        decisions, payoffs = max_margin(
+            game.decisions, game.payoffs, count, 1 - self.player
+        )
+        return dataclasses.replace(game, decisions=decisions, payoffs=payoffs)
+
     def _solver_for(self, game: Forest) -> Solver | None:
         """A solver of learnt shapes; None: the game fits none."""
         capacity = self._capacities.learn(shapes_of(game.decisions, game.payoffs))
@@ -399,11 +412,13 @@ class PartialResolver(PartialAgent):
 
     def _make_solver(self, game: Forest, capacity: PaddedShapes) -> Solver:
         form = build(game.decisions, game.payoffs, capacity=capacity)
+        margin = self.config.gadget == "maxmargin"
         return cfr.make_solver(
             form,
             config=self._solver,
             values=True,
-            first=self.player,
+            # See `subgame_games.GadgetGame.first`.
+            first=self.player ^ (margin and len(game.augmented) > 0),
             compile=cfr.compile_for(form, self.config.iterations or _SHORT_RUN),
         )
 

@@ -226,11 +226,11 @@ class SolvedTree:
         """Takes in how a solver found that both play in the next layer and below."""
         i, o = self.player, 1 - self.player
         own, other = (solver.average_behaviour(p) for p in (i, o))
-        augmented, next_augmented = len(game.augmented), len(game.next_augmented)
         self.behaviour[i][self._sequences(i, game.own)] = own[1:]
-        self.behaviour[o][self._sequences(o, game.other)] = other[
-            1 + 2 * augmented : len(other) - next_augmented
-        ]
+        # Its last infosets are the augmented ones of the next layer, with one action.
+        mine = self._sequences(o, game.other)
+        end = len(other) - len(game.next_augmented)
+        self.behaviour[o][mine] = other[end - len(mine) : end]
 
     def take_values(self, game: Forest, solver: Solver) -> None:
         """Takes in what the opponent got in the layer after the next, now solved."""

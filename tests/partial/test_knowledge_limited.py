@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from spiel_cr.compilation import compiler
+from spiel_cr.eval.players import traversing
 from spiel_cr.partial import knowledge_limited as limited
+from spiel_cr.players.bot_strings import load_bot
 from spiel_cr.policies import conversions
 from spiel_cr.resolving import decomposition, gadget
 from spiel_cr.resolving.subgame_games import Layer
@@ -505,3 +507,14 @@ def test_refusals_name_what_is_wrong():
         limited.limited_game(
             d, known, random_behaviours(d.tree, 0), np.zeros(9), "none"
         )
+
+
+@pytest.mark.slow
+def test_a_player_of_partial_trees_takes_max_margin():
+    """It is as good as with the other gadget where all of the game fits."""
+    tree = compiled("kuhn")
+    for kind in ("cfrd", "maxmargin"):
+        text = f"resolving(max_histories=58,iterations=200,gadget={kind})"
+        assert traversing.evaluate_bot(tree, text).nash_conv < 0.01
+    with pytest.raises(ValueError, match="maxmargin"):
+        load_bot("resolving(max_histories=58,gadget=unsafe)", tree, 0)
