@@ -7,7 +7,7 @@ import argparse
 import pathlib
 import sys
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import spiel_cr
 from benchmarks import frame
@@ -15,6 +15,7 @@ from benchmarks.document import Column, table
 from benchmarks.frame import Row, goofspiel
 from spiel_cr.compilation.compiler import compile_game
 from spiel_cr.lookahead.exact import ConstantValues, ExactValues
+from spiel_cr.lookahead.leaf_strings import DepthUnit
 from spiel_cr.lookahead.values import ValueFunction
 from spiel_cr.policies.leaf_values import LeafValue, PolicyValue
 
@@ -30,7 +31,7 @@ class Plan(NamedTuple):
 
     game: str
     depth: int
-    unit: str = "moves"
+    unit: DepthUnit = "moves"
 
 
 _WIN_LOSS = "points_order=descending,returns_type=win_loss"
@@ -62,7 +63,9 @@ def _add_options(parser: frame.Parser) -> None:
     parser.strings("--algorithm", ["cfr+"], "of each solve")
     parser.number("--inner", 200, "iterations of each exact solve")
     parser.add_argument(
-        "--networks", metavar="DIR", help="of GAME.npz, made by train-values"
+        "--networks",
+        metavar="DIR",
+        help="of GAME.npz, made by benchmarks.leaves.training",
     )
 
 
@@ -82,11 +85,16 @@ def _measure(options: argparse.Namespace) -> Iterator[Row]:
                     yield row
 
 
+def file_name(name: str) -> str:
+    """A game's name without what files should not have."""
+    return name.replace("'", "").replace(" ", "_")
+
+
 def network_path(folder: str | None, name: str) -> str | None:
     """The file of a game's network; None: there is none."""
     if folder is None:
         return None
-    path = pathlib.Path(folder, name.replace("'", "").replace(" ", "_") + ".npz")
+    path = pathlib.Path(folder, f"{file_name(name)}.npz")
     return str(path) if path.exists() else None
 
 
@@ -106,7 +114,7 @@ def measure(
     plan = PLANS[name]
     tree = compile_game(plan.game, observations=True)
     value = _value(leaf, tree, inner, path)
-    limits = {}
+    limits: dict[str, Any] = {}
     if value is not None:
         limits = {"depth": plan.depth, "depth_unit": plan.unit, "leaf": value}
     result = spiel_cr.resolve(tree, iterations, algorithm, **limits)

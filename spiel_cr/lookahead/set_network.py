@@ -57,6 +57,8 @@ class Architecture(NamedTuple):
             "decode_self": (h, h),
             "decode_bias": (h,),
             "decode_given": (h, h),
+            "decode_gate": (h, h),
+            "decode_gated": (h, h),
             "decode_own": (h, h),
             "decode_other": (h, h),
             "decode_out": (h,),
@@ -97,6 +99,8 @@ class Embedded(NamedTuple):
 
     decode_self: jax.Array
     decode_given: jax.Array
+    decode_gate: jax.Array
+    decode_gated: jax.Array
     decode_own: jax.Array
     decode_other: jax.Array
     value: jax.Array
@@ -116,6 +120,8 @@ def embed(parameters: Parameters, features: jax.Array, player: int) -> Embedded:
     return Embedded(
         hidden @ p["decode_self"] + p["decode_bias"][None],
         hidden @ p["decode_given"],
+        hidden @ p["decode_gate"],
+        hidden @ p["decode_gated"],
         hidden @ p["decode_own"],
         hidden @ p["decode_other"],
         hidden @ p["value_second" if player else "value_first"],
@@ -287,7 +293,7 @@ def _group_values(
     own = _distribution(ranges[player][mine], mine < len(ranges[player]) - 1)
     their = _distribution(held, theirs < len(ranges[other]) - 1)
     joint = pairs * own[:, :, None] * their[:, None, :]
-    given = _share(pairs * their[:, None, :], 2)
+    shares = _share(pairs * their[:, None, :], 2).astype(jnp.float32)
     total = joint.sum(axis=(1, 2))[:, None]
     scale = 1 / jnp.where(total > 0, total, 1)
     own_share = (joint.sum(axis=2) * scale).astype(jnp.float32)
@@ -296,7 +302,9 @@ def _group_values(
     first, second = tables[player], tables[other]
     hidden = (
         first.decode_self[mine]
-        + _means(given.astype(jnp.float32), second.decode_given[theirs])
+        + _means(shares, second.decode_given[theirs])
+        # Payoffs are products of what both hold.
+        + first.decode_gate[mine] * _means(shares, second.decode_gated[theirs])
         + (
             _mean(own_share, first.decode_own[mine])
             + _mean(other_share, second.decode_other[theirs])
