@@ -109,21 +109,16 @@ def check_arguments(arguments: argparse.Namespace) -> None:
     """
     if getattr(arguments, "seed", None) is not None:
         check_seed(arguments.seed)
-    places: dict[str, str] = {}
+    places: dict[str, storage.Path | None] = {}
     for name in (_READ, *OUTPUT_FILES, *OUTPUT_FOLDERS):
         given = getattr(arguments, name, None)
         if not given:
             continue
-        path = os.path.realpath(given)
-        if path in places:
-            raise ValueError(
-                f"--{places[path]} and --{name} both name {given!r}; give each a path "
-                f"of its own"
-            )
-        places[path] = name
         flag = _FLAGS.get(name, f"--{name}")
+        places[flag] = given
+        storage.check_distinct(places)
         if name in OUTPUT_FOLDERS:
-            _check_folder(given, f"--{name}")
+            _check_folder(given, flag)
         elif name in OUTPUT_FILES:
             storage.check_writable(given, flag)
 

@@ -6,6 +6,7 @@ import os
 import pathlib
 from typing import get_args
 
+from spiel_cr.common import storage
 from spiel_cr.lookahead.leaf_strings import DepthUnit
 from spiel_cr.value_training.config import TrainingConfig
 from spiel_cr.value_training.training import train_values
@@ -46,7 +47,7 @@ def add(commands: Commands) -> None:
         parser,
         "--out",
         "the file to write the network to, for leaf=network(path=FILE.npz); its "
-        "curves, as JSON lines, go to FILE.jsonl",
+        "curves, as JSON lines, go to FILE.jsonl; what is there is replaced",
         metavar="FILE.npz",
         required=True,
         dest="network",
@@ -72,11 +73,18 @@ def _train(arguments: argparse.Namespace) -> dict[str, object]:
         raise ValueError(
             f"--out {arguments.network!r}: a network's file must end in .npz; add it"
         )
+    curve = os.fspath(pathlib.Path(arguments.network).with_suffix(".jsonl"))
+    storage.check_distinct(
+        {
+            "the curves of --out": curve,
+            "--checkpoint": arguments.checkpoint,
+            "--plot": arguments.plot,
+        }
+    )
     config = TrainingConfig(
         seed=arguments.seed,
         **{name: getattr(arguments, name) for name in _SETTINGS},
     )
-    curve = os.fspath(pathlib.Path(arguments.network).with_suffix(".jsonl"))
     result = train_values(
         arguments.game,
         arguments.depth,

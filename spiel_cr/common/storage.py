@@ -65,6 +65,27 @@ def versions() -> dict[str, str]:
     return {name: importlib_metadata.version(name) for name in packages}
 
 
+def check_distinct(paths: Mapping[str, Path | None]) -> None:
+    """Refuses, before any work, two names of one file.
+
+    Args:
+      paths: by the name of the argument or option that gave it; None: none was given.
+
+    Raises:
+      ValueError: two of them lead to the same place.
+    """
+    names: dict[str, str] = {}
+    for name, path in paths.items():
+        if path is None:
+            continue
+        first = names.setdefault(os.path.realpath(path), name)
+        if first != name:
+            raise ValueError(
+                f"{first} and {name} both name {os.fspath(path)!r}; give each a path "
+                f"of its own"
+            )
+
+
 def check_writable(path: Path, name: str = "path") -> None:
     """Tries, before any work, whether a file can be written; leaves nothing behind.
 

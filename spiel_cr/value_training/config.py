@@ -32,7 +32,8 @@ class TrainingConfig:
       learning_rate: at first; falls to 0 along a cosine.
       average: weight that the moving average of the parameters keeps in a step.
       delta: errors beyond it count linearly (Huber), in units of the largest utility.
-      held_out: share of the random and of the met ranges that only validate.
+      held_out: share of the random and of the met ranges that only validate; of each
+        kind at least one pair does, and one is learned from.
       seed: of everything random.
     """
 
@@ -66,8 +67,8 @@ class TrainingConfig:
             check_whole(getattr(self, name), name, 0, 1000)
         for name in ("pure", "met_share"):
             check_number(getattr(self, name), name, "[0, 1]")
-        for name in ("average", "held_out"):
-            check_number(getattr(self, name), name, "[0, 1)")
+        check_number(self.average, "average", "[0, 1)")
+        check_number(self.held_out, "held_out", "(0, 1)")
         for name in ("learning_rate", "delta"):
             check_number(getattr(self, name), name, "(0, inf)")
         for name in ("label_algorithm", "met_algorithm"):

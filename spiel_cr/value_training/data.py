@@ -26,8 +26,9 @@ class Samples(NamedTuple):
       ranges: by player float32 [B, J0] and [B, J1].
       targets: likewise, values over the largest utility and over the probability of
         chance and the other's range; 0 where that is 0.
-      weights: likewise, what errors count: in proportion to that probability, relative
-        to the state's largest.
+      weights: likewise, what errors count: that probability relative to the state's
+        largest plus a little, times the player's own range relative to the state's
+        largest, at least a quarter; 0 where the probability is 0.
     """
 
     ranges: tuple[Any, Any]
@@ -79,10 +80,8 @@ class Labeller:
             top = np.maximum.reduceat(reach, bounds[:-1], axis=1)[:, state]
             share = reach / np.where(top > 0, top, 1)
             # Where a player nearly never is, its value only says whether to go there.
-            held = (
-                ranges[p]
-                / np.maximum.reduceat(ranges[p], bounds[:-1], axis=1)[:, state]
-            )
+            most = np.maximum.reduceat(ranges[p], bounds[:-1], axis=1)[:, state]
+            held = ranges[p] / np.where(most > 0, most, 1)
             own = _LEAST_OWN + (1 - _LEAST_OWN) * np.minimum(1, _MANY * held)
             weights.append(np.where(reach > 0, (share + _LEAST_WEIGHT) * own, 0))
         pairs = (tuple(ranges), tuple(targets), tuple(weights))

@@ -38,7 +38,7 @@ class TrainingPoint(NamedTuple):
 
     Attributes:
       step: steps of Adam so far.
-      train_loss: mean over the steps since the last point; Huber's, see
+      train_loss: mean over the newest steps, at most `fitting.CHUNK`; Huber's, see
         `fitting.loss`.
       validation_loss: of the averaged network at held-out ranges.
       seconds: since the training began, interruptions left out.
@@ -87,13 +87,13 @@ def train_values(
     Args:
       game: OpenSpiel game string, game, or a game compiled with `observations=True`.
       depth, depth_unit: of lookaheads, see `resolving.lookahead.look_ahead`.
-      out: the .npz file that the network is written to.
+      out: the .npz file that the network is written to; one that is there is replaced.
       config: settings; None: the defaults.
       minutes: stop soon after; None: when all steps are done. What is there by then is
         written.
       checkpoint: file to go on from where it exists, and to write the state to; None:
         none.
-      curve: file of JSON lines, one for each `TrainingPoint`; None: none.
+      curve: file of JSON lines, one for each `TrainingPoint`, likewise; None: none.
       progress: show a progress bar on stderr.
 
     Returns:
@@ -102,7 +102,7 @@ def train_values(
     Raises:
       ImportError: optax is missing.
       pyspiel.SpielError: OpenSpiel does not know the game.
-      ValueError: a bad argument, no lookahead ends before the game does, or the
+      ValueError: a bad argument, two paths of one file, no lookahead ends before the game does, or the
         checkpoint is of another training.
       DamagedFileError: the checkpoint was changed since it was written.
     """
@@ -110,6 +110,7 @@ def train_values(
     check_lookahead(depth, depth_unit, None)
     if minutes is not None:
         check_number(minutes, "minutes", "(0, inf)")
+    storage.check_distinct({"out": out, "curve": curve, "checkpoint": checkpoint})
     for name, path in (("out", out), ("curve", curve)):
         if path is not None:
             storage.check_writable(path, name)
@@ -262,7 +263,7 @@ class _Training:
         self._blocks.append(block)
 
     def _held_out(self, size: int) -> int:
-        return max(1, int(self._config.held_out * size))
+        return min(size - 1, max(1, int(self._config.held_out * size)))
 
     def _advance(self, begin: int, end: int) -> int:
         """Steps up to `end`, which ends a chunk or a phase; how many they were."""

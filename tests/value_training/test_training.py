@@ -67,9 +67,12 @@ def test_targets_are_zero_sum_and_relative_to_what_chance_and_the_other_give():
     cuts = cuts_of("liars_dice(numdice=1,dice_sides=2)", 2)
     states = cuts.parts[0]
     random = np.random.default_rng(1)
-    ranges = random_ranges(cuts.tree, states, 4, random, pure=0.1)
+    ranges = random_ranges(cuts.tree, states, 5, random, pure=0.1)
+    ranges[0][4] = 0
     samples = Labeller(cuts.tree, states, 1.0, 400, "cfr+").label(ranges)
-    total = np.zeros(4)
+    for both in samples:
+        assert all(np.isfinite(own).all() for own in both)
+    total = np.zeros(5)
     for p in range(2):
         reach = other_reach(states, p, ranges[1 - p])
         total += (ranges[p] * reach * samples.targets[p]).sum(axis=1)
@@ -181,6 +184,7 @@ def test_without_time_the_network_is_as_it_began(tmp_path):
         ({"pure": 1.5}, "pure=1.5 must"),
         ({"label_algorithm": "os-mccfr"}, "os-mccfr"),
         ({"rounds": -1}, "rounds=-1 must"),
+        ({"held_out": 0}, "held_out=0 must"),
     ],
 )
 def test_bad_settings_are_refused(setting, match):
@@ -196,6 +200,11 @@ def test_bad_arguments_are_refused_before_any_work(tmp_path):
         train_values("no game", 1, out, depth_unit="plies")
     with pytest.raises(ValueError, match="minutes=0"):
         train_values("no game", 1, out, minutes=0)
+    for other in ("curve", "checkpoint"):
+        with pytest.raises(ValueError, match=f"out and {other} both name"):
+            train_values("no game", 1, out, **{other: tmp_path / "." / "out.npz"})
+    with pytest.raises(ValueError, match="curve and checkpoint both name"):
+        train_values("no game", 1, out, curve=tmp_path / "c", checkpoint=tmp_path / "c")
     with pytest.raises(ValueError, match="take a smaller depth"):
         train_values("kuhn_poker", 50, out)
     assert not out.exists()
