@@ -17,6 +17,10 @@ from spiel_cr.lookahead.public_states import PublicStates
 
 # Chances and utilities are compared up to this many decimals.
 _DECIMALS = 9
+_NO_TENSORS = (
+    "{}: the game has no information_state_tensor, or several of different sizes; read "
+    "its information_state_string"
+)
 # Of characters of information state strings.
 _PLACES = 256
 
@@ -43,6 +47,10 @@ def infoset_features(
     """
     histories = tree.histories
     actions = tree.game.num_distinct_actions()
+    # OpenSpiel writes to stderr where it is asked for what a game has not.
+    tensors = tree.game.get_type().provides_information_state_tensor
+    if not (strings or tensors):
+        raise ValueError(_NO_TENSORS.format(tree.game))
     known: dict[int, pyspiel.State] = {}
     found = []
     for p in range(2):
@@ -63,10 +71,7 @@ def infoset_features(
             state = known[root]
             said.append(_hashed(state, p) if strings else _tensor(state, p))
         if {len(row) for row in said} != {len(said[0])} or not len(said[0]):
-            raise ValueError(
-                f"{tree.game}: the game has no information_state_tensor, or several of "
-                f"different sizes; read its information_state_string"
-            )
+            raise ValueError(_NO_TENSORS.format(tree.game))
         found.append(np.hstack([np.array(said, np.float32), extra]))
     return found[0], found[1]
 

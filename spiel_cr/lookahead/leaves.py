@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 
+from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.lookahead.continuations import Continuations
 from spiel_cr.lookahead.exact import ConstantValues, ExactValues
 from spiel_cr.lookahead.leaf_strings import DEFAULT, Leaf, read_leaf
 from spiel_cr.lookahead.network import load_network
-from spiel_cr.lookahead.values import ValueFunction
+from spiel_cr.lookahead.values import CheckedFunction, ValueFunction
 from spiel_cr.policies.leaf_values import ChoiceValues
 
 _MAKE: dict[str, Callable[..., ValueFunction | ChoiceValues]] = {
@@ -15,6 +16,16 @@ _MAKE: dict[str, Callable[..., ValueFunction | ChoiceValues]] = {
     "network": load_network,
     "continuations": Continuations,
 }
+
+
+def check_leaf(leaf: Leaf, tree: CompiledGame) -> None:
+    """Refuses a leaf value of another game, as far as the leaf value can tell.
+
+    Raises:
+      ValueError: it is of another game.
+    """
+    if isinstance(leaf, CheckedFunction):
+        leaf.check(tree)
 
 
 def parse_leaf(leaf: str | Leaf | None) -> Leaf:

@@ -1,8 +1,8 @@
 """Values where a lookahead ends, by a network: its file, and how solvers ask it.
 
-DeepStack's counterfactual value network (Moravčík et al. 2017), for any compiled game:
-the network is a set network (`set_network.py`) and knows of the game what its
-information states say. Public states below which the same game lies are one to it.
+DeepStack's counterfactual value network (Moravčík et al. 2017), for compiled games: the
+network is a set network (`set_network.py`) and knows of the game what its information
+states say. Public states below which the same game lies are one to it.
 """
 
 import dataclasses
@@ -41,41 +41,29 @@ class KnownStates:
       rows: float32 [U, F], the different features of infosets.
       bounds: by player int64 [K + 1], where each state's infosets begin.
       row: by player int32 [sum], the row of each infoset.
-      strings: the network reads strings of information states, see `infoset_features`.
     """
 
     hashes: np.ndarray
     rows: np.ndarray
     bounds: tuple[np.ndarray, np.ndarray]
     row: tuple[np.ndarray, np.ndarray]
-    strings: bool
+
+    def find(self, tree: CompiledGame, states: PublicStates) -> np.ndarray:
+        """int64 [P], which of these each public state is; -1: none."""
+        number = {bytes(key): k for k, key in enumerate(self.hashes)}
+        return np.array([number.get(bytes(key), -1) for key in alike(tree, states)])
 
     def features(
-        self, tree: CompiledGame, states: PublicStates
+        self, states: PublicStates, known: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """float32 [J0, F] and [J1, F] of public states, known or not."""
-        number = {bytes(key): k for k, key in enumerate(self.hashes)}
-        known = np.array([number.get(bytes(key), -1) for key in alike(tree, states)])
-        new = np.flatnonzero(known < 0)
+        """float32 [J0, F] and [J1, F] of public states; `known` is what `find` says."""
         found = [
             np.zeros((len(own), self.rows.shape[1]), np.float32)
             for own in states.infosets
         ]
-        if len(new):
-            own = infoset_features(
-                tree, states.select(states.numbers[new]), strings=self.strings
-            )
-            if own[0].shape[1] != self.rows.shape[1]:
-                raise ValueError(
-                    f"{tree.game}: the network reads {self.rows.shape[1]} numbers for "
-                    f"an infoset, and at this cut the game tells {own[0].shape[1]}; "
-                    f"train a network for this depth"
-                )
-            for p in range(2):
-                found[p][np.isin(states.state[p], new)] = own[p]
         for p in range(2):
             bounds = states.bounds(p)
-            for state in np.flatnonzero(known >= 0).tolist():
+            for state in range(len(states)):
                 mine = slice(*self.bounds[p][known[state] : known[state] + 2])
                 found[p][bounds[state] : bounds[state + 1]] = self.rows[
                     self.row[p][mine]
@@ -86,8 +74,8 @@ class KnownStates:
 def known_states(parts: list[tuple[CompiledGame, PublicStates]]) -> KnownStates:
     """Features of public states, each state once.
 
-    They are the game's tensors, where these tell the infosets of every state apart, and
-    strings elsewhere.
+    They are the game's tensors, where these have one size and tell the infosets of
+    every state apart, and strings elsewhere.
 
     Args:
       parts: public states by player and layer, no two of them alike.
@@ -96,6 +84,7 @@ def known_states(parts: list[tuple[CompiledGame, PublicStates]]) -> KnownStates:
     strings = False
     try:
         features = [infoset_features(*part, strings=False) for part in parts]
+        strings = len({own.shape[1] for both in features for own in both}) > 1
         for own, (_, states) in zip(features, parts, strict=True):
             strings = strings or not tell_apart(own, states)
     except ValueError:
@@ -118,7 +107,6 @@ def known_states(parts: list[tuple[CompiledGame, PublicStates]]) -> KnownStates:
         rows,
         (bounds[0], bounds[1]),
         (row[:first], row[first:]),
-        strings,
     )
 
 
@@ -195,11 +183,25 @@ class NetworkValues:
         self.cut = cut
         self._fits: CompiledGame | None = None
 
+    def check(self, tree: CompiledGame) -> None:
+        """Refuses another game; see `CheckedFunction`.
+
+        Raises:
+          ValueError: the network was trained for another game.
+        """
+        if self._fits is not tree:
+            if self.seal != fingerprint(tree):
+                raise ValueError(
+                    f"{tree.game}: the value network is for {self.game}, another game; "
+                    f"train one for this game with spiel-cr train-values"
+                )
+            self._fits = tree
+
     def lay_out(self, tree: CompiledGame, states: PublicStates) -> NetworkRangeValues:
         """Embeds the infosets of public states; see `ValueFunction`.
 
         Raises:
-          ValueError: the network was trained for another game.
+          ValueError: the network was trained for another game, or has not met a state.
         """
         return self.lay_out_alike(tree, states, [states])[0]
 
@@ -212,16 +214,19 @@ class NetworkValues:
         """The same for several sets of public states; see `PaddedFunction`.
 
         Raises:
-          ValueError: the network was trained for another game.
+          ValueError: the network was trained for another game, or has not met a state.
         """
-        if self._fits is not tree:
-            if self.seal != fingerprint(tree):
-                raise ValueError(
-                    f"{tree.game}: the value network is for {self.game}, another game; "
-                    f"train one for this game with spiel-cr train-values"
-                )
-            self._fits = tree
-        features = self.known.features(tree, states)
+        self.check(tree)
+        known = self.known.find(tree, states)
+        unknown = int((known < 0).sum())
+        if unknown:
+            raise ValueError(
+                f"{tree.game}: the value network was trained for lookaheads of "
+                f"{self.cut}, and has not met {unknown} of the {len(states)} public "
+                f"states where this one ends; take that depth, or train one for this "
+                f"depth with spiel-cr train-values"
+            )
+        features = self.known.features(states, known)
         with jax.enable_x64(False):
             embedded = [
                 jax.tree.map(np.asarray, _embed(self.parameters, features[p], player=p))
@@ -262,7 +267,6 @@ class NetworkValues:
             "game": self.game,
             "fingerprint": self.seal,
             "cut": self.cut,
-            "strings": known.strings,
             "scale": self.scale,
             "architecture": self.architecture._asdict(),
             "versions": storage.versions(),
@@ -357,7 +361,6 @@ def _from_file(
             rows,
             (bounds[0], bounds[1]),
             (row[0], row[1]),
-            bool(metadata["strings"]),
         ),
         scale=scale,
         game=str(metadata["game"]),

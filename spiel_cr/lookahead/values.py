@@ -62,6 +62,18 @@ class ValueFunction(Protocol):
         """
 
 
+@runtime_checkable
+class CheckedFunction(Protocol):
+    """A leaf value that can say whether it is for a game before anything is cut."""
+
+    def check(self, tree: CompiledGame) -> None:
+        """Refuses a game.
+
+        Raises:
+          ValueError: it knows nothing of this game.
+        """
+
+
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Cut:

@@ -31,12 +31,12 @@ from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.gameshrink.merging import merged
 from spiel_cr.lookahead.leaf_strings import DepthUnit, Leaf, check_lookahead
-from spiel_cr.lookahead.leaves import parse_leaf
+from spiel_cr.lookahead.leaves import check_leaf, parse_leaf
 from spiel_cr.policies.conversions import reach_from_behaviour, uniform_behaviour
 from spiel_cr.policies.result import Result, SolveResult
 from spiel_cr.resolving.decomposition import Decomposition, decompose
 from spiel_cr.resolving.gadget import Forest, build_forest
-from spiel_cr.resolving.lookahead import look_ahead
+from spiel_cr.resolving.lookahead import look_ahead, warn_if_never_cut
 from spiel_cr.resolving.public_gadget import PublicForest, build_public_forest
 from spiel_cr.resolving.public_layers import PublicDecomposition, decompose_public
 from spiel_cr.signals import footprint as signal_footprint
@@ -225,10 +225,15 @@ def resolve(
                 cache=cache,
                 progress=progress,
             )
+        if limit is not None:
+            check_leaf(limit.value, tree)
         need = footprint.peak_bytes(tree, dtype) + _DECOMPOSING * len(tree.histories)
         held = footprint.held_besides(tree)
         _check_need(tree.game, need, dtype, memory_limit, held=held)
-        roles = [decompose(tree, player) for player in range(2)]
+        compiled_roles = [decompose(tree, player) for player in range(2)]
+        if limit is not None:
+            warn_if_never_cut(compiled_roles, limit.depth, limit.unit)
+        roles = compiled_roles
         finish = functools.partial(SolveResult, tree=tree)
     average, timings = _resolve_roles(roles, config, iterations, dtype, progress, limit)
     elapsed = time.perf_counter() - started

@@ -11,15 +11,17 @@ the values there. What is cut off is worth
   - to a `LeafValue` (`policies/leaf_values.py`) one number per history.
 """
 
+import logging
+from collections.abc import Sequence
 from typing import get_args
 
 import numpy as np
 
 from spiel_cr.common.checks import check_choice, check_iterations
-from spiel_cr.compilation.tree import CHANCE, TERMINAL, Histories
+from spiel_cr.compilation.tree import CHANCE, TERMINAL, CompiledGame, Histories
 from spiel_cr.lookahead.leaf_strings import DepthUnit, Leaf
 from spiel_cr.lookahead.public_states import PublicStates
-from spiel_cr.lookahead.values import ValueFunction
+from spiel_cr.lookahead.values import RangeValues, ValueFunction
 from spiel_cr.policies.leaf_values import ChoiceValues, choice_utilities, leaf_utilities
 from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.resolving.gadget import Choices, Lookahead
@@ -85,6 +87,49 @@ def look_ahead(
         histories=np.concatenate([ends, leaves]),
         values=np.concatenate([histories.utility[ends], values]),
         kept=kept,
+    )
+
+
+class _Nothing:
+    """Stands for a value function where only the cut is asked for."""
+
+    def lay_out(self, tree: CompiledGame, states: PublicStates) -> RangeValues:
+        raise NotImplementedError
+
+
+def states_at_cut(
+    decomposition: Decomposition, number: int, depth: int, unit: DepthUnit
+) -> PublicStates | None:
+    """The public states where a layer's lookaheads end; None: only at the game's end.
+
+    Args:
+      decomposition, number, depth, unit: see `look_ahead`.
+
+    Raises:
+      ValueError: a depth below 1, or another unit.
+    """
+    cut = look_ahead(decomposition, number, depth, _Nothing(), unit=unit).cut
+    return None if cut is None else cut[0]
+
+
+def warn_if_never_cut(
+    decompositions: Sequence[Decomposition], depth: int, unit: DepthUnit
+) -> None:
+    """Logs a warning where every lookahead reaches the end, so that no leaf is used.
+
+    Args:
+      decompositions: of the roles that are resolved.
+      depth, unit: of the lookaheads, see `look_ahead`.
+    """
+    for role in decompositions:
+        for number in range(1, role.num_layers + 1):
+            if states_at_cut(role, number, depth, unit) is not None:
+                return
+    game = decompositions[0].tree.game
+    logging.warning(
+        "depth=%d (%s): every lookahead reaches the end of %s, so no leaf is used; "
+        "take a smaller depth, or leave depth and leaf out",
+        *(depth, unit, game),
     )
 
 

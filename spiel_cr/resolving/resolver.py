@@ -19,7 +19,7 @@ from spiel_cr.cfr.solver import Solver
 from spiel_cr.common.arrays import ranges
 from spiel_cr.common.checks import check_seed
 from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.lookahead.leaves import parse_leaf
+from spiel_cr.lookahead.leaves import check_leaf, parse_leaf
 from spiel_cr.policies.conversions import reach_from_behaviour, uniform_behaviour
 from spiel_cr.resolving import subgame_sampling
 from spiel_cr.resolving.clock import Clock, Statistics
@@ -119,7 +119,7 @@ class Resolver:
           seed: of sampled solvers.
 
         Raises:
-          ValueError: a bad seed, or see `decompose`.
+          ValueError: a bad seed, a leaf of another game, or see `decompose`.
         """
         seed = check_seed(seed)
         self.tree = tree
@@ -127,6 +127,8 @@ class Resolver:
         self.config = config
         self._solver = parse_any(config.solver)
         self._leaf = parse_leaf(config.leaf)
+        if config.depth is not None:
+            check_leaf(self._leaf, tree)
         self._by_best_response = config.by_best_response
         self._clock = Clock(config.move_ms, config.iterations)
         if config.subgames == "sequences":

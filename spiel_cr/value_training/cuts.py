@@ -9,9 +9,8 @@ from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.lookahead.features import alike
 from spiel_cr.lookahead.leaf_strings import DepthUnit
 from spiel_cr.lookahead.public_states import PublicStates
-from spiel_cr.lookahead.values import RangeValues
 from spiel_cr.resolving.decomposition import Decomposition, decompose
-from spiel_cr.resolving.lookahead import look_ahead
+from spiel_cr.resolving.lookahead import states_at_cut
 
 
 class Twin(NamedTuple):
@@ -44,13 +43,6 @@ class Cuts:
     twins: tuple[dict[int, Twin], dict[int, Twin]]
 
 
-class _Nothing:
-    """Stands for a value function where only the cut is asked for."""
-
-    def lay_out(self, tree: CompiledGame, states: PublicStates) -> RangeValues:
-        raise NotImplementedError
-
-
 def find_cuts(tree: CompiledGame, depth: int, unit: DepthUnit) -> Cuts:
     """Finds where lookaheads of some depth end.
 
@@ -70,11 +62,10 @@ def find_cuts(tree: CompiledGame, depth: int, unit: DepthUnit) -> Cuts:
         mine: dict[int, Twin] = {}
         known: dict[bytes, Twin] = {}
         for layer in range(1, role.num_layers + 1):
-            cut = look_ahead(role, layer, depth, _Nothing(), unit=unit).cut
-            if cut is None:
+            found = states_at_cut(role, layer, depth, unit)
+            if found is None:
                 continue
             # A layer's lookaheads end in several layers where turns are irregular.
-            found = cut[0]
             at = np.zeros(len(found), np.int32)
             at[found.root_state] = role.layer[found.history]
             for number in np.unique(at):

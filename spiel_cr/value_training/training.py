@@ -166,7 +166,10 @@ class _Training:
         self._nash_conv: float | None = None
         with jax.enable_x64(False):
             self._parts = tuple(
-                fitting.lay_out(states, self._known.features(tree, states))
+                fitting.lay_out(
+                    states,
+                    self._known.features(states, self._known.find(tree, states)),
+                )
                 for states in self._cuts.parts
             )
             self._fit = fitting.begin(

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import types
 
 import jax
 import numpy as np
@@ -15,8 +16,10 @@ from spiel_cr.lookahead import ExactValues, features, set_network
 from spiel_cr.lookahead.features import alike, infoset_features, tell_apart
 from spiel_cr.lookahead.leaves import parse_leaf
 from spiel_cr.lookahead.network import NetworkValues, known_states, load_network
+from spiel_cr.resolving import continual, resolver
+from spiel_cr.resolving.config import ResolvingConfig
 from spiel_cr.resolving.decomposition import decompose
-from spiel_cr.resolving.lookahead import public_states_of
+from spiel_cr.resolving.lookahead import public_states_of, warn_if_never_cut
 from tests.support import games
 from tests.support.forests import values_of
 
@@ -51,6 +54,10 @@ def untrained(name, states, *, seed=0):
         seal=fingerprint(tree),
         cut="1 moves",
     )
+
+
+def said_of(known, tree, states):
+    return known.features(states, known.find(tree, states))
 
 
 def random_ranges(states, seed=0, zeros=False):
@@ -110,7 +117,7 @@ def test_the_order_of_infosets_does_not_matter():
     # Infosets change places within their states.
     order = [np.lexsort((rng.random(len(own)), own)) for own in states.state]
     back = [np.argsort(own) for own in order]
-    said = network.known.features(compiled("kuhn"), states)
+    said = said_of(network.known, compiled("kuhn"), states)
     assert any((np.diff(own) < 0).any() for own in order)
     shuffled = dataclasses.replace(
         states,
@@ -197,13 +204,68 @@ def test_features_tell_the_infosets_of_a_state_apart(strings):
 
 
 def test_without_tensors_strings_are_read(monkeypatch):
-    monkeypatch.setattr(features, "_tensor", lambda state, player: np.zeros(0))
+    """Also where tensors have one size for each player or part, but not the same."""
     states = layer_states("kuhn", 0)
-    known = known_states([(compiled("kuhn"), states)])
-    assert known.strings
     rows = infoset_features(compiled("kuhn"), states, strings=True)
-    for p, own in enumerate(known.features(compiled("kuhn"), states)):
-        assert np.array_equal(own, rows[p])
+    for size_of in (lambda player: 0, lambda player: 3 + player):
+
+        def tensor(state, player, size_of=size_of):
+            row = np.zeros(size_of(player), np.float32)
+            row[:1] = hash(state.information_state_string(player)) % 2**16
+            return row
+
+        monkeypatch.setattr(features, "_tensor", tensor)
+        known = known_states([(compiled("kuhn"), states)])
+        for p, own in enumerate(said_of(known, compiled("kuhn"), states)):
+            assert np.array_equal(own, rows[p])
+
+
+def test_a_game_without_tensors_is_not_asked_for_them(monkeypatch):
+    """OpenSpiel would write to stderr at each infoset."""
+    tree, states = compiled("kuhn"), layer_states("kuhn", 0)
+    kind = types.SimpleNamespace(provides_information_state_tensor=False)
+    asked = []
+    monkeypatch.setattr(features, "_tensor", lambda *_: asked.append(_))
+    game = types.SimpleNamespace(
+        get_type=lambda: kind, num_distinct_actions=tree.game.num_distinct_actions
+    )
+    blind = dataclasses.replace(tree, game=game)
+    with pytest.raises(ValueError, match="no information_state_tensor.*string"):
+        infoset_features(blind, states, strings=False)
+    assert not asked
+
+
+def test_a_state_that_was_not_met_in_training_is_refused():
+    name = "ii_goofspiel4"
+    network = untrained(name, layer_states(name, 0, layer=2))
+    deeper = layer_states(name, 0, layer=3)
+    with pytest.raises(ValueError, match="lookaheads of 1 moves.*not met.*this depth"):
+        network.lay_out(compiled(name), deeper)
+
+
+@pytest.mark.parametrize("player", [None, 0])
+def test_a_network_of_another_game_is_refused_before_the_game_is_cut(
+    player, monkeypatch
+):
+    network = untrained("kuhn", layer_states("kuhn", 0))
+    monkeypatch.setattr(continual, "decompose", None)
+    monkeypatch.setattr(resolver, "decompose", None)
+    tree = compiled("ii_goofspiel4")
+    with pytest.raises(ValueError, match="another game; train one"):
+        if player is None:
+            continual.resolve(tree, 2, depth=50, leaf=network)
+        else:
+            config = ResolvingConfig(iterations=2, depth=50, leaf=network)
+            resolver.Resolver(tree, player, config)
+
+
+def test_a_depth_that_cuts_nothing_is_warned_of(caplog):
+    roles = [decompose(compiled("kuhn"), player) for player in range(2)]
+    warn_if_never_cut(roles, 1, "moves")
+    assert not caplog.messages
+    warn_if_never_cut(roles, 50, "moves")
+    (said,) = caplog.messages
+    assert said.startswith("depth=50 (moves): every lookahead reaches the end of kuhn")
 
 
 def test_the_file_gives_the_network_back(tmp_path):
