@@ -4,7 +4,6 @@ import argparse
 import contextlib
 import csv
 import io
-import os
 import pathlib
 import re
 import sys

@@ -53,11 +53,14 @@ def add(commands: Commands) -> None:
         dest="network",
         type=path_value,
     )
-    text = "stop soon after this time; --checkpoint goes on"
+    text = (
+        "stop soon after this time; --checkpoint goes on, and begins data anew that "
+        "were not complete"
+    )
     option(parser, "--minutes", text, type=float)
     text = "continue from this file if it exists, and write the state to it"
     option(parser, "--checkpoint", text, metavar="PATH", type=path_value)
-    text = "draw validation loss and NashConv over the training (png, svg or pdf)"
+    text = "draw validation losses and NashConv over the training (png, svg or pdf)"
     option(parser, "--plot", text)
     option(parser, "--seed", "of weights, ranges and batches")
     for name, text in _SETTINGS.items():
@@ -109,9 +112,12 @@ def _train(arguments: argparse.Namespace) -> dict[str, object]:
     print(f"{arguments.game}, depth {arguments.depth} {arguments.depth_unit}")
     for point in result.curve:
         if point.nash_conv is not None:
+            losses = f"{point.validation_loss:.2e} at random ranges"
+            if point.met_loss is not None:
+                losses += f", {point.met_loss:.2e} at met ones"
             print(
-                f"  step {point.step:7d}  validation loss {point.validation_loss:.2e}  "
-                f"NashConv {point.nash_conv:.2e}"
+                f"  step {point.step:7d}  NashConv {point.nash_conv:.2e}  "
+                f"validation loss {losses}"
             )
     if not result.finished:
         how = "the same command goes on" if arguments.checkpoint else "not kept"

@@ -151,7 +151,7 @@ def plot_training(
     *,
     title: str,
 ) -> None:
-    """Draws validation loss and NashConv over a training, and against each other.
+    """Draws validation losses and NashConv over a training, and against each other.
 
     Args:
       points: the training's curve.
@@ -167,14 +167,21 @@ def plot_training(
         over.semilogy(
             [point.step for point in points],
             [point.validation_loss for point in points],
-            label="validation loss (Huber)",
+            label="validation loss at random ranges (Huber)",
+        )
+        met = [point for point in points if point.met_loss is not None]
+        over.semilogy(
+            [point.step for point in met],
+            [point.met_loss for point in met],
+            label="validation loss at met ranges (Huber)",
         )
         nash_conv = [point.nash_conv for point in judged]
         steps = [point.step for point in judged]
         over.semilogy(steps, nash_conv, "o-", label="NashConv (game's units)")
         over.set(xlabel="steps")
         over.legend()
-        losses = [point.validation_loss for point in judged]
-        against.loglog(losses, nash_conv, "o-")
-        against.set(xlabel="validation loss (Huber)", ylabel="NashConv")
+        met = [point for point in judged if point.met_loss is not None]
+        losses = [point.met_loss for point in met]
+        against.loglog(losses, [point.nash_conv for point in met], "o-")
+        against.set(xlabel="validation loss at met ranges", ylabel="NashConv")
         over.figure.suptitle(title)

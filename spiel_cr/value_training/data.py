@@ -1,5 +1,6 @@
 """Ranges and what public states are worth at them: the data of value networks."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,11 +60,21 @@ class Labeller:
         config = parse_algorithm(algorithm)
         self._solver = TargetSolver(tree, states, iterations, config)
 
-    def label(self, ranges: tuple[np.ndarray, np.ndarray]) -> Samples:
-        """Solves at pairs of ranges, float [B, J0] and [B, J1]."""
+    def label(
+        self,
+        ranges: tuple[np.ndarray, np.ndarray],
+        before_solve: Callable[[], None] = lambda: None,
+    ) -> Samples:
+        """Solves at pairs of ranges.
+
+        Args:
+          ranges: float [B, J0] and [B, J1].
+          before_solve: called before each batch; may raise to stop.
+        """
         count = len(ranges[0])
         values: list[list[np.ndarray]] = [[], []]
         for begin in range(0, count, _AT_ONCE):
+            before_solve()
             # The last batch is filled up: one shape, one program.
             rows = np.arange(begin, begin + _AT_ONCE) % count
             some = self._solver.solve((ranges[0][rows], ranges[1][rows]))

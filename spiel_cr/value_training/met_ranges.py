@@ -4,6 +4,7 @@ Random ranges alone do not do: a network then errs where solvers go (Brown et al
 "Combining deep reinforcement learning and search", section 7).
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -33,11 +34,14 @@ class Met(NamedTuple):
     """What resolving a game came by.
 
     Attributes:
-      pools: for each part of the cuts and each of its states the pairs of ranges.
+      pools: for each part of the cuts and each of its states the pairs of ranges to
+        learn from.
+      held_out: likewise, those that only validate; a state may have none.
       nash_conv: of the resolved strategy, in the game's units.
     """
 
     pools: list[list[Pairs]]
+    held_out: list[list[Pairs]]
     nash_conv: float
 
 
@@ -51,6 +55,9 @@ def meet(
     looks: int,
     config: CFRConfig,
     random: np.random.Generator,
+    held_out: float,
+    held_random: np.random.Generator,
+    before_solve: Callable[[], None] = lambda: None,
 ) -> Met:
     """Resolves the game in both roles, and notes the ranges at the cuts.
 
@@ -63,8 +70,16 @@ def meet(
         of the average strategies are noted at the end.
       config: the algorithm.
       random: chooses the iterations.
+      held_out: the share of each solve's iterations, one after another, whose ranges
+        only validate. Ranges of the iterations beside these, a quarter as many on each
+        side, are not used: they are too like them.
+      held_random: chooses these; in the same state, the same ones.
+      before_solve: called before each look; may raise to stop.
     """
-    pools: list[list[Pairs]] = [[([], []) for _ in range(len(p))] for p in cuts.parts]
+    learned, validating = (
+        [[([], []) for _ in range(len(part))] for part in cuts.parts] for _ in range(2)
+    )
+    length = max(1, int(held_out * iterations))
 
     def solver_of(role: Layers, forest: LayerForest) -> Solver:
         solver = cfr.make_solver(
@@ -76,11 +91,17 @@ def meet(
         )
         cut = forest.cut if isinstance(forest, Forest) else None
         if cut is None:
+            before_solve()
             solver.run(iterations)
             return solver
+        first = int(held_random.integers(iterations - length + 1))
         stops = np.sort(random.choice(iterations, min(looks, iterations), False))
         for stop in stops.tolist():
+            before_solve()
             solver.run(stop - solver.iterations)
+            pools = validating if first <= stop < first + length else learned
+            if pools is learned and -length / 4 <= stop - first < 1.25 * length:
+                continue
             state = solver.state
             order = (role.player, 1 - role.player)
             by_player = [
@@ -91,8 +112,9 @@ def meet(
                 for own, layout in zip(by_player, forest.form.layouts, strict=True)
             ]
             _note(cuts, cut, laid_out, pools)
+        before_solve()
         solver.run(iterations - solver.iterations)
-        _note(cuts, cut, [solver.average(p) for p in range(2)], pools)
+        _note(cuts, cut, [solver.average(p) for p in range(2)], learned)
         return solver
 
     limit = DepthLimit(depth, unit, value)
@@ -104,7 +126,7 @@ def meet(
         behaviours.append(state.behaviour)
     form = cuts.tree.form
     reach = best_responses.reach_of(form, (behaviours[0], behaviours[1]))
-    return Met(pools, float(best_responses.nash_conv(form, reach)))
+    return Met(learned, validating, float(best_responses.nash_conv(form, reach)))
 
 
 def _note(

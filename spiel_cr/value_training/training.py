@@ -1,5 +1,6 @@
 """`train_values`: from a game and a depth to a value network in a file."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -40,10 +41,12 @@ class TrainingPoint(NamedTuple):
       step: steps of Adam so far.
       train_loss: mean over the newest steps, at most `fitting.CHUNK`; Huber's, see
         `fitting.loss`.
-      validation_loss: of the averaged network at held-out ranges.
+      validation_loss: of the averaged network at the random ranges that are held out.
       seconds: since the training began, interruptions left out.
       nash_conv: of the strategy that resolving with this network gives, in the game's
         units; None where it was not resolved.
+      met_loss: as `validation_loss`, at the ranges held out of those that the resolver
+        met, mean over the rounds so far; None before the first.
     """
 
     step: int
@@ -51,6 +54,7 @@ class TrainingPoint(NamedTuple):
     validation_loss: float
     seconds: float
     nash_conv: float | None = None
+    met_loss: float | None = None
 
 
 class TrainingResult(NamedTuple):
@@ -90,7 +94,8 @@ def train_values(
       out: the .npz file that the network is written to; one that is there is replaced.
       config: settings; None: the defaults.
       minutes: stop soon after; None: when all steps are done. What is there by then is
-        written.
+        written. A phase's data that are not complete by then are begun anew at the next
+        time, so each run needs enough time for these.
       checkpoint: file to go on from where it exists, and to write the state to; None:
         none.
       curve: file of JSON lines, one for each `TrainingPoint`, likewise; None: none.
@@ -102,8 +107,8 @@ def train_values(
     Raises:
       ImportError: optax is missing.
       pyspiel.SpielError: OpenSpiel does not know the game.
-      ValueError: a bad argument, two paths of one file, no lookahead ends before the game does, or the
-        checkpoint is of another training.
+      ValueError: a bad argument, two paths of one file, no lookahead ends before the
+        game does, or the checkpoint is of another training.
       DamagedFileError: the checkpoint was changed since it was written.
     """
     config = TrainingConfig() if config is None else config
@@ -128,6 +133,10 @@ def train_values(
         lines = [json.dumps(point._asdict()) + "\n" for point in training.curve]
         storage.write_text(curve, "".join(lines))
     return TrainingResult(network, training.curve, finished)
+
+
+class _TimeIsUp(Exception):
+    """The minutes of a training are over."""
 
 
 class _Training:
@@ -175,7 +184,7 @@ class _Training:
             self._fit = fitting.begin(
                 set_network.initial(architecture, config.seed), self._settings
             )
-        self._before = 0.0
+        self._before, self._limit = 0.0, float("inf")
         self._started = time.perf_counter()
 
     @property
@@ -199,13 +208,12 @@ class _Training:
     ) -> bool:
         """Goes on until all steps are done, or until it is time; whether all are."""
         config, total = self._config, self._settings.total
-        limit = float("inf") if minutes is None else 60 * minutes
+        self._limit = float("inf") if minutes is None else 60 * minutes
         done = int(self._fit.step)
         bar = tqdm(total=total, initial=done, desc="train", disable=not progress)
-        with bar, jax.enable_x64(False):
+        with bar, jax.enable_x64(False), contextlib.suppress(_TimeIsUp):
             while done < total:
-                if time.perf_counter() - self._started > limit:
-                    return False
+                self._check_time()
                 phase = done // config.steps
                 while len(self._blocks) <= phase:
                     self._gather(len(self._blocks), bar.set_postfix)
@@ -219,7 +227,13 @@ class _Training:
             if len(self._blocks) == config.rounds + 1 and self._nash_conv is None:
                 self._nash_conv = self._meet(config.rounds + 1).nash_conv
                 self.curve[-1] = self.curve[-1]._replace(nash_conv=self._nash_conv)
-        return True
+            return True
+        return False
+
+    def _check_time(self) -> None:
+        """Raises _TimeIsUp where it is."""
+        if time.perf_counter() - self._started > self._limit:
+            raise _TimeIsUp
 
     def _random(self, phase: int) -> np.random.Generator:
         return np.random.default_rng([self._config.seed, phase])
@@ -235,6 +249,10 @@ class _Training:
             looks=config.looks,
             config=parse_algorithm(config.met_algorithm),
             random=np.random.default_rng([config.seed, phase, 1]),
+            # In all phases the same iterations: neighbouring networks give like ranges.
+            held_out=config.held_out,
+            held_random=np.random.default_rng([config.seed, 0, 3]),
+            before_solve=self._check_time,
         )
 
     def _gather(self, phase: int, tell: Callable[..., None]) -> None:
@@ -261,8 +279,17 @@ class _Training:
             count = config.met_ranges if met else config.random_ranges
             ranges = random_ranges(self._tree, states, count, random, pure=config.pure)
             if met is not None:
-                ranges = draw(met.pools[number], ranges, states, random)
-            block.append(labeller.label(ranges))
+                kept = count - self._held_out(count)
+                some = [
+                    draw(pool, (ranges[0][rows], ranges[1][rows]), states, random)
+                    for pool, rows in (
+                        (met.pools[number], slice(kept)),
+                        (met.held_out[number], slice(kept, None)),
+                    )
+                ]
+                first, second = (np.concatenate(own) for own in zip(*some, strict=True))
+                ranges = first, second
+            block.append(labeller.label(ranges, self._check_time))
         self._blocks.append(block)
 
     def _held_out(self, size: int) -> int:
@@ -292,8 +319,12 @@ class _Training:
             settings=self._settings,
         )
         if end % config.steps == 0 or end % (4 * fitting.CHUNK) == 0:
+            losses = self._validate()
+            met_loss = sum(losses[1:]) / len(losses[1:]) if losses[1:] else None
             self.curve.append(
-                TrainingPoint(end, float(found), self._validate(), self._seconds)
+                TrainingPoint(
+                    *(end, float(found), losses[0], self._seconds), met_loss=met_loss
+                )
             )
         return end - begin
 
@@ -309,10 +340,10 @@ class _Training:
         )
         return padded
 
-    def _validate(self) -> float:
-        """Mean over held-out random and met ranges, as far as there are any."""
+    def _validate(self) -> list[float]:
+        """Losses at held-out ranges: random ones, then those of each round so far."""
         losses = []
-        for block in (self._blocks[0], self._blocks[-1]):
+        for block in self._blocks:
             held = tuple(
                 jax.tree.map(lambda own: own[-self._held_out(len(own)) :], one)
                 for one in block
@@ -321,7 +352,7 @@ class _Training:
                 self._fit.average, self._parts, held, self._config.delta
             )
             losses.append(float(found))
-        return losses[-1] if len(self._blocks) > 1 else losses[0]
+        return losses
 
     def _identity(self) -> dict[str, Any]:
         return {

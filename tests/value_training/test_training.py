@@ -2,7 +2,9 @@
 
 import dataclasses
 import functools
+import itertools
 import json
+import types
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from spiel_cr.compilation import compiler
 from spiel_cr.lookahead import ExactValues
 from spiel_cr.lookahead.network import load_network
 from spiel_cr.resolving.continual import resolve
-from spiel_cr.value_training import TrainingConfig, train_values
+from spiel_cr.value_training import TrainingConfig, train_values, training
 from spiel_cr.value_training.cuts import find_cuts
 from spiel_cr.value_training.data import Labeller, other_reach
 from spiel_cr.value_training.met_ranges import meet
@@ -108,6 +110,8 @@ def test_each_game_below_is_met_once_and_every_cut_has_a_twin():
         looks=3,
         config=parse_algorithm("cfr+"),
         random=np.random.default_rng(0),
+        held_out=0.3,
+        held_random=np.random.default_rng(1),
     )
     assert sum(map(len, cuts.parts)) < sum(map(len, cuts.twins)) / 2
     for pools, states in zip(found.pools, cuts.parts, strict=True):
@@ -117,11 +121,17 @@ def test_each_game_below_is_met_once_and_every_cut_has_a_twin():
                 width = np.diff(states.bounds(p))[k]
                 assert all(len(own) == width for own in pool[p])
                 assert np.sum(pool[p], axis=1) == pytest.approx(1)
+    # Of each solve some iterations only validate.
+    held = {
+        own.tobytes() for part in found.held_out for pool in part for own in pool[0]
+    }
+    kept = {own.tobytes() for part in found.pools for pool in part for own in pool[0]}
+    assert held and kept and len(held - kept) > len(held) / 2
     assert 0 < found.nash_conv < 1
 
 
 @pytest.mark.slow  # programs are compiled three times
-def test_training_learns_resumes_and_repeats(tmp_path):
+def test_training_learns_resumes_and_repeats(tmp_path, monkeypatch):
     whole = train_values(
         "kuhn_poker", 1, tmp_path / "whole.npz", config=SMALL, curve=tmp_path / "c"
     )
@@ -132,18 +142,21 @@ def test_training_learns_resumes_and_repeats(tmp_path):
     lines = (tmp_path / "c").read_text().splitlines()
     assert [json.loads(line)["step"] for line in lines] == [60, 120]
 
-    # Interrupted after the first chunk, and gone on with.
-    state = tmp_path / "state.npz"
+    # Interrupted again and again, also while data are gathered, and gone on with. The
+    # clock goes on by a second whenever it is looked at.
+    state, ticks = tmp_path / "state.npz", itertools.count()
     arguments = {"config": SMALL, "checkpoint": state}
-    for _ in range(20):
+    clock = types.SimpleNamespace(perf_counter=lambda: float(next(ticks)))
+    monkeypatch.setattr(training, "time", clock)
+    done = []
+    for looks in (1, 4, 5, 20, 21, 40, 80, 160):
         part = train_values(
-            "kuhn_poker", 1, tmp_path / "part.npz", minutes=1e-4, **arguments
+            *("kuhn_poker", 1, tmp_path / "part.npz"), minutes=looks / 60, **arguments
         )
+        done.append(part.finished)
         if part.finished:
             break
-    else:
-        part = train_values("kuhn_poker", 1, tmp_path / "part.npz", **arguments)
-    assert part.finished
+    assert done[-1] and len(done) > 3
     for name, own in whole.network.parameters.items():
         assert np.array_equal(own, part.network.parameters[name]), name
     losses = [[point.validation_loss for point in r.curve] for r in (whole, part)]
