@@ -76,9 +76,7 @@ def meet(
       held_random: chooses these; in the same state, the same ones.
       before_solve: called before each look; may raise to stop.
     """
-    learned, validating = (
-        [[([], []) for _ in range(len(part))] for part in cuts.parts] for _ in range(2)
-    )
+    learned, validating = _empty_pools(cuts), _empty_pools(cuts)
     length = max(1, int(held_out * iterations))
 
     def solver_of(role: Layers, forest: LayerForest) -> Solver:
@@ -127,6 +125,10 @@ def meet(
     form = cuts.tree.form
     reach = best_responses.reach_of(form, (behaviours[0], behaviours[1]))
     return Met(learned, validating, float(best_responses.nash_conv(form, reach)))
+
+
+def _empty_pools(cuts: Cuts) -> list[list[Pairs]]:
+    return [[([], []) for _ in range(len(part))] for part in cuts.parts]
 
 
 def _note(
