@@ -18,6 +18,7 @@ from spiel_cr.partial.config import PartialConfig
 from spiel_cr.players import bots
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.partial_bots import (
+    DEFAULT_GADGET,
     DEFAULT_SOLVER,
     PartialOOSBot,
     PartialResolvingBot,
@@ -68,6 +69,7 @@ def _resolving(given: dict[str, Any]) -> _Make:
         given["move_ms"] = 100.0 if partial is None else 1000.0
     if partial is not None:
         given.setdefault("solver", DEFAULT_SOLVER)
+        given.setdefault("gadget", DEFAULT_GADGET)
     config = ResolvingConfig(**given)
     if partial is None:
         return lambda game, player, seed: bots.ResolvingBot(

@@ -22,9 +22,12 @@ from spiel_cr.policies.leaf_values import ChoiceValues
 from spiel_cr.policies.observations import Stage, observations
 from spiel_cr.resolving.clock import Clock, Statistics
 from spiel_cr.resolving.config import ResolvingConfig
+from spiel_cr.resolving.gadget import Gadget
 
-# Of trees that are solved anew at each move (docs/partial.md).
+# Of trees that are solved anew at each move, and of their gadget games
+# (docs/partial.md).
 DEFAULT_SOLVER = "pcfr+"
+DEFAULT_GADGET: Gadget = "maxmargin"
 
 
 class _PartialBot(PolicyPlayer):
@@ -76,7 +79,7 @@ class PartialResolvingBot(_PartialBot):
         Args:
           game: OpenSpiel game string or game.
           player: the seat, 0 or 1.
-          config: how it resolves; None: PCFR+ for 1000 ms per move.
+          config: how it resolves; None: PCFR+ for 1000 ms per move, max-margin.
           partial: how partial trees follow the match.
           seed: of all that it draws.
 
@@ -84,7 +87,10 @@ class PartialResolvingBot(_PartialBot):
           pyspiel.SpielError, ValueError: as `PartialResolver`.
         """
         super().__init__(player, seed=seed)
-        config = config or ResolvingConfig(DEFAULT_SOLVER, move_ms=1000)
+        if config is None:
+            config = ResolvingConfig(
+                DEFAULT_SOLVER, move_ms=1000, gadget=DEFAULT_GADGET
+            )
         self.agent = PartialResolver(game, player, config, partial, seed=seed)
 
 
