@@ -125,6 +125,8 @@ def grow_along(
     known: np.ndarray,
     target: int,
     limit: int,
+    *,
+    whole: bool,
 ) -> bool:
     """Expands what leads to a decision, and to all that players take for it.
 
@@ -147,10 +149,15 @@ def grow_along(
         acts, label = table.player[: table.used], table.label[: table.used]
         own = (acts == player) & ~np.isin(label, known)
         roots = _alike(table, np.flatnonzero(own), target)
-        # What the opponent does on the way to them.
-        steps = _steps(table, other)
-        ways = np.unique(steps[_above(table, roots)])
-        live = _reached(table, (steps < 0) | np.isin(steps, ways))
+        # What the opponent does on the way to them, and also elsewhere if that looks to
+        # the player as if it did so.
+        above, live = _above(table, roots), np.zeros(table.used, bool)
+        known_at = [table.label] + [table.observation] * whole
+        for knowledge in known_at:
+            steps = _steps(table, other, knowledge)
+            ways = np.unique(steps[above])
+            live |= (steps == -1) | np.isin(steps, ways[ways >= 0])
+        live = _reached(table, live)
         rows = np.flatnonzero(live & (table.first[: table.used] < 0) & ~own)
         rows = rows[table.num_actions[rows] > 0]
         if done := not len(rows):
@@ -175,11 +182,20 @@ def _alike(table: NodeTable, rows: np.ndarray, target: int) -> np.ndarray:
         chosen = more
 
 
-def _steps(table: NodeTable, player: int) -> np.ndarray:
-    """int64 [used], numbers for a player's moves; -1 where another one moved."""
+def _steps(table: NodeTable, player: int, knowledge: np.ndarray) -> np.ndarray:
+    """int64 [used], numbers for a player's moves.
+
+    -1 where another one moved, less where it is not known what somebody knew.
+
+    Args:
+      table: the histories.
+      player: who moved.
+      knowledge: int [used], the number of what somebody knew then.
+    """
     parent, action = table.parent[: table.used], table.action[: table.used]
     moved = (parent >= 0) & (table.player[parent] == player)
-    code = table.label[parent].astype(np.int64) * (1 + int(action.max())) + action
+    before, most = knowledge[parent].astype(np.int64), 1 + int(action.max())
+    code = np.where(before < 0, -2, before * most + action)
     return np.where(moved, code, -1)
 
 

@@ -140,8 +140,10 @@ class PartialResolver(PartialAgent):
             self._knowledge = None
             return
         key = stages[number].seen[-1]
-        if self.solved.find(key) < 0 and number:
-            self._grow_towards(stages, number, deadline)
+        if number and not self._can_resolve(key):
+            # The rest is for resolving there.
+            half = deadline and (time.perf_counter() + deadline) / 2
+            self._grow_towards(stages, number, half)
         if self.solved.find(key) >= 0:
             self._knowledge = None
             self._resolve(key, deadline)
@@ -151,6 +153,13 @@ class PartialResolver(PartialAgent):
                 most = self._affordable(deadline)
                 tree = self._restarted_tree(self._knowledge, most)
                 self.counts.unsafe_restarts += self._restart_from(tree, deadline)
+
+    def _can_resolve(self, key: str) -> bool:
+        """Whether the tree has a decision, and all roots of its subgame."""
+        if (infoset := self.solved.find(key)) < 0:
+            return False
+        opening = self.solved.unsolved_above(infoset)
+        return len(opening) != 1 or self.solved.has_all_roots(opening[0])
 
     def _resolve(self, key: str, deadline: float | None) -> None:
         """Resolves down to an infoset of the tree."""
@@ -212,13 +221,12 @@ class PartialResolver(PartialAgent):
         last = before.find(stages[number - 1].seen[-1])
         if last < 0 or before.solved < 1:
             return
-        d, most = before.decomposition, self._affordable(deadline)
-        opening = before.opening_of(last)
+        d, opening = before.decomposition, before.opening_of(last)
         if d.own_layer[opening] != before.solved:
             return
         roots = before.subgame_roots(opening)
         first = d.own_layer[opening] == 1
-        tree = before.focus(before.starts if first else roots, collapse=True)
+        top = before.starts if first else roots
         path = [
             (int(before.snapshot.labels[self.player][infoset]), stages[k].action)
             for k in range(number)
@@ -226,9 +234,14 @@ class PartialResolver(PartialAgent):
         ]
         key = stages[number].seen[-1]
         labels = before.snapshot.labels[self.player][d.own_layer <= before.solved]
-        if len(tree) > _ROOT_SHARE * most:
-            return
-        if not tree.grow_along(dict(path), labels, key, most):
+        for whole in (True, False):
+            most = self._affordable(deadline)
+            tree = before.focus(top, collapse=True)
+            if len(tree) > _ROOT_SHARE * most or self._has_no_time(deadline):
+                return
+            if tree.grow_along(dict(path), labels, key, most, whole=whole):
+                break
+        else:
             return
         nothing = np.zeros(0, np.int32)
         self.counts.grown_towards += self._solve_below(

@@ -118,6 +118,27 @@ class SolvedTree:
         d = self.decomposition
         return d.roots[d.augmented_subgame[d.root_augmented] == d.own_subgame[infoset]]
 
+    def has_all_roots(self, infoset: int) -> bool:
+        """Whether no roots are missing of the subgame that an infoset opens.
+
+        The tree may end before some of them, at decisions of the opponent that look to
+        the player like those on the way to the others. Then the opponent would seem to
+        hold only what it holds at these.
+        """
+        table, i = self.partial.table, self.player
+        frontier = table.frontier()
+        ends = table.observation[frontier[table.player[frontier] == 1 - i]]
+        ends = ends[ends >= 0]
+        rows = self.partial.rows(self.snapshot.ids[self.subgame_roots(infoset)])
+        rows = table.parent[rows]
+        while len(rows := np.unique(rows[rows >= 0])):
+            rows = rows[table.player[rows] != i]
+            turns = rows[table.player[rows] == 1 - i]
+            if np.isin(table.observation[turns], ends).any():
+                return False
+            rows = table.parent[rows]
+        return True
+
     @property
     def starts(self) -> np.ndarray:
         """int64, the histories that the tree begins with, none after another."""

@@ -213,7 +213,13 @@ class PartialTree:
             raise error.at(self.game, path[::-1]) from error
 
     def grow_along(
-        self, played: Mapping[int, int | None], known: np.ndarray, key: str, most: int
+        self,
+        played: Mapping[int, int | None],
+        known: np.ndarray,
+        key: str,
+        most: int,
+        *,
+        whole: bool = True,
     ) -> bool:
         """Expands what leads to one of the player's decisions, see `growth.grow_along`.
 
@@ -222,6 +228,7 @@ class PartialTree:
           known: int [n], labels of all its infosets that come before.
           key: its information-state string at the decision.
           most: histories to have at most.
+          whole: False: leave some roots of its subgame out.
 
         Returns:
           Whether there was room.
@@ -247,7 +254,7 @@ class PartialTree:
             taken = table.action[rows] == np.array(done, np.int64)
             rows = rows[taken | (table.player[parents] != player)]
         return target >= 0 and growth.grow_along(
-            *(table, self.simulator, player, known, target, most)
+            *(table, self.simulator, player, known, target, most), whole=whole
         )
 
     def truncate(self, most: int) -> None:

@@ -369,3 +369,22 @@ def test_partial_trees_are_refused_when_bots_are_made(text, tmp_path):
     partial = compile_partial("kuhn_poker", 40, "rollouts")
     with pytest.raises(ValueError, match="compiled in part"):
         bot_strings.load_bot(text.format(path=path), partial, 0)
+
+
+@pytest.mark.slow
+def test_a_resolve_has_all_roots_of_its_subgame():
+    """A start that shows few hands of the opponent does not decide which it holds."""
+    tree = spiel_cr.compile_game("leduc_poker")
+    bot = make("leduc_poker", 1, 1000, iterations=4)
+    key = (
+        "[Observer: 1][Private: 3][Round 2][Player: 1][Pot: 10][Money: 95 95]"
+        "[Public: 1][Round1: 1 2 2 1][Round2: 1]"
+    )
+    infosets = tree.infosets[1]
+    (infoset,) = [n for n, known in enumerate(infosets.keys) if known == key]
+    bot.get_policy(tree.state_at(int(infosets.history[infoset])))
+    solved = bot.agent.solved
+    opening = solved.opening_of(solved.find(key))
+    # Each of the five other cards may be the opponent's, with four for the player.
+    assert len(solved.subgame_roots(opening)) == 20
+    assert solved.has_all_roots(opening) and not bot.counts.unsafe_restarts
