@@ -57,8 +57,8 @@ class Architecture(NamedTuple):
             "decode_self": (h, h),
             "decode_bias": (h,),
             "decode_given": (h, h),
-            "decode_gate": (h, h),
-            "decode_gated": (h, h),
+            "decode_scale": (h, h),
+            "decode_scaled": (h, h),
             "decode_own": (h, h),
             "decode_other": (h, h),
             "decode_out": (h,),
@@ -99,8 +99,8 @@ class Embedded(NamedTuple):
 
     decode_self: jax.Array
     decode_given: jax.Array
-    decode_gate: jax.Array
-    decode_gated: jax.Array
+    decode_scale: jax.Array
+    decode_scaled: jax.Array
     decode_own: jax.Array
     decode_other: jax.Array
     value: jax.Array
@@ -120,8 +120,8 @@ def embed(parameters: Parameters, features: jax.Array, player: int) -> Embedded:
     return Embedded(
         hidden @ p["decode_self"] + p["decode_bias"][None],
         hidden @ p["decode_given"],
-        hidden @ p["decode_gate"],
-        hidden @ p["decode_gated"],
+        hidden @ p["decode_scale"],
+        hidden @ p["decode_scaled"],
         hidden @ p["decode_own"],
         hidden @ p["decode_other"],
         hidden @ p["value_second" if player else "value_first"],
@@ -304,7 +304,7 @@ def _group_values(
         first.decode_self[mine]
         + _means(shares, second.decode_given[theirs])
         # Payoffs are products of what both hold.
-        + first.decode_gate[mine] * _means(shares, second.decode_gated[theirs])
+        + first.decode_scale[mine] * _means(shares, second.decode_scaled[theirs])
         + (
             _mean(own_share, first.decode_own[mine])
             + _mean(other_share, second.decode_other[theirs])
