@@ -114,7 +114,9 @@ def test_some_states_can_be_taken_out():
         states.select([int(states.numbers[-1]) + 1])
 
 
-@pytest.mark.parametrize("name", ["kuhn", "leduc7"])
+@pytest.mark.parametrize(
+    "name", ["kuhn", pytest.param("leduc7", marks=pytest.mark.slow)]
+)
 def test_exact_values_are_those_of_a_linear_program(name):
     """What a player's range is worth in all: the value of the weighted game below."""
     _, states = layer_states(name, 0)
@@ -154,6 +156,7 @@ def test_values_scale_with_the_others_range_alone(function):
     assert not silent[0].any()
 
 
+@pytest.mark.slow
 def test_a_state_does_not_depend_on_the_others():
     """One forest solve labels every state as if it were alone."""
     _, states = layer_states("leduc7", 0)
@@ -205,7 +208,15 @@ class Following:
 
 
 @pytest.mark.parametrize("player", PLAYERS)
-@pytest.mark.parametrize(("layer", "depth"), [(1, 1), (1, 4), (2, 1), (3, 2)])
+@pytest.mark.parametrize(
+    ("layer", "depth"),
+    [
+        (1, 4),
+        (2, 1),
+        pytest.param(1, 1, marks=pytest.mark.slow),
+        pytest.param(3, 2, marks=pytest.mark.slow),
+    ],
+)
 def test_a_solver_asks_at_the_iterates(player, layer, depth):
     """With fixed strategies below, the iterates are those of scalar leaf values."""
     tree = compiled("leduc7")

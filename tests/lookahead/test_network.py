@@ -110,6 +110,7 @@ def test_values_are_zero_where_the_other_never_is_and_finite_where_oneself_is_no
     assert (second == 0).all()
 
 
+@pytest.mark.slow
 def test_the_order_of_infosets_does_not_matter():
     states = layer_states("kuhn", 0)
     network = untrained("kuhn", states)

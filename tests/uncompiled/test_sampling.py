@@ -319,7 +319,7 @@ def test_games_without_recall_are_refused():
     class Forgets(RulesSource):
         """All decisions of a player are one infoset."""
 
-        def _keys(self, rows, player):
+        def keys_of(self, rows, player):
             return np.full((len(rows), 2), player, np.uint64)
 
     game = games.goofspiel(4, "descending")
