@@ -8,11 +8,12 @@ import pathlib
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 from spiel_cr.common import memory, storage
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.parameters import read_number
+from spiel_cr.lookahead.leaf_strings import DepthUnit
 from spiel_cr.players.bot_strings import MEMORY_LIMIT
 
 Commands = argparse._SubParsersAction
@@ -97,6 +98,27 @@ OUTPUT_FILES, OUTPUT_FOLDERS, _READ = (
 
 # Of what is a file in one command and a folder in others.
 _FLAGS = {"network": "--out"}
+
+
+def add_depth_options(
+    parser: argparse.ArgumentParser, text: str, *, required: bool = False
+) -> None:
+    """Adds `--depth` and `--depth-unit`, of lookaheads.
+
+    Args:
+      parser: of a command.
+      text: what the depth is.
+      required: whether it must be given.
+    """
+    option(parser, "--depth", text, metavar="N", type=int, required=required)
+    option(
+        parser,
+        "--depth-unit",
+        "what --depth counts; a round ends where chance moves after a decision, and "
+        "moves from the start make one cut for the whole game",
+        "moves",
+        choices=get_args(DepthUnit),
+    )
 
 
 def check_arguments(arguments: argparse.Namespace) -> None:

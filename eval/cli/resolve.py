@@ -3,17 +3,16 @@
 import argparse
 import dataclasses
 import time
-from typing import get_args
 
 import spiel_cr
 from spiel_cr.cfr.config import parse_algorithm
 from spiel_cr.common.checks import check_iterations
-from spiel_cr.lookahead.leaf_strings import DEFAULT, LEAVES, DepthUnit, check_lookahead
+from spiel_cr.lookahead.leaf_strings import DEFAULT, LEAVES, check_lookahead
 from spiel_cr.solving import forms
 
 from ..comparison.measure import Run, measure_run
 from ..contestants import registry
-from .command import Commands, add_command, given, option
+from .command import Commands, add_command, add_depth_options, given, option
 from .solve import add_solver_options, choose_form, game_to_judge, report_result
 
 _FIGURES = ("iterations", "seconds", "nash_conv")
@@ -32,19 +31,9 @@ def add(commands: Commands) -> None:
     text = f"OpenSpiel game string (default {_DEMO_GAME})"
     option(parser, "--game", text, required=False)
     add_solver_options(parser)
-    option(
+    add_depth_options(
         parser,
-        "--depth",
         "look N moves or rounds ahead in every solve, not to the end of the game",
-        metavar="N",
-        type=int,
-    )
-    option(
-        parser,
-        "--depth-unit",
-        "what --depth counts; a round ends where chance moves after a decision",
-        "moves",
-        choices=get_args(DepthUnit),
     )
     option(
         parser,

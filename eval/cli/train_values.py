@@ -4,15 +4,20 @@ import argparse
 import dataclasses
 import os
 import pathlib
-from typing import get_args
 
 from spiel_cr.common import storage
-from spiel_cr.lookahead.leaf_strings import DepthUnit
 from spiel_cr.value_training.config import TrainingConfig
 from spiel_cr.value_training.training import train_values
 
 from ..reporting import plots
-from .command import Commands, add_command, option, path_value, writing
+from .command import (
+    Commands,
+    add_command,
+    add_depth_options,
+    option,
+    path_value,
+    writing,
+)
 
 _SETTINGS = {
     "rounds": "how often the game is resolved with the network so far, and the ranges "
@@ -28,21 +33,7 @@ def add(commands: Commands) -> None:
     text = "train a network for the values where a game's lookaheads end"
     parser = add_command(commands, "train-values", _train, text, resumes=True)
     option(parser, "--game")
-    option(
-        parser,
-        "--depth",
-        "the lookaheads' depth: N moves or rounds",
-        type=int,
-        metavar="N",
-        required=True,
-    )
-    option(
-        parser,
-        "--depth-unit",
-        "what --depth counts; a round ends where chance moves after a decision",
-        "moves",
-        choices=get_args(DepthUnit),
-    )
+    add_depth_options(parser, "the lookaheads' depth: N moves or rounds", required=True)
     option(
         parser,
         "--out",

@@ -77,11 +77,8 @@ def infoset_features(
 
 
 def _tensor(state: pyspiel.State, player: int) -> np.ndarray:
-    """The player's tensor; empty where there is none."""
-    try:
-        return np.asarray(state.information_state_tensor(player), np.float32)
-    except (pyspiel.SpielError, AttributeError, NotImplementedError, ValueError):
-        return np.zeros(0, np.float32)
+    """The player's tensor; float32."""
+    return np.asarray(state.information_state_tensor(player), np.float32)
 
 
 def _hashed(state: pyspiel.State, player: int) -> np.ndarray:

@@ -13,8 +13,8 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.compilation import game_checks
-from spiel_cr.compilation.tree import CHANCE, TERMINAL
 from spiel_cr.compilation.vectorised import VectorisedGame
+from spiel_cr.policies.leaf_values import play_arrays
 
 # What a biased action's probability is multiplied by, and after all actions had their
 # turn by the square of it, and so on (Brown et al.: 5 for calls, 10 for folds, raises).
@@ -76,35 +76,27 @@ class Rollouts:
         self, rules: VectorisedGame, histories: np.ndarray, player: int
     ) -> np.ndarray:
         """float64 [L, k], player 0's utility of one rollout each."""
-        count = len(histories)
-        states = np.repeat(histories, self._k, axis=0)
-        live = np.arange(len(states))
-        utility = np.zeros(len(states))
-        while len(live):
-            acts = rules.current_player(states)
-            over = acts == TERMINAL
-            if over.any():
-                utility[live[over]] = rules.returns(states[over])
-                states, live, acts = states[~over], live[~over], acts[~over]
-                if not len(live):
-                    break
-            odds = rules.legal_actions_mask(states).astype(np.float64)
-            for actor in (CHANCE, 0, 1):
+        count, k = len(histories), self._k
+
+        def weigh(
+            states: np.ndarray, acts: np.ndarray, live: np.ndarray, odds: np.ndarray
+        ) -> None:
+            for actor in range(2):
                 rows = np.flatnonzero(acts == actor)
                 if not len(rows):
-                    continue
-                if actor == CHANCE:
-                    odds[rows] *= rules.chance_probabilities(states[rows])
                     continue
                 legal = odds[rows] > 0
                 played = _on_arrays(self._policy, rules, states[rows], actor, legal)
                 if actor != player:
-                    played *= self._factors(live[rows] % self._k, legal)
+                    played *= self._factors(live[rows] % k, legal)
                 odds[rows] = played
-            ends = np.cumsum(odds, axis=1)
-            draw = self._random.random(count)[live // self._k] * ends[:, -1]
-            states = rules.child(states, (ends <= draw[:, None]).sum(axis=1))
-        return utility.reshape(count, self._k)
+
+        def draw(live: np.ndarray) -> np.ndarray:
+            numbers: np.ndarray = self._random.random(count)[live // k]
+            return numbers
+
+        states = np.repeat(histories, k, axis=0)
+        return play_arrays(rules, states, draw, weigh).reshape(count, k)
 
     def _factors(self, numbers: np.ndarray, legal: np.ndarray) -> np.ndarray:
         """float64 [n, A], what continuations multiply actions' probabilities by."""

@@ -15,8 +15,8 @@ from spiel_cr.policies.conversions import (
     uniform_behaviour,
 )
 from spiel_cr.resolving.decomposition import Decomposition, decompose
-from spiel_cr.resolving.gadget import Forest, build_forest
-from spiel_cr.sequence_form.decisions import Decisions, Payoffs, sum_payoffs
+from spiel_cr.resolving.gadget import Forest, build_forest, with_payoff
+from spiel_cr.sequence_form.decisions import Decisions, sum_payoffs
 
 
 @dataclasses.dataclass
@@ -197,10 +197,9 @@ class SolvedTree:
         """The gadget game of the next layer; the whole tree if it is the first."""
         decisions = self.snapshot.tree.infosets[self.player].decisions
         reach = reach_from_behaviour(decisions, self.behaviour[self.player])
-        forest = build_forest(
+        return build_forest(
             self.decomposition, self.solved + 1, reach, self.opponent_values
         )
-        return dataclasses.replace(forest, payoffs=_with_payoff(forest.payoffs))
 
     def limited(self, free: np.ndarray) -> Forest:
         """The gadget game of the next layer where the player plays as before.
@@ -330,17 +329,9 @@ def _with_fixed(
     return dataclasses.replace(
         forest,
         decisions=(sides[0], sides[1]),
-        payoffs=_with_payoff(sum_payoffs(ends[0], ends[1], values)),
+        payoffs=with_payoff(sum_payoffs(ends[0], ends[1], values)),
         own=forest.own[free],
     )
-
-
-def _with_payoff(payoffs: Payoffs) -> Payoffs:
-    """Solvers need a payoff, also where all that was found is worth nothing."""
-    if len(payoffs.values):
-        return payoffs
-    nothing = np.zeros(1, np.int32)
-    return Payoffs(nothing, nothing, np.zeros(1))
 
 
 def find_numbers(known: np.ndarray, asked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

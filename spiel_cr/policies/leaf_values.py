@@ -12,6 +12,7 @@ Histories come in any of the three forms in which a game can be held: as numbers
 compiled game, as the array of states of a vectorised game, or as OpenSpiel's states.
 """
 
+from collections.abc import Callable
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -185,7 +186,9 @@ class RolloutValue:
             return np.array([self._states.mean(state) for state in histories])
         total, squares = np.zeros((2, len(histories)))
         for _ in range(self._n):
-            x = _play_vectorised(game, histories, self._random)
+            x = play_arrays(
+                game, histories, lambda rows: self._random.random(len(rows)), None
+            )
             total += x
             squares += x * x
         self.spread = np.sqrt(np.maximum(squares / self._n - (total / self._n) ** 2, 0))
@@ -216,27 +219,43 @@ class RolloutValue:
         return total / self._n
 
 
-def _play_vectorised(
-    game: VectorisedGame, states: np.ndarray, random: np.random.Generator
+def play_arrays(
+    rules: VectorisedGame,
+    states: np.ndarray,
+    draw: Callable[[np.ndarray], np.ndarray],
+    weigh: Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], None] | None,
 ) -> np.ndarray:
-    """float64 [L], player 0's utility of one rollout of each state."""
+    """One rollout of each of many states.
+
+    Args:
+      rules: of the game.
+      states: [L, ...], of these rules.
+      draw: for rows int64 [n] from 0 to L - 1 that go on, float64 [n] from 0 to 1.
+      weigh: `weigh(states, player, rows, odds)` may change how likely actions are,
+        float64 [n, A], 1 for legal ones of players; None: all legal actions alike.
+
+    Returns:
+      float64 [L], player 0's utility.
+    """
     utility = np.zeros(len(states))
     live = np.arange(len(states))
     while len(live):
-        player = game.current_player(states)
+        player = rules.current_player(states)
         over = player == TERMINAL
         if over.any():
-            utility[live[over]] = game.returns(states[over])
+            utility[live[over]] = rules.returns(states[over])
             states, live, player = states[~over], live[~over], player[~over]
             if not len(live):
                 break
-        odds = game.legal_actions_mask(states).astype(np.float64)
+        odds = rules.legal_actions_mask(states).astype(np.float64)
         draws = player == CHANCE
         if draws.any():
-            odds[draws] *= game.chance_probabilities(states[draws])
+            odds[draws] *= rules.chance_probabilities(states[draws])
+        if weigh is not None:
+            weigh(states, player, live, odds)
         ends = np.cumsum(odds, axis=1)
-        draw = random.random(len(live)) * ends[:, -1]
-        states = game.child(states, (ends <= draw[:, None]).sum(axis=1))
+        drawn = draw(live) * ends[:, -1]
+        states = rules.child(states, (ends <= drawn[:, None]).sum(axis=1))
     return utility
 
 

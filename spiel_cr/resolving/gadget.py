@@ -233,9 +233,7 @@ def build_forest(
     payoffs = sum_payoffs(
         *(np.concatenate(fragments) for fragments in (rows, columns, values))
     )
-    if not len(payoffs.values):  # solvers need one
-        nothing = np.zeros(1, np.int32)
-        payoffs = Payoffs(nothing, nothing, np.zeros(1))
+    payoffs = with_payoff(payoffs)
     cut = None
     if lookahead is not None and lookahead.cut is not None:
         states, function = lookahead.cut
@@ -250,6 +248,14 @@ def build_forest(
             sequences, weights = sequences[::-1], weights[::-1]
         cut = CutPlace(d.tree, states, function, sequences, weights)
     return Forest((first, second), payoffs, own, augmented, other, next_augmented, cut)
+
+
+def with_payoff(payoffs: Payoffs) -> Payoffs:
+    """Solvers need a payoff, also where all ends are worth nothing."""
+    if len(payoffs.values):
+        return payoffs
+    nothing = np.zeros(1, np.int32)
+    return Payoffs(nothing, nothing, np.zeros(1))
 
 
 def top_infosets(decisions: Decisions) -> np.ndarray:

@@ -18,10 +18,10 @@ from typing import get_args
 import numpy as np
 
 from spiel_cr.common.checks import check_choice, check_iterations
-from spiel_cr.compilation.tree import CHANCE, TERMINAL, CompiledGame, Histories
+from spiel_cr.compilation.tree import CHANCE, TERMINAL, Histories
 from spiel_cr.lookahead.leaf_strings import DepthUnit, Leaf
 from spiel_cr.lookahead.public_states import PublicStates
-from spiel_cr.lookahead.values import RangeValues, ValueFunction
+from spiel_cr.lookahead.values import ValueFunction
 from spiel_cr.policies.leaf_values import ChoiceValues, choice_utilities, leaf_utilities
 from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.resolving.gadget import Choices, Lookahead
@@ -51,23 +51,9 @@ def look_ahead(
     Raises:
       ValueError: a depth below 1, another unit, or values that are no finite numbers.
     """
-    check_iterations(depth, name="depth")
-    check_choice(unit, "depth_unit", get_args(DepthUnit))
     d, histories = decomposition, decomposition.tree.histories
-    is_root = np.zeros(len(histories), bool)
-    is_root[d.roots[d.layer[d.roots] == number] if number > 1 else 0] = True
-    passed = _passed(histories, is_root, depth, unit)
-    due = (d.layer > number) & (histories.player != TERMINAL) & (passed >= depth)
-    if isinstance(value, ValueFunction | ChoiceValues):
-        due = _whole_states(d, due)
-    within = np.zeros(len(histories), bool)
-    cut = np.zeros(len(histories), bool)
-    for level in histories.by_depth:
-        if level.start:
-            above = histories.parent[level]
-            within[level] = within[above] & ~cut[above]
-        within[level][is_root[level]] = True
-        cut[level] = within[level] & due[level]
+    whole = isinstance(value, ValueFunction | ChoiceValues)
+    within, cut = _within_and_cut(d, number, depth, unit, whole_states=whole)
     leaves = np.flatnonzero(cut)
     first, second = (np.zeros(len(infosets), bool) for infosets in d.tree.infosets)
     kept = first, second
@@ -90,13 +76,6 @@ def look_ahead(
     )
 
 
-class _Nothing:
-    """Stands for a value function where only the cut is asked for."""
-
-    def lay_out(self, tree: CompiledGame, states: PublicStates) -> RangeValues:
-        raise NotImplementedError
-
-
 def states_at_cut(
     decomposition: Decomposition, number: int, depth: int, unit: DepthUnit
 ) -> PublicStates | None:
@@ -108,8 +87,9 @@ def states_at_cut(
     Raises:
       ValueError: a depth below 1, or another unit.
     """
-    cut = look_ahead(decomposition, number, depth, _Nothing(), unit=unit).cut
-    return None if cut is None else cut[0]
+    _, cut = _within_and_cut(decomposition, number, depth, unit, whole_states=True)
+    leaves = np.flatnonzero(cut)
+    return _states_at(decomposition, leaves) if len(leaves) else None
 
 
 def warn_if_never_cut(
@@ -162,6 +142,38 @@ def public_states_of(decomposition: Decomposition) -> PublicStates:
         place=np.stack(place),
         chance=histories.chance[roots],
     )
+
+
+def _within_and_cut(
+    d: Decomposition, number: int, depth: int, unit: DepthUnit, *, whole_states: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """bool [N] each: what a layer's lookaheads hold with their ends, and cut ends.
+
+    Args:
+      d, number, depth, unit: see `look_ahead`.
+      whole_states: of a public state all histories are cut off, or none.
+
+    Raises:
+      ValueError: a depth below 1, or another unit.
+    """
+    check_iterations(depth, name="depth")
+    check_choice(unit, "depth_unit", get_args(DepthUnit))
+    histories = d.tree.histories
+    is_root = np.zeros(len(histories), bool)
+    is_root[d.roots[d.layer[d.roots] == number] if number > 1 else 0] = True
+    passed = _passed(histories, is_root, depth, unit)
+    due = (d.layer > number) & (histories.player != TERMINAL) & (passed >= depth)
+    if whole_states:
+        due = _whole_states(d, due)
+    within = np.zeros(len(histories), bool)
+    cut = np.zeros(len(histories), bool)
+    for level in histories.by_depth:
+        if level.start:
+            above = histories.parent[level]
+            within[level] = within[above] & ~cut[above]
+        within[level][is_root[level]] = True
+        cut[level] = within[level] & due[level]
+    return within, cut
 
 
 def _passed(
