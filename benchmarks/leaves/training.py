@@ -29,10 +29,27 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "met_share": 0.9,
     },
     "goofspiel 4": {},
-    "goofspiel 5": {"hidden": 128, "steps": 1500, "met_iterations": 300},
+    "goofspiel 5": {
+        "hidden": 128,
+        "steps": 800,
+        "met_iterations": 300,
+        "met_share": 0.85,
+        "average": 0.998,
+        "delta": 0.05,
+    },
     "liar's dice 1x4": {"met_iterations": 300},
     "liar's dice 1x5": {"met_iterations": 300},
-    "liar's dice 1x6": {"hidden": 96, "steps": 600, "met_iterations": 400},
+    "liar's dice 1x6": {
+        "hidden": 96,
+        "steps": 600,
+        "rounds": 10,
+        "batch": 12,
+        "random_ranges": 160,
+        "met_ranges": 160,
+        "met_iterations": 400,
+        "met_share": 0.85,
+        "average": 0.998,
+    },
 }
 
 
