@@ -208,8 +208,8 @@ class Following:
 
 
 # Player 1 has two layers.
-_ROWS = [(0, 1, 4), (1, 1, 4), (0, 2, 1), (1, 2, 1)]
-_SLOW_ROWS = [(0, 1, 1), (1, 1, 1), (0, 3, 2)]
+_ROWS = [(0, 1, 4), (1, 2, 1)]
+_SLOW_ROWS = [(0, 1, 1), (1, 1, 1), (1, 1, 4), (0, 2, 1), (0, 3, 2)]
 
 
 @pytest.mark.parametrize(

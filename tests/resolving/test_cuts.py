@@ -113,7 +113,8 @@ def _padded(array, length):
     return np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, missing)])
 
 
-KINDS = (HistoryValues, PaddedHistoryValues)
+# Values that are not padded are laid out once for the whole layer: more to compile.
+KINDS = (pytest.param(HistoryValues, marks=pytest.mark.slow), PaddedHistoryValues)
 
 
 @functools.cache
