@@ -16,6 +16,7 @@ def main() -> None:
     _open_streams()
     out, err = Forgiving(sys.stdout), Forgiving(sys.stderr)
     sys.stdout, sys.stderr = out.text(), err.text()
+    sys.unraisablehook = _without_unfinished_bars
     code = 0
     try:
         from . import main as commands
@@ -32,6 +33,16 @@ def main() -> None:
         print(f"spiel-cr: error: stdout: {out.error.strerror}", file=sys.stderr)
         code = code or 1
     sys.exit(code)
+
+
+def _without_unfinished_bars(raised: Any) -> None:
+    """Passes over what tqdm says of a bar that an interrupt kept it from making.
+
+    Its `__del__` asks for what its `__init__` had not come to.
+    """
+    name = getattr(raised.object, "__qualname__", "")
+    if name != "tqdm.__del__" or not isinstance(raised.exc_value, AttributeError):
+        sys.__unraisablehook__(raised)
 
 
 def _open_streams() -> None:

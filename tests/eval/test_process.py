@@ -2,6 +2,7 @@
 
 import argparse
 import errno
+import gc
 import json
 import os
 import pathlib
@@ -16,6 +17,7 @@ import warnings
 
 import pyspiel
 import pytest
+from tqdm import tqdm
 
 from spiel_cr.common import storage
 from spiel_cr.common.checks import check_iterations
@@ -266,3 +268,22 @@ def test_streams_as_a_process(tmp_path):
     line = shlex.join([sys.executable, "-c", CODE, *words])
     closed = subprocess.run(["sh", "-c", f"{line} <&- >&- 2>&-"], timeout=60)
     assert closed.returncode == 0
+
+
+def test_a_bar_that_was_not_made_says_nothing(monkeypatch, capsys):
+    """An interrupt within tqdm's `__init__`; any other such error is still told."""
+    monkeypatch.setattr(sys, "unraisablehook", process._without_unfinished_bars)
+    unmade = object.__new__(tqdm)
+    vars(unmade).update(disable=False)
+    del unmade
+    gc.collect()
+    assert capsys.readouterr().err == ""
+
+    class Other:
+        def __del__(self):
+            raise AttributeError("something else")
+
+    other = Other()
+    del other
+    gc.collect()
+    assert "something else" in capsys.readouterr().err
