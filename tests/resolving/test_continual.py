@@ -188,7 +188,8 @@ def test_same_bits_twice():
 
 
 def test_no_second_compilation():
-    resolved("kuhn", "cfr+", 100)
+    # Not `resolved`, whose programs may have been thrown away since.
+    continual.resolve("kuhn_poker", 3, "cfr+")
     programs = cfr.programs()
     continual.resolve("kuhn_poker", 33, "cfr+")
     assert cfr.programs() == programs
