@@ -193,6 +193,33 @@ class VectorisedGoofspiel:
         rows = zip(*[column.tolist() for column in columns], strict=True)
         return [self._text(player, *row) for row in rows]
 
+    def information_state_tensor(self, states: np.ndarray, player: int) -> np.ndarray:
+        """Returns OpenSpiel's, float32 [n, F], of the turn-based game.
+
+        Who acts, who sees, points, own hand, who won, point cards, own bids; points,
+        cards and players are one of so many.
+        """
+        count, rounds, size = len(states), self._rounds, self._num_cards
+        acts = _NEXT_PLAYER[states[:, _PHASE]]
+        points = states[:, [_POINTS + player, _POINTS + 1 - player]]
+        hand = states[:, _HANDS + player, None] >> self._cards & 1
+        won = self._won.unpack(states[:, self._winners], rounds)
+        cards = self._shown.unpack(states[:, self._point_cards], rounds)
+        bids = self._shown.unpack(states[:, self._bids[player]], rounds)
+        most = size * (size + 1) // 2
+        pieces = (
+            np.eye(2)[acts],
+            np.broadcast_to(np.eye(2)[player], (count, 2)),
+            np.eye(most + 1)[points],
+            hand,
+            # Entries are one more than what they say, and 0 in rounds to come.
+            *(np.eye(3 + 1)[won][:, :, 1:3], np.eye(size + 1)[cards][:, :, 1:]),
+            np.eye(size + 1)[bids][:, :, 1:],
+        )
+        return np.concatenate(
+            [piece.reshape(count, -1) for piece in pieces], axis=1, dtype=np.float32
+        )
+
     def _text(
         self,
         player: int,

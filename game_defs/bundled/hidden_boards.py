@@ -10,6 +10,7 @@ row with the last one, player 1 the first column with the last one.
 """
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyspiel
@@ -38,6 +39,7 @@ def vectorised_phantom_ttt(game: pyspiel.Game) -> "VectorisedHiddenBoard":
         sees_turns=turns,
         # The string counts the turns only where they are revealed.
         counts_turns=turns,
+        tensor=_View(cell=1, symbol=9, empty=0, own=(2, 1)),
     )
 
 
@@ -59,7 +61,30 @@ def vectorised_dark_hex(game: pyspiel.Game) -> "VectorisedHiddenBoard | None":
         abrupt=given["gameversion"] == "adh",
         sees_turns=turns,
         counts_turns=True,
+        # OpenSpiel leaves room for stones that touch a side, which a view never says.
+        tensor=_View(cell=9, symbol=1, empty=4, own=(5, 3)),
     )
+
+
+class _View(NamedTuple):
+    """Where a tensor says what a player has seen of a cell.
+
+    Attributes:
+      cell: from one cell's entries to the next one's.
+      symbol: from one symbol's entry to the next one's.
+      empty: the symbol of a cell that nothing is known of.
+      own: the symbols of both players' stones.
+    """
+
+    cell: int
+    symbol: int
+    empty: int
+    own: tuple[int, int]
+
+    @property
+    def symbols(self) -> int:
+        """How many entries a cell has."""
+        return self.cell if self.symbol == 1 else max(self.own) + 1
 
 
 class VectorisedHiddenBoard:
@@ -80,6 +105,7 @@ class VectorisedHiddenBoard:
         abrupt: bool,
         sees_turns: bool,
         counts_turns: bool,
+        tensor: _View,
     ) -> None:
         """Use `vectorised_phantom_ttt` or `vectorised_dark_hex` instead.
 
@@ -90,12 +116,14 @@ class VectorisedHiddenBoard:
           abrupt: the turn is over after a cell that is taken, too.
           sees_turns: players see when the other one tries something.
           counts_turns: information states have the number of turns.
+          tensor: how their tensors begin.
         """
         self._shape = rows, columns
         self._wins = wins
         self._abrupt = abrupt
         self._sees_turns = sees_turns
         self._counts_turns = counts_turns
+        self._tensor = tensor
         self._cells = np.arange(rows * columns)
         self._tries = Packing(len(self._cells), 2 * len(self._cells))
         self._movers = _SEQUENCES + base.NUM_PLAYERS * self._tries.width
@@ -170,6 +198,49 @@ class VectorisedHiddenBoard:
             movers = states[:, self._movers].tolist()
         rows = zip(tries.tolist(), turns, movers, strict=True)
         return [self._text(player, *row) for row in rows]
+
+    def information_state_tensor(self, states: np.ndarray, player: int) -> np.ndarray:
+        """Returns OpenSpiel's, float32 [n, F]: the own view of the board, own tries.
+
+        Where turns are revealed, all moves in order, those of the other one unknown.
+        """
+        view, cells = self._tensor, len(self._cells)
+        tries = self._tries.unpack(states[:, self._try_columns(player)], cells)
+        state, place = np.nonzero(tries)
+        cell, taken = np.divmod(tries[state, place] - 1, 2)
+        moves = np.zeros((len(states), cells, cells), np.float32)
+        moves[state, place, cell] = 1
+        seen = np.zeros((len(states), cells * view.symbols), np.float32)
+        seen[:, view.empty * view.symbol + self._cells * view.cell] = 1
+        seen[state, view.empty * view.symbol + cell * view.cell] = 0
+        symbol = np.where(taken, view.own[1 - player], view.own[player])
+        seen[state, symbol * view.symbol + cell * view.cell] = 1
+        if self._sees_turns:
+            moves = self._all_moves(states, player, moves)
+        return np.concatenate([seen, moves.reshape(len(states), -1)], axis=1)
+
+    def _all_moves(
+        self, states: np.ndarray, player: int, own: np.ndarray
+    ) -> np.ndarray:
+        """float32 [n, turns, 1 + cells + 1]: player 1's, the cell, not known which.
+
+        Args:
+          states: some.
+          player: who sees them.
+          own: float32 [n, cells, cells], the player's own tries.
+        """
+        cells = len(self._cells)
+        turn = np.arange(2 * cells - 1)
+        made = turn < states[:, _TURN, None]
+        mover = np.where(made, states[:, self._movers, None] >> turn & 1, -1)
+        moves = np.zeros((*mover.shape, cells + 2), np.float32)
+        moves[:, :, 0] = mover == 1
+        moves[:, :, -1] = mover == 1 - player
+        mine = mover == player
+        state, place = np.nonzero(mine)
+        number = np.cumsum(mine, axis=1)[state, place] - 1
+        moves[state, place, 1:-1] = own[state, number]
+        return moves
 
     def _text(self, player: int, tries: list[int], turns: int, movers: int) -> str:
         view = ["."] * len(tries)

@@ -38,7 +38,12 @@ class VectorisedGame(Protocol):
         information_state_strings(states, player) -> Sequence[str]
 
     with the strings of `pyspiel.State.information_state_string`, which are otherwise
-    asked of OpenSpiel's states, one by one, and
+    asked of OpenSpiel's states, one by one,
+
+        information_state_tensor(states, player) -> np.ndarray
+
+    with the tensors of `pyspiel.State.information_state_tensor`, float32 [n, F], asked
+    at decisions of `player`, which networks read (see `deep.tensors`), and
 
         bucket_key(states, player) -> np.ndarray
 

@@ -15,6 +15,9 @@ from spiel_cr.compilation.compiler import compile_game
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.vectorised import VectorisedGame, of_game
 
+# Of this many states at once tensors are compared: OpenSpiel makes lists of them.
+_TENSORS = 100
+
 
 def check(
     game: str | pyspiel.Game,
@@ -162,6 +165,9 @@ class _Comparison:
                 self._same("chance_probabilities", [near.all()], [True], [states[i]])
         for actor in range(2):
             acting = [i for i, s in enumerate(states) if s.current_player() == actor]
+            if acting:
+                some = [states[i] for i in acting]
+                self._compare_tensors(_read_only(live[acting]), some, actor)
             for player in range(2) if acting else ():
                 some = [states[i] for i in acting]
                 self._compare_information(_read_only(live[acting]), some, actor, player)
@@ -187,6 +193,33 @@ class _Comparison:
         self._same("information_state", known, strings, states)
         back = list(map(self._key_of.setdefault, words, numbers))
         self._same("information_state", numbers, back, states)
+
+    def _compare_tensors(
+        self, rows: np.ndarray, states: list[pyspiel.State], player: int
+    ) -> None:
+        """Compares what a network reads where the player acts, if the rules say it."""
+        make = getattr(self._rules, "information_state_tensor", None)
+        if make is None:
+            return
+        rows, states = rows[:_TENSORS], states[:_TENSORS]
+        made = make(rows, player)
+        tensors = [state.information_state_tensor(player) for state in states]
+        wanted = np.array(tensors, np.float32)
+        if made.dtype != wanted.dtype or made.shape != wanted.shape:
+            raise ValueError(
+                f"{self._game}: information_state_tensor of the vectorised game gives "
+                f"{made.dtype} {list(made.shape)}, where {wanted.dtype} "
+                f"{list(wanted.shape)} is right"
+            )
+        wrong = np.argwhere(made != wanted)
+        if len(wrong):
+            row, place = wrong[0].tolist()
+            raise ValueError(
+                f"{self._game}: after actions {states[row].history()} "
+                f"information_state_tensor of the vectorised game gives "
+                f"{made[row, place]} at place {place}, where {wanted[row, place]} is "
+                f"right"
+            )
 
     def _same(
         self, method: str, ours: Any, theirs: Any, states: list[pyspiel.State]

@@ -52,6 +52,26 @@ def test_the_contract_notices(method, change, words):
         vectorised_check.check(Game(), np.random.default_rng(2))
 
 
+@pytest.mark.parametrize(
+    ("tensor", "words"),
+    [
+        (np.zeros(1, np.float32), "gives float32 .1, 1., where float32 .1, 11. is"),
+        (np.zeros(11, np.float32), "after actions .* gives 0.0 at place 0, where 1.0"),
+    ],
+)
+def test_the_contract_notices_tensors(tensor, words):
+    class Game(rock_paper_scissors.RockPaperScissorsGame):
+        def vectorised(self):
+            rules = rock_paper_scissors.VectorisedRockPaperScissors(3)
+            rules.information_state_tensor = lambda states, player: np.repeat(
+                tensor[None], len(states), axis=0
+            )
+            return rules
+
+    with pytest.raises(ValueError, match=words):
+        vectorised_check.check(Game(), np.random.default_rng(2), rollouts=1)
+
+
 def test_the_contract_compares_whole_trees():
     class Game(rock_paper_scissors.RockPaperScissorsGame):
         def vectorised(self):
