@@ -28,6 +28,7 @@ from spiel_cr.responses import (
 from spiel_cr.responses.ismcts_config import SearchConfig
 from spiel_cr.responses.learning import LearningConfig, Stage
 from spiel_cr.responses.local_best_response import LBRBot, lbr
+from spiel_cr.responses.poker_roles import NotPokerError
 from spiel_cr.responses.state_responder import StateResponder
 from spiel_cr.sequence_form.decisions import Decisions
 from spiel_cr.signals.form import form_of
@@ -81,7 +82,7 @@ class ResponseConfig:
         """How local best response plays after its action."""
         try:
             opponents.chump(game, "always_call")
-        except opponents.NotPokerError:
+        except NotPokerError:
             return self.leaf or "uniform"
         return self.leaf or "call"
 

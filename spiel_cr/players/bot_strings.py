@@ -17,6 +17,7 @@ from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.partial.config import PartialConfig
 from spiel_cr.players import bots
 from spiel_cr.players.bots import PolicyBot
+from spiel_cr.players.honest import HonestPolicy
 from spiel_cr.players.partial_bots import (
     DEFAULT_GADGET,
     DEFAULT_SOLVER,
@@ -58,6 +59,9 @@ def _partial(given: dict[str, Any], names: Mapping[str, Any]) -> PartialConfig |
         )
     return None
 
+
+# Bots that never ask for the compiled game.
+_NEED_NO_TREE = ("honest", "uniform")
 
 # Makes a bot of a game, a seat and a seed.
 _Make = Callable[[Game, int, int], pyspiel.Bot]
@@ -129,6 +133,16 @@ def _saved(given: dict[str, Any]) -> _Make:
     return make
 
 
+def _honest(given: dict[str, Any]) -> _Make:
+    check_iterations(given.get("rollouts", 1), name="rollouts")
+
+    def make(game: Game, player: int, seed: int) -> PolicyBot:
+        policy = HonestPolicy(bots.plain_game(game), seed=seed, **given)
+        return PolicyBot(player, policy, seed=seed)
+
+    return make
+
+
 def _uniform(given: dict[str, Any]) -> _Make:
     return lambda game, player, seed: bots.uniform_bot(game, player, seed=seed)
 
@@ -151,6 +165,11 @@ BOTS: dict[str, _Kind] = {
         "plays the solution that a solver finds beforehand",
     ),
     "policy": _Kind(_saved, {"path": str}, "plays a policy from a file of --save"),
+    "honest": _Kind(
+        _honest,
+        {"rollouts": int},
+        "poker: calls if it wins half of its rollouts, else folds",
+    ),
     "uniform": _Kind(_uniform, {}, "plays all actions alike"),
 }
 
@@ -211,7 +230,7 @@ def bot_name(text: str) -> str:
 
 def needs_whole(bot: str) -> bool:
     """Whether a bot plays on the compiled game; a misspelt one does not play."""
-    if bot_name(bot) not in BOTS or bot_name(bot) == "uniform":
+    if bot_name(bot) not in BOTS or bot_name(bot) in _NEED_NO_TREE:
         return False
     given = parse(bot, "bot").given
     if bot_name(bot) == "policy":

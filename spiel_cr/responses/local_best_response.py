@@ -27,6 +27,7 @@ from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.tree import CHANCE, TERMINAL, CompiledGame
 from spiel_cr.policies import conversions
 from spiel_cr.responses import opponents, posterior
+from spiel_cr.responses.poker_roles import NotPokerError
 from spiel_cr.responses.rollouts import Answers, moves, play_on, uniform_numbers
 from spiel_cr.responses.state_posterior import StatePosterior
 from spiel_cr.responses.state_responder import StateResponder
@@ -195,7 +196,7 @@ def _default_policy(game: pyspiel.Game, leaf: str) -> openspiel_policy.Policy:
         return openspiel_policy.UniformRandomPolicy(game)
     try:
         return opponents.chump(game, "always_call")
-    except opponents.NotPokerError as error:
+    except NotPokerError as error:
         raise ValueError(f"leaf='call': {error}; give leaf='uniform'") from error
 
 

@@ -15,6 +15,7 @@ from spiel_cr.common.checks import check_choice, check_iterations, check_seed
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.policies.bot_base import Learns
 from spiel_cr.responses import rollouts
+from spiel_cr.responses.poker_roles import PokerRoles
 
 # What each chump would like to do: equally likely wishes, each followed by what it does
 # instead where that is illegal.
@@ -25,10 +26,6 @@ _WISHES: dict[str, tuple[tuple[str, ...], ...]] = {
     "call_raise": (("call", "fold", "raise"), ("raise", "call", "fold")),
 }
 CHUMPS = tuple(_WISHES)
-
-
-class NotPokerError(ValueError):
-    """The game has no actions that are called fold, call and raise."""
 
 
 class ChumpPolicy(policy_lib.Policy):
@@ -44,19 +41,8 @@ class ChumpPolicy(policy_lib.Policy):
         check_choice(kind, "kind", CHUMPS)
         super().__init__(game, list(range(game.num_players())))
         self.kind = kind
-        first = rollouts.first_decision(game)
-        labels = set(_labels(first).values())
-        # Kuhn poker has two actions, which mean different things after a bet.
-        self._two_actions = labels == {"pass", "bet"}
-        self.by_legal_actions = not self._two_actions
-        known = {_meaning(label) for label in labels}
-        if not self._two_actions and not ("call" in known and known <= set(_ROLES)):
-            raise NotPokerError(
-                f"{game} is not a game of poker: the first player chooses among "
-                f"{', '.join(sorted(labels)) or 'nothing'}; chumps need actions named "
-                f"fold, call (or check) and raise (or bet), as in leduc_poker, "
-                f"universal_poker or kuhn_poker"
-            )
+        self._roles = PokerRoles(game)
+        self.by_legal_actions = not self._roles.two_actions
         self._chosen: dict[tuple[int, ...], dict[int, float]] = {}
 
     def action_probabilities(
@@ -64,10 +50,10 @@ class ChumpPolicy(policy_lib.Policy):
     ) -> dict[int, float]:
         """Probabilities of all legal actions."""
         legal = tuple(state.legal_actions())
-        if self._two_actions:
-            return self._choose(legal, _roles_after(state))
+        if self._roles.two_actions:
+            return self._choose(legal, self._roles.by_role(state))
         if legal not in self._chosen:
-            self._chosen[legal] = self._choose(legal, _roles(_labels(state)))
+            self._chosen[legal] = self._choose(legal, self._roles.by_role(state))
         return dict(self._chosen[legal])
 
     def _choose(
@@ -103,45 +89,6 @@ def chump(game: str | pyspiel.Game, kind: str) -> ChumpPolicy:
       pyspiel.SpielError: OpenSpiel does not know the game.
     """
     return ChumpPolicy(load_game(game), kind)
-
-
-_ROLES = ("fold", "call", "raise")
-
-
-def _labels(state: pyspiel.State) -> dict[int, str]:
-    """Names of the legal actions: "player=1 move=Fold" is "fold"."""
-    player = state.current_player()
-    if player < 0:
-        return {}
-    names = {a: state.action_to_string(player, a) for a in state.legal_actions()}
-    return {a: name.rpartition("move=")[2].strip().lower() for a, name in names.items()}
-
-
-def _meaning(label: str) -> str | None:
-    """fold, call, raise, or None for what chumps never do."""
-    word = label.rstrip("0123456789 ")
-    if word in ("call", "check"):
-        return "call"
-    if word in ("raise", "bet", "allin", "halfpot"):
-        return "raise"
-    return "fold" if word == "fold" else None
-
-
-def _roles(labels: dict[int, str]) -> dict[str, int]:
-    """The action of each role; of several raises the one with the least number."""
-    roles: dict[str, int] = {}
-    for action in sorted(labels):
-        roles.setdefault(str(_meaning(labels[action])), action)
-    return roles
-
-
-def _roles_after(state: pyspiel.State) -> dict[str, int]:
-    """Roles in Kuhn poker, where a bet turns check | bet into fold | call."""
-    names = {name: action for action, name in _labels(state).items()}
-    moves = [step.action for step in state.full_history() if step.player >= 0]
-    if names["bet"] in moves:
-        return {"fold": names["pass"], "call": names["bet"]}
-    return {"call": names["pass"], "raise": names["bet"]}
 
 
 class BotPolicy(policy_lib.Policy):

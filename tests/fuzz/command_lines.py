@@ -294,7 +294,7 @@ def _not_bots() -> list[Bad]:
     bad += [Bad(t) for text in _BOTS[2:4] for t in _broken(text)]
     for name, kind in BOTS.items():
         base = {"path": "kuhn.npz"} if name == "policy" else {"iterations": "2"}
-        base = {} if name == "uniform" else base
+        base = {} if name in ("uniform", "honest") else base
         bad += _bad_parameters(name, base, kind.parameters)
     paths = [p for p in _NOT_POLICY if p and p not in _NO_WORD]
     return bad + [Bad(f"policy(path={p})", ("path", p), (p,)) for p in paths]

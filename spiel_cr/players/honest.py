@@ -1,0 +1,148 @@
+"""The honest player of poker: it looks at its cards, never at what the others do.
+
+An opponent of a thesis on Deep CFR in limit hold'em, there written for that game: at
+each decision it deals the board that is to come and the opponent's cards at random, 100
+times. If it wins at least half of these showdowns, it calls; else it folds.
+
+Deviations. Where there is nothing to call it checks, whatever its cards are. A tie
+counts as half a win, of which the thesis says nothing. The player knows no game by
+name: it deals by OpenSpiel's states, so it plays every game whose actions are called
+fold, call and raise.
+"""
+
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+
+from spiel_cr.common.checks import check_iterations, check_seed
+from spiel_cr.compilation.game_checks import chance_outcomes, player_return
+from spiel_cr.compilation.loading import load_game
+from spiel_cr.responses.opponents import chump
+from spiel_cr.responses.poker_roles import NotPokerError, PokerRoles
+from spiel_cr.responses.rollouts import (
+    REMEMBERED,
+    Answers,
+    draw_outcome,
+    generator_at,
+    play_on,
+    uniform_numbers,
+)
+
+ROLLOUTS = 100
+# Deals that contradict what the player saw are drawn again. In hold'em that is one in
+# four; a game in which it is 999 of 1000 is not dealt as this player thinks.
+_MOST_DRAWS = 1000
+
+
+class HonestPolicy(openspiel_policy.Policy):
+    """Calls if it wins at least half of its rollouts, else folds.
+
+    Equal information states give equal answers: rollouts draw from numbers made of the
+    seed and the information state.
+    """
+
+    def __init__(
+        self, game: str | pyspiel.Game, *, rollouts: int = ROLLOUTS, seed: int = 0
+    ) -> None:
+        """Deals nothing yet.
+
+        Args:
+          game: OpenSpiel game string or game; a game of poker.
+          rollouts: of each decision.
+          seed: of the rollouts.
+
+        Raises:
+          ValueError: the game is not poker, `rollouts` is no positive whole number, or
+            a bad seed.
+          pyspiel.SpielError: OpenSpiel does not know the game.
+        """
+        check_iterations(rollouts, name="rollouts")
+        self._seed = check_seed(seed)
+        loaded = load_game(game)
+        super().__init__(loaded, list(range(loaded.num_players())))
+        try:
+            self._roles = PokerRoles(loaded)
+            self._calls = chump(loaded, "always_call")
+            self._folds = chump(loaded, "always_fold")
+        except NotPokerError as error:
+            raise NotPokerError(f"bot='honest': {error}") from error
+        self._loaded = loaded
+        self._rollouts = rollouts
+        self._both = {player: Answers(self._calls, player) for player in range(2)}
+        # Whether a player saw what chance dealt after these actions.
+        self._seen: dict[tuple[int, tuple[int, ...]], bool] = {}
+
+    def action_probabilities(
+        self, state: pyspiel.State, player_id: int | None = None
+    ) -> dict[int, float]:
+        """Probabilities of all legal actions, 0 or 1."""
+        player = state.current_player() if player_id is None else player_id
+        stays = not self._roles.must_call(state) or self.win_share(state, player) >= 0.5
+        return (self._calls if stays else self._folds).action_probabilities(state)
+
+    def win_share(self, state: pyspiel.State, player: int) -> float:
+        """How many of the rollouts the player wins, ties counted half; in [0, 1].
+
+        Args:
+          state: a decision of the player; what it does not know is not looked at.
+          player: whose cards are known.
+
+        Raises:
+          ValueError: hardly any deal agrees with what the player saw.
+        """
+        steps = self._steps(state, player)
+        seen = state.information_state_string(player)
+        number = uniform_numbers(generator_at(self._seed, state, player))
+        won = total = 0.0
+        accepted = draws = 0
+        while accepted < self._rollouts:
+            draws += 1
+            if draws > _MOST_DRAWS * self._rollouts:
+                raise ValueError(
+                    f"bot='honest': of {draws - 1} deals of {self._loaded} {accepted} "
+                    f"agree with what player {player} saw; choose a game of poker "
+                    f"whose private cards are dealt unseen by the opponent"
+                )
+            dealt = self._loaded.new_initial_state()
+            weight = 1.0
+            for action, free in steps:
+                if dealt.is_chance_node():
+                    outcomes = dealt.chance_outcomes()
+                    if free:
+                        action = draw_outcome(outcomes, number())
+                    else:
+                        weight *= dict(outcomes).get(action, 0.0)
+                        if not weight:
+                            break
+                dealt.apply_action(action)
+            if not weight or dealt.information_state_string(player) != seen:
+                continue
+            accepted += 1
+            total += weight
+            play_on(dealt, self._both, number)
+            value = player_return(dealt, player)
+            won += weight * ((value > 0) + (value >= 0)) / 2
+        return won / total
+
+    def _steps(self, state: pyspiel.State, player: int) -> list[tuple[int, bool]]:
+        """Actions from the root; of chance's, whether the player may not know them."""
+        before = self._loaded.new_initial_state()
+        steps = []
+        for action in state.history():
+            free = before.is_chance_node() and not self._saw(before, player, action)
+            steps.append((action, free))
+            before.apply_action(action)
+        return steps
+
+    def _saw(self, state: pyspiel.State, player: int, action: int) -> bool:
+        """Whether an outcome of chance is told from all others at once."""
+        key = player, (*state.history(), action)
+        if key not in self._seen:
+            if len(self._seen) >= REMEMBERED:
+                self._seen.clear()
+            own = state.child(action).information_state_string(player)
+            self._seen[key] = all(
+                state.child(other).information_state_string(player) != own
+                for other, _ in chance_outcomes(state)
+                if other != action
+            )
+        return self._seen[key]
