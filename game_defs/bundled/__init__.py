@@ -12,7 +12,10 @@ from game_defs.bundled.hidden_boards import (
     vectorised_dark_hex,
     vectorised_phantom_ttt,
 )
-from game_defs.bundled.holdem import signals_of_universal_poker
+from game_defs.bundled.holdem import (
+    signals_of_universal_poker,
+    vectorised_universal_poker,
+)
 from game_defs.bundled.liars_dice import vectorised_liars_dice
 
 __all__ = [
@@ -21,4 +24,5 @@ __all__ = [
     "vectorised_goofspiel",
     "vectorised_liars_dice",
     "vectorised_phantom_ttt",
+    "vectorised_universal_poker",
 ]

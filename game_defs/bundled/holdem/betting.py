@@ -28,6 +28,7 @@ class PublicTree(NamedTuple):
       action: int32 [P], OpenSpiel's action that leads here; -1 at the root.
       round: int8 [P], 0, or 1 after public cards that were dealt after bets. An end is
         in the round of the last bet, even if cards are dealt after it.
+      dealt: int8 [P], public cards that were dealt since the start; at ends, too.
       stake: float64 [P], at ends: player 0's returns if it wins the showdown, or if
         somebody folded; else 0.
       showdown: bool [P].
@@ -37,6 +38,7 @@ class PublicTree(NamedTuple):
     parent: np.ndarray
     action: np.ndarray
     round: np.ndarray
+    dealt: np.ndarray
     stake: np.ndarray
     showdown: np.ndarray
 
@@ -64,7 +66,7 @@ def play(game: pyspiel.Game, rules: Rules, deal: Deal) -> PublicTree:
     deals = deal, swapped
     states = [_after_hands(game, rules, deal) for deal in deals]
     waiting = collections.deque([(-1, -1, 0, states)])
-    rows: list[tuple[int, int, int, int, float, bool]] = []
+    rows: list[tuple[int, int, int, int, int, float, bool]] = []
     while waiting:
         if len(rows) + len(waiting) > MAX_NODES:
             raise ValueError(
@@ -81,12 +83,12 @@ def play(game: pyspiel.Game, rules: Rules, deal: Deal) -> PublicTree:
         round = last_round if end else int(rules.late and dealt > 0)
         number = len(rows)
         stake, showdown = _paid(states) if end else (0.0, False)
-        rows.append((player, above, action, round, stake, showdown))
+        rows.append((player, above, action, round, dealt, stake, showdown))
         if not end:
             for choice in states[0].legal_actions():
                 after = [state.child(choice) for state in states]
                 waiting.append((number, choice, round, after))
-    kinds = np.int8, np.int32, np.int32, np.int8, float, bool
+    kinds = np.int8, np.int32, np.int32, np.int8, np.int8, float, bool
     columns = zip(zip(*rows, strict=True), kinds, strict=True)
     return PublicTree(*(np.array(column, kind) for column, kind in columns))
 

@@ -56,11 +56,24 @@ def suit_masks(cards: np.ndarray, num_suits: int) -> np.ndarray:
     Returns:
       int16 [..., 4], bit r: the card of rank r and this suit is there.
     """
+    # Sums of different bits are unions.
+    return split(card_bits(num_suits)[cards].sum(axis=-1, dtype="<i8"))
+
+
+def card_bits(num_suits: int) -> np.ndarray:
+    """int64 [13 num_suits], a bit for each card: four masks side by side in a number.
+
+    Args:
+      num_suits: as in `suit_masks`.
+    """
     rank, suit = np.divmod(np.arange(num_suits * NUM_RANKS), num_suits)
-    # Four masks side by side in one number; sums of different bits are unions.
-    bits = np.left_shift(1, 16 * suit + rank, dtype="<i8")
-    masks: np.ndarray = bits[cards].sum(axis=-1, dtype="<i8")[..., None]
-    return masks.view("<i2")
+    return np.left_shift(1, 16 * suit + rank, dtype="<i8")
+
+
+def split(sets: np.ndarray) -> np.ndarray:
+    """The four masks int16 [..., 4] of sets of `card_bits`, int64 [...]."""
+    masks: np.ndarray = np.asarray(sets, "<i8")[..., None].view("<i2")
+    return masks
 
 
 def strengths(masks: np.ndarray) -> np.ndarray:

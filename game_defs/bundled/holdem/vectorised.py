@@ -1,0 +1,196 @@
+"""`universal_poker` with limited bets on arrays of states.
+
+Bets do not depend on cards: a state is a node of the public tree, and the cards that
+were dealt. The tree is read off OpenSpiel's states, see `betting`.
+"""
+
+import functools
+
+import numpy as np
+import pyspiel
+
+from game_defs import base
+from game_defs.bundled.holdem import betting, strengths
+from game_defs.bundled.holdem.betting import Deal, PublicTree
+from game_defs.bundled.holdem.cards import Deck
+from game_defs.bundled.holdem.rules import MAX_HOLE_CARDS, Rules
+
+# Columns of the states.
+_NODE, _DEALT, _HANDS, _BOARD, _COLUMNS = 0, 1, 2, 4, 5
+# OpenSpiel's numbers of a limit game's actions, and how many there are.
+_CALL, _RAISE, _ACTIONS = 1, 2, 3
+# How strong hands of so many cards are is known.
+_MOST_CARDS = 7
+
+
+def vectorised_universal_poker(game: pyspiel.Game) -> "VectorisedLimitPoker | None":
+    """The rules of a `universal_poker` with limited bets on arrays.
+
+    None where bets are not limited, for subgames (`boardCards`, `potSize`,
+    `handReaches`), more than two players, two private or seven cards, and for more
+    public nodes than `betting.MAX_NODES`.
+    """
+    given = game.get_parameters()
+    board = [int(cards) for cards in given["numBoardCards"].split()]
+    supported = (
+        given["betting"] == "limit"
+        and given["bettingAbstraction"] == "fcpa"
+        and given["numPlayers"] == base.NUM_PLAYERS
+        and not (given["boardCards"] or given["handReaches"] or given["potSize"])
+        and 1 <= given["numHoleCards"] <= MAX_HOLE_CARDS
+        and given["numHoleCards"] + sum(board) <= _MOST_CARDS
+    )
+    return _make(str(game)) if supported else None
+
+
+@functools.lru_cache(maxsize=4)
+def _make(game: str) -> "VectorisedLimitPoker | None":
+    """By the game's string: reading the bets off takes a second in hold'em."""
+    loaded = pyspiel.load_game(game)
+    given = loaded.get_parameters()
+    deck, hole = Deck(given["numRanks"], given["numSuits"]), given["numHoleCards"]
+    board = [int(cards) for cards in given["numBoardCards"].split()]
+    public = sum(board[: given["numRounds"]])
+    rules = Rules(deck, hole, (), public, True, None)
+    try:
+        tree = betting.play(loaded, rules, _deal(rules))
+    except ValueError:
+        return None
+    shape = loaded.information_state_tensor_shape()
+    return VectorisedLimitPoker(rules, tree, int(np.prod(shape)))
+
+
+def _deal(rules: Rules) -> Deal:
+    """One that player 0 wins, if anybody can win any."""
+    cards = np.arange(len(rules.deck))[::-1].tolist()
+    hole, random = rules.hole, np.random.default_rng(0)
+    for _ in range(1000):
+        hands = cards[:hole], cards[hole : 2 * hole]
+        board = cards[2 * hole : 2 * hole + rules.deal]
+        strong = [
+            int(
+                strengths.strengths(
+                    strengths.suit_masks(
+                        np.array([*hand, *board]), rules.deck.num_suits
+                    )
+                )
+            )
+            for hand in hands
+        ]
+        if strong[0] > strong[1]:
+            break
+        random.shuffle(cards)
+    return Deal(hands, board)
+
+
+class VectorisedLimitPoker:
+    """Many states of a limit game; the methods are those of `pyspiel.State`.
+
+    States are int64 [n, 5]: the node of the public tree that bets have led to, how many
+    cards were dealt, the cards of each player and those on the board, as sets of
+    `strengths.card_bits`.
+    """
+
+    def __init__(self, rules: Rules, tree: PublicTree, features: int) -> None:
+        """Use `vectorised_universal_poker` instead.
+
+        Args:
+          rules: deck and private cards.
+          tree: all bets.
+          features: entries of OpenSpiel's information state tensor.
+        """
+        count, size = len(rules.deck), len(tree.player)
+        self._hole = rules.hole
+        self._bits = strengths.card_bits(rules.deck.num_suits)[:count]
+        self._player = tree.player.astype(np.int64)
+        self._cards = (base.NUM_PLAYERS * rules.hole + tree.dealt).astype(np.int64)
+        self._stake, self._showdown = tree.stake, tree.showdown
+        self._below = np.full((size, _ACTIONS), -1)
+        self._below[tree.parent[1:], tree.action[1:]] = np.arange(1, size)
+        # As wide as there are outcomes of chance or actions.
+        self._legal = np.zeros((size, max(count, _ACTIONS)), bool)
+        self._legal[:, :_ACTIONS] = self._below >= 0
+        self._bets = self._sequences(tree, features - 2 - 2 * count)
+
+    def _sequences(self, tree: PublicTree, width: int) -> np.ndarray:
+        """float32 [P, width], OpenSpiel's two bits for each move: called, raised.
+
+        Deals take up places, too, and have neither bit.
+        """
+        bets = np.zeros((len(tree.player), width), np.float32)
+        made = np.zeros(len(tree.player), np.int64)
+        for node in range(1, len(tree.player)):
+            above, action = tree.parent[node], tree.action[node]
+            made[node] = made[above] + 1
+            place = 2 * (self._cards[above] + made[above])
+            bets[node] = bets[above]
+            if action in (_CALL, _RAISE):
+                bets[node, place + (action == _RAISE)] = 1
+        return bets
+
+    def new_initial_states(self) -> np.ndarray:
+        """Returns the state before the first card."""
+        return np.zeros((1, _COLUMNS), np.int64)
+
+    def current_player(self, states: np.ndarray) -> np.ndarray:
+        """Returns CHANCE while cards are dealt, who bets, or TERMINAL; int64 [n]."""
+        node = states[:, _NODE]
+        deals = states[:, _DEALT] < self._cards[node]
+        return np.where(deals, base.CHANCE, self._player[node])
+
+    def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
+        """Returns bool [n, A]: fold, call, raise, or the cards that are left."""
+        node = states[:, _NODE]
+        legal = self._legal[node]
+        deals = states[:, _DEALT] < self._cards[node]
+        if deals.any():
+            legal[deals] = False
+            legal[deals, : len(self._bits)] = self._left(states[deals])
+        return legal
+
+    def _left(self, states: np.ndarray) -> np.ndarray:
+        """bool [n, cards], those that nobody has been dealt."""
+        dealt = np.bitwise_or.reduce(states[:, _HANDS:], axis=1)
+        return dealt[:, None] & self._bits == 0
+
+    def chance_probabilities(self, states: np.ndarray) -> np.ndarray:
+        """Returns float64 [n, A], the same for each card that is left."""
+        odds = np.zeros((len(states), self._legal.shape[1]))
+        left = self._left(states)
+        odds[:, : len(self._bits)] = left / left.sum(axis=1, keepdims=True)
+        return odds
+
+    def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """Returns the states after one card or bet each."""
+        after = states.copy()
+        node, dealt = states[:, _NODE], states[:, _DEALT]
+        deals = np.flatnonzero(dealt < self._cards[node])
+        bets = np.flatnonzero(dealt >= self._cards[node])
+        after[bets, _NODE] = self._below[node[bets], actions[bets]]
+        to = np.minimum(dealt[deals] // self._hole, base.NUM_PLAYERS)
+        after[deals, _HANDS + to] |= self._bits[actions[deals]]
+        after[deals, _DEALT] += 1
+        return after
+
+    def returns(self, states: np.ndarray) -> np.ndarray:
+        """Returns player 0's utilities at the end, in chips, float64 [n]."""
+        node = states[:, _NODE]
+        won = self._stake[node]
+        shown = np.flatnonzero(self._showdown[node])
+        if len(shown):
+            held = states[shown, _HANDS:_BOARD] | states[shown, _BOARD, None]
+            strong = strengths.strengths(strengths.split(held))
+            won[shown] *= np.sign(strong[:, 0] - strong[:, 1])
+        return won
+
+    def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
+        """Returns int64 [n, 3]: the bets, own cards, and the board."""
+        return states[:, [_NODE, _HANDS + player, _BOARD]]
+
+    def information_state_tensor(self, states: np.ndarray, player: int) -> np.ndarray:
+        """Returns OpenSpiel's, float32 [n, F]: who one is, own cards, board, bets."""
+        own = states[:, _HANDS + player, None] & self._bits != 0
+        board = states[:, _BOARD, None] & self._bits != 0
+        who = np.broadcast_to(np.eye(2)[player], (len(states), 2))
+        bets = self._bets[states[:, _NODE]]
+        return np.concatenate([who, own, board, bets], axis=1, dtype=np.float32)
