@@ -194,7 +194,7 @@ class VectorisedGoofspiel:
         return [self._text(player, *row) for row in rows]
 
     def information_state_tensor(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Returns OpenSpiel's, float32 [n, F], of the turn-based game.
+        """Returns OpenSpiel's, bool [n, F], of the turn-based game.
 
         Who acts, who sees, points, own hand, who won, point cards, own bids; points,
         cards and players are one of so many.
@@ -207,18 +207,18 @@ class VectorisedGoofspiel:
         cards = self._shown.unpack(states[:, self._point_cards], rounds)
         bids = self._shown.unpack(states[:, self._bids[player]], rounds)
         most = size * (size + 1) // 2
+        players = np.arange(2)
         pieces = (
-            np.eye(2)[acts],
-            np.broadcast_to(np.eye(2)[player], (count, 2)),
-            np.eye(most + 1)[points],
-            hand,
+            acts[:, None] == players,
+            np.broadcast_to(players == player, (count, 2)),
+            points[:, :, None] == np.arange(most + 1),
+            hand == 1,
             # Entries are one more than what they say, and 0 in rounds to come.
-            *(np.eye(3 + 1)[won][:, :, 1:3], np.eye(size + 1)[cards][:, :, 1:]),
-            np.eye(size + 1)[bids][:, :, 1:],
+            won[:, :, None] == 1 + players,
+            cards[:, :, None] == 1 + self._cards,
+            bids[:, :, None] == 1 + self._cards,
         )
-        return np.concatenate(
-            [piece.reshape(count, -1) for piece in pieces], axis=1, dtype=np.float32
-        )
+        return np.concatenate([piece.reshape(count, -1) for piece in pieces], axis=1)
 
     def _text(
         self,

@@ -200,7 +200,7 @@ class VectorisedHiddenBoard:
         return [self._text(player, *row) for row in rows]
 
     def information_state_tensor(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Returns OpenSpiel's, float32 [n, F]: the own view of the board, own tries.
+        """Returns OpenSpiel's, bool [n, F]: the own view of the board, own tries.
 
         Where turns are revealed, all moves in order, those of the other one unknown.
         """
@@ -208,9 +208,9 @@ class VectorisedHiddenBoard:
         tries = self._tries.unpack(states[:, self._try_columns(player)], cells)
         state, place = np.nonzero(tries)
         cell, taken = np.divmod(tries[state, place] - 1, 2)
-        moves = np.zeros((len(states), cells, cells), np.float32)
+        moves = np.zeros((len(states), cells, cells), bool)
         moves[state, place, cell] = 1
-        seen = np.zeros((len(states), cells * view.symbols), np.float32)
+        seen = np.zeros((len(states), cells * view.symbols), bool)
         seen[:, view.empty * view.symbol + self._cells * view.cell] = 1
         seen[state, view.empty * view.symbol + cell * view.cell] = 0
         symbol = np.where(taken, view.own[1 - player], view.own[player])
@@ -222,18 +222,18 @@ class VectorisedHiddenBoard:
     def _all_moves(
         self, states: np.ndarray, player: int, own: np.ndarray
     ) -> np.ndarray:
-        """float32 [n, turns, 1 + cells + 1]: player 1's, the cell, not known which.
+        """bool [n, turns, 1 + cells + 1]: player 1's, the cell, not known which.
 
         Args:
           states: some.
           player: who sees them.
-          own: float32 [n, cells, cells], the player's own tries.
+          own: bool [n, cells, cells], the player's own tries.
         """
         cells = len(self._cells)
         turn = np.arange(2 * cells - 1)
         made = turn < states[:, _TURN, None]
         mover = np.where(made, states[:, self._movers, None] >> turn & 1, -1)
-        moves = np.zeros((*mover.shape, cells + 2), np.float32)
+        moves = np.zeros((*mover.shape, cells + 2), bool)
         moves[:, :, 0] = mover == 1
         moves[:, :, -1] = mover == 1 - player
         mine = mover == player

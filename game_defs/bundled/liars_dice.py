@@ -137,21 +137,19 @@ class VectorisedLiarsDice:
         )
 
     def information_state_tensor(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Returns OpenSpiel's, float32 [n, F]: who one is, own dice in order, bids."""
+        """Returns OpenSpiel's, bool [n, F]: who one is, own dice in order, bids."""
         held = self._faces.unpack(states[:, self._dice_columns(player)], self._sides)
         # The face of each die in order: as many faces are used up before it.
         used = np.cumsum(held, axis=1)[:, None, :]
         face = (used <= np.arange(self._num_dice)[:, None]).sum(axis=2)
         made = self._bids.unpack(states[:, self._bid_columns], self._liar + 1)
-        return np.concatenate(
-            [
-                np.broadcast_to(np.eye(2)[player], (len(states), 2)),
-                np.eye(self._sides)[face].reshape(len(states), -1),
-                made,
-            ],
-            axis=1,
-            dtype=np.float32,
+        dice = face[:, :, None] == np.arange(self._sides)
+        pieces = (
+            np.broadcast_to(np.arange(2) == player, (len(states), 2)),
+            dice.reshape(len(states), -1),
+            made == 1,
         )
+        return np.concatenate(pieces, axis=1)
 
     def signal(self, states: np.ndarray, player: int) -> np.ndarray:
         """Returns int64 [n, k]: how many of the own dice show each face."""

@@ -42,8 +42,9 @@ class VectorisedGame(Protocol):
 
         information_state_tensor(states, player) -> np.ndarray
 
-    with the tensors of `pyspiel.State.information_state_tensor`, float32 [n, F], asked
-    at decisions of `player`, which networks read (see `deep.tensors`), and
+    with the tensors of `pyspiel.State.information_state_tensor`, [n, F], float32, or
+    bool where all numbers are 0 or 1, asked at decisions of both players (see
+    `deep.tensors`), and
 
         bucket_key(states, player) -> np.ndarray
 

@@ -55,7 +55,10 @@ def test_the_contract_notices(method, change, words):
 @pytest.mark.parametrize(
     ("tensor", "words"),
     [
-        (np.zeros(1, np.float32), "gives float32 .1, 1., where float32 .1, 11. is"),
+        (
+            np.zeros(1, np.float32),
+            "gives float32 .1, 1., where float32 or bool .1, 11. is",
+        ),
         (np.zeros(11, np.float32), "after actions .* gives 0.0 at place 0, where 1.0"),
     ],
 )

@@ -28,6 +28,21 @@ DICE = (
     "liars_dice(numdice=6,dice_sides=6)",
 )
 GOOFSPIEL = "goofspiel(imp_info=true,num_cards={},num_turns={},points_order={},{})"
+POKER = (
+    "universal_poker(betting=limit,bettingAbstraction=fcpa,numPlayers=2,numRounds={},"
+    "blind={},firstPlayer={},numSuits={},numRanks={},numHoleCards={},"
+    "numBoardCards={},raiseSize={},maxRaises={}{})"
+)
+HOLDEM = POKER.format(
+    *(4, "10 5", "2 1 1 1", 4, 13, 2, "0 3 1 1", "10 10 20 20", "3 4 4 4", "")
+)
+POKERS = (
+    POKER.format(2, "1 1", "1 1", 2, 3, 1, "0 1", "1 2", "2 2", ""),
+    # Unequal blinds, and straights of two players who hold two cards each.
+    POKER.format(2, "2 1", "2 1", 2, 4, 2, "0 1", "1 1", "1 1", ""),
+    # Somebody is all in before the last card.
+    POKER.format(3, "2 1", "2 1 1", 3, 4, 1, "0 1 1", "2 4 4", "1 1 1", ",stack=6 5"),
+)
 WIN_LOSS, DIFFERENCE = "returns_type=win_loss", "returns_type=point_difference"
 CARDS = (
     GOOFSPIEL.format(1, -1, "random", WIN_LOSS),
@@ -60,7 +75,7 @@ MORE = (
 )
 
 
-@pytest.mark.parametrize("game", [*HIDDEN, *DICE, *CARDS])
+@pytest.mark.parametrize("game", [*HIDDEN, *DICE, *CARDS, *POKERS])
 def test_plays_the_same_game(game):
     vectorised_check.check(
         game, np.random.default_rng(0), rollouts=40, max_histories=5_000
@@ -68,7 +83,7 @@ def test_plays_the_same_game(game):
 
 
 @slow
-@pytest.mark.parametrize("game", [*HIDDEN, *DICE, *CARDS, *MORE])
+@pytest.mark.parametrize("game", [*HIDDEN, *DICE, *CARDS, *POKERS, *MORE, HOLDEM])
 def test_plays_the_same_game_often(game):
     vectorised_check.check(
         game, np.random.default_rng(1), rollouts=1_000, max_histories=100_000
@@ -87,6 +102,10 @@ def test_plays_the_same_game_often(game):
         "dark_hex(board_size=6,obstype=reveal-numturns)",
         "misere(game=liars_dice())",
         "kuhn_poker",
+        "universal_poker",
+        POKERS[0].replace("=limit", "=nolimit"),
+        HOLDEM.replace("3 1 1,", "3 1 2,"),
+        HOLDEM.replace("fcpa", "fcpa,potSize=20,boardCards=2c3c4c"),
     ],
 )
 def test_what_is_not_vectorised(game):

@@ -113,11 +113,11 @@ class VectorisedLimitPoker:
         self._bets = self._sequences(tree, features - 2 - 2 * count)
 
     def _sequences(self, tree: PublicTree, width: int) -> np.ndarray:
-        """float32 [P, width], OpenSpiel's two bits for each move: called, raised.
+        """bool [P, width], OpenSpiel's two bits for each move: called, raised.
 
         Deals take up places, too, and have neither bit.
         """
-        bets = np.zeros((len(tree.player), width), np.float32)
+        bets = np.zeros((len(tree.player), width), bool)
         made = np.zeros(len(tree.player), np.int64)
         for node in range(1, len(tree.player)):
             above, action = tree.parent[node], tree.action[node]
@@ -188,9 +188,8 @@ class VectorisedLimitPoker:
         return states[:, [_NODE, _HANDS + player, _BOARD]]
 
     def information_state_tensor(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Returns OpenSpiel's, float32 [n, F]: who one is, own cards, board, bets."""
+        """Returns OpenSpiel's, bool [n, F]: who one is, own cards, board, bets."""
         own = states[:, _HANDS + player, None] & self._bits != 0
         board = states[:, _BOARD, None] & self._bits != 0
-        who = np.broadcast_to(np.eye(2)[player], (len(states), 2))
-        bets = self._bets[states[:, _NODE]]
-        return np.concatenate([who, own, board, bets], axis=1, dtype=np.float32)
+        who = np.broadcast_to(np.arange(2) == player, (len(states), 2))
+        return np.concatenate([who, own, board, self._bets[states[:, _NODE]]], axis=1)
