@@ -30,6 +30,7 @@ SPIEL_CR = {
     "mccfr": "common sequence_form compilation policies cfr",
     "lookahead": "common sequence_form compilation policies cfr",
     "uncompiled": "common compilation policies cfr",
+    "deep": "common compilation policies cfr mccfr uncompiled",
     "solving": "common sequence_form compilation policies signals gameshrink cfr mccfr "
     "uncompiled",
     "resolving": "common sequence_form compilation policies signals gameshrink cfr "

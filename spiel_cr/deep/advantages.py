@@ -1,0 +1,226 @@
+"""One player's regrets: a memory of advantages, and what is fitted to it.
+
+With accumulate="mean" the memory's weighted mean of all iterations is fitted (Brown et
+al. 2019), as in CFR, or linear CFR with weights linear in t. With "cumulative" only
+what is positive is kept, times t^alpha / (t^alpha + 1) (DCFR+, Xu et al. 2024). Let R
+be the sum and W the weight of the visits in it, discounted alike:
+
+- memory="exact": R and W are kept per infoset, and R / W is fitted. With predictive
+  what is fitted counts the newest visits twice, after the next discount (PDCFR+).
+- memory="reservoir": nothing is kept but the network, M = R / t. It is fitted to
+  ((t - 1) / t) d M^+ + advantage / t at the visits of the iteration, as Xu et al. 2025
+  bootstrap; they do not divide by t, which leaves strategies as they are and outputs of
+  one size. With predictive another network is fitted to the newest advantages.
+"""
+
+import math
+
+import numpy as np
+
+from spiel_cr.deep import nets
+from spiel_cr.deep.approximators import Approximator, Perceptron, Table
+from spiel_cr.deep.config import DeepConfig
+from spiel_cr.deep.fitting import Plan
+from spiel_cr.deep.infosets import CompiledKnowledge, Knowledge, Seen
+from spiel_cr.deep.memory import Reservoir, Sums, Targets, per_infoset
+
+
+def make_approximator(
+    knowledge: Knowledge, player: int | None, config: DeepConfig, seed: int
+) -> Approximator:
+    """The network or table of a configuration.
+
+    Args:
+      knowledge: what rows stand for.
+      player: whose infosets it sees; None: joint information.
+      config: the algorithm.
+      seed: of first weights.
+    """
+    if config.network == "table":
+        assert isinstance(knowledge, CompiledKnowledge)
+        rows = len(knowledge.deciders)
+        if player is not None:
+            rows = knowledge.num_infosets[player]
+        return Table(rows, knowledge.num_actions)
+    return Perceptron(
+        *(knowledge, player),
+        hidden=config.hidden,
+        layers=config.layers,
+        scale=knowledge.scale,
+        seed=seed,
+    )
+
+
+class Advantages:
+    """What one player has learned to regret.
+
+    Attributes:
+      approximator: of advantages.
+      newest: of the advantages of the last iteration; None where it is not needed.
+      fitted: whether there was a fit; before, the player plays uniformly.
+      loss: of the last fit.
+    """
+
+    def __init__(
+        self, knowledge: Knowledge, player: int, config: DeepConfig, seed: int
+    ) -> None:
+        """Knows nothing.
+
+        Args:
+          knowledge: what rows stand for.
+          player: whose.
+          config: the algorithm.
+          seed: of first weights.
+        """
+        self._knowledge, self._player, self._config = knowledge, player, config
+        self._seed = seed
+        self.approximator = make_approximator(knowledge, player, config, seed)
+        self.newest: Approximator | None = None
+        if config.predictive and config.memory == "reservoir":
+            self.newest = make_approximator(knowledge, player, config, seed + 1)
+        self.memory: Reservoir | Sums | None = None
+        if config.memory == "exact":
+            assert isinstance(knowledge, CompiledKnowledge)
+            self.memory = Sums(knowledge.legal[player])
+        elif config.accumulate == "mean":
+            self.memory = Reservoir(config.capacity)
+        self.fitted, self.loss = False, math.nan
+        self._iteration = 0
+
+    def strategy(self, seen: Seen) -> np.ndarray:
+        """float64 [m, A], what the player plays.
+
+        Args:
+          seen: what it sees at m decisions.
+        """
+        if not self.fitted:
+            return seen.legal / seen.legal.sum(axis=1)[:, None]
+        found = self.approximator.outputs(seen.rows)
+        if self.newest is not None:
+            after = self._iteration * self._discount(self._iteration + 1)
+            found = np.maximum(found, 0) * after + self.newest.outputs(seen.rows)
+        return nets.regret_matching(found, seen.legal, self._config.fallback)
+
+    def learn(
+        self, visits: Targets, iteration: int, random: np.random.Generator
+    ) -> None:
+        """Takes in the visits of an iteration, and fits the network.
+
+        Args:
+          visits: with advantages as targets.
+          iteration: from 1.
+          random: advanced.
+        """
+        config = self._config
+        if config.accumulate == "mean":
+            share = float(iteration) ** config.linear
+            visits = visits._replace(weight=visits.weight * share)
+        if isinstance(self.memory, Reservoir):
+            self.memory.add(visits, random)
+            targets = self._means(self.memory.targets())
+        elif self.memory is not None:
+            targets = self._exact(self.memory, visits, iteration)
+        else:
+            targets = self._bootstrapped(visits, iteration, random)
+        self._iteration = iteration
+        if config.restart:
+            self.approximator.restart(self._seed + 2 * iteration)
+        plan = Plan(config.steps, config.batch, config.learning_rate)
+        targets = self._balanced(targets)
+        self.loss = self.approximator.fit(targets, plan, random)
+        self.fitted = True
+
+    def _exact(self, memory: Sums, visits: Targets, iteration: int) -> Targets:
+        """The means per infoset, after the visits of an iteration."""
+        if self._config.accumulate == "cumulative":
+            memory.discount(self._discount(iteration))
+        memory.add(visits)
+        targets = memory.targets()
+        if self._config.predictive:
+            coming, legal = Sums(memory.legal), memory.legal
+            coming.add(visits)
+            after = self._discount(iteration + 1)
+            coming.total += np.where(legal, np.maximum(memory.total, 0), 0) * after
+            coming.weight += memory.weight * after
+            targets = coming.targets()
+        return targets
+
+    def _bootstrapped(
+        self, visits: Targets, iteration: int, random: np.random.Generator
+    ) -> Targets:
+        """The visits of an iteration, with what was learned before in the targets."""
+        config = self._config
+        plan = Plan(config.steps, config.batch, config.learning_rate)
+        visits = self._means(visits)
+        if self.newest is not None:
+            self.newest.fit(self._balanced(visits), plan, random)
+        before = np.zeros(visits.target.shape)
+        if self.fitted:
+            known = np.maximum(self.approximator.outputs(visits.rows), 0)
+            before = known * (iteration - 1) * self._discount(iteration)
+        target = ((before + visits.target) / iteration).astype(np.float32)
+        return visits._replace(target=target)
+
+    def _means(self, visits: Targets) -> Targets:
+        """Per infoset, where the game is compiled."""
+        if isinstance(self._knowledge, CompiledKnowledge):
+            return per_infoset(visits, self._knowledge.legal[self._player])
+        return visits
+
+    def _balanced(self, targets: Targets) -> Targets:
+        """Weights of the loss."""
+        power = self._config.balance
+        if power == 1 or not isinstance(self._knowledge, CompiledKnowledge):
+            return targets
+        known = targets.weight > 0
+        weight = np.where(known, targets.weight, 1) ** power * known
+        return targets._replace(weight=weight)
+
+    def _discount(self, iteration: int) -> float:
+        """What keeps of the regrets before an iteration: t' = t - 1, DCFR+."""
+        past, alpha = iteration - 1, self._config.alpha
+        if alpha == math.inf:
+            return 1.0
+        grown = float(past) ** alpha
+        return grown / (grown + 1)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All there is, for `restore`."""
+        found = {f"net{k}": leaf for k, leaf in enumerate(self.approximator.leaves())}
+        if self.newest is not None:
+            for k, leaf in enumerate(self.newest.leaves()):
+                found[f"new{k}"] = leaf
+        if self.memory is not None:
+            found |= {f"memory_{k}": own for k, own in self.memory.arrays().items()}
+        return {**found, "iteration": np.array(self._iteration)}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Puts back what `arrays` gave.
+
+        Raises:
+          ValueError: it is of other settings.
+        """
+        self._iteration = int(arrays["iteration"])
+        self.fitted = self._iteration > 0
+        self.approximator.restore(numbered(arrays, "net"))
+        if self.newest is not None:
+            self.newest.restore(numbered(arrays, "new"))
+        if self.memory is not None:
+            self.memory.restore(within(arrays, "memory_"))
+
+
+def numbered(arrays: dict[str, np.ndarray], name: str) -> list[np.ndarray]:
+    """The arrays name0, name1, ... of a dict, in order."""
+    found: list[np.ndarray] = []
+    while f"{name}{len(found)}" in arrays:
+        found.append(arrays[f"{name}{len(found)}"])
+    return found
+
+
+def within(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """The arrays whose names begin with a prefix, without it."""
+    return {
+        name.removeprefix(prefix): own
+        for name, own in arrays.items()
+        if name.startswith(prefix)
+    }
