@@ -12,17 +12,49 @@ matches, as oos has).
 table.csv, one line per pair; summary.json; settings.json. The same command again plays
 only what is missing there, and a greater --matches adds to it.
 
-example:
+--session stack=80,rounds=10: games of poker are played in sessions of several hands.
+Both players begin with a stack, seats are swapped after each hand, and the session ends
+when one is broke or the rounds are over; --matches counts sessions. Nobody wins more in
+a hand than the smaller stack; blinds and bets are those of the game. --out then has
+sessions.jsonl and sessions.csv.
+
+--styles: action frequencies by street, and playing styles, of what was played; in poker
+only. They are written to styles.csv.
+
+examples:
   spiel-cr tournament --game leduc_poker --matches 200 --out out/leduc \\
     --bots 'resolving(iterations=100);solved(solver=cfr+,iterations=1000);uniform'
+  spiel-cr tournament --game leduc_poker --matches 200 --out out/sessions --styles \\
+    --session stack=20,rounds=10 --bots 'solved(iterations=100);honest(rollouts=100)'
 """
 
 import argparse
 import functools
+import pathlib
 import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
+from spiel_cr.common import storage
 from spiel_cr.players import bot_strings
 
+from ..common.json_log import Record, read_lines
+from ..common.plurals import counted
+from ..players.round_robin import Slot
+from ..players.sessions import (
+    SessionConfig,
+    check_chips,
+    parse_session,
+    play_sessions,
+    read_hands,
+)
+from ..players.styles import (
+    Hand,
+    lines_of_styles,
+    read_matches,
+    styles_of,
+    table_of_styles,
+)
 from ..players.tournament import Tournament, play_tournament
 from .command import (
     Commands,
@@ -32,6 +64,7 @@ from .command import (
     note_unwritten,
     option,
     split_bots,
+    writing,
 )
 from .play import HUMAN
 
@@ -52,6 +85,10 @@ def add(commands: Commands) -> None:
     option(parser, "--matches", "matches of each pair, half in each seat", 100)
     option(parser, "--out", "folder of the results", required=True)
     option(parser, "--seed")
+    text = "play sessions of several hands with stacks of chips (poker)"
+    option(parser, "--session", text, metavar="stack=S,rounds=N")
+    text = "action frequencies by street, and playing styles (poker)"
+    option(parser, "--styles", text, action="store_true")
 
 
 def _tournament(arguments: argparse.Namespace) -> dict[str, object]:
@@ -67,6 +104,10 @@ def _tournament(arguments: argparse.Namespace) -> dict[str, object]:
             f"played, each deal in both seats",
             file=sys.stderr,
         )
+    if arguments.session is not None:
+        return _sessions(arguments, bots, parse_session(arguments.session))
+    if arguments.styles:
+        check_chips(arguments.game, "--styles")
     result = play_tournament(
         arguments.game,
         bots,
@@ -80,25 +121,93 @@ def _tournament(arguments: argparse.Namespace) -> dict[str, object]:
     print("matches per pair; mean return of the row against the column,")
     print("with half the width of its 95 % confidence interval")
     _print_table(result)
+    styles = _styles(arguments, "matches", read_matches)
     if not arguments.unwritten:
         print(f"written to {arguments.out}")
     keys = ("bots", "mean", "half_width", "matches")
     shares = [effort.unmet_share for effort in result.efforts]
-    return {**{key: getattr(result, key) for key in keys}, "unmet_share": shares}
+    report = {key: getattr(result, key) for key in keys}
+    return {**report, "unmet_share": shares, **styles}
+
+
+def _sessions(
+    arguments: argparse.Namespace, bots: list[str], config: SessionConfig
+) -> dict[str, object]:
+    """Sessions with stacks, printed and reported."""
+    result = play_sessions(
+        arguments.game,
+        bots,
+        arguments.matches,
+        config,
+        arguments.out,
+        progress=True,
+        unwritten=functools.partial(note_unwritten, arguments),
+        **given(arguments, "seed", "memory_limit"),
+    )
+    print(
+        f"{arguments.game}, seed {arguments.seed}, {result.sessions[0][1]} sessions "
+        f"per pair, of at most {counted(config.rounds, 'hand')}, with stacks of "
+        f"{config.stack:g}"
+    )
+    for title, values, halves in (
+        ("share of sessions that the row wins", result.won, result.won_half_width),
+        ("chips that it wins per hand", result.chips, result.chips_half_width),
+    ):
+        print(f"\n{title}, with half the width of the 95 % confidence interval")
+        _print_numbers(result.bots, values, halves)
+    print()
+    for number, bot in enumerate(result.bots, 1):
+        print(f"[{number}] {bot}")
+    styles = _styles(arguments, "sessions", read_hands)
+    if not arguments.unwritten:
+        print(f"written to {arguments.out}")
+    return {**result._asdict(), **styles}
+
+
+def _styles(
+    arguments: argparse.Namespace,
+    name: str,
+    read: Callable[[Mapping[Any, Record]], Iterable[Hand]],
+) -> dict[str, object]:
+    """Styles of what lies in the folder, printed, written and reported.
+
+    Args:
+      arguments: of the command.
+      name: of the file of JSON lines, without ".jsonl".
+      read: gives the hands of its lines.
+    """
+    if not arguments.styles:
+        return {}
+    folder = pathlib.Path(arguments.out)
+    records = read_lines(folder / f"{name}.jsonl", Slot._fields)
+    styles = styles_of(arguments.game, read(records))
+    print("\nactions by street, and styles of play")
+    print("\n".join(lines_of_styles(styles)))
+    with writing(arguments):
+        storage.write_text(folder / "styles.csv", table_of_styles(styles))
+    return {"styles": [{**style._asdict(), "style": style.text} for style in styles]}
+
+
+def _print_numbers(
+    bots: Sequence[str],
+    values: Sequence[Sequence[float | None]],
+    half_widths: Sequence[Sequence[float | None]],
+) -> list[str]:
+    """A square table; returns the bots' numbers."""
+    width = 20
+    numbers = [f"[{number}]" for number in range(1, len(bots) + 1)]
+    print("    " + "".join(f"{number:>{width}}" for number in numbers))
+    for number, row, halves in zip(numbers, values, half_widths, strict=True):
+        texts = [
+            "-" if m is None else f"{m:+.4f} ± {'?' if h is None else f'{h:.4f}'}"
+            for m, h in zip(row, halves, strict=True)
+        ]
+        print(f"{number:<4}" + "".join(f"{text:>{width}}" for text in texts))
+    return numbers
 
 
 def _print_table(result: Tournament) -> None:
-    width = 20
-    numbers = [f"[{number}]" for number in range(1, len(result.bots) + 1)]
-    print("    " + "".join(f"{number:>{width}}" for number in numbers))
-    for number, mean, half_width in zip(
-        numbers, result.mean, result.half_width, strict=True
-    ):
-        texts = [
-            "-" if m is None else f"{m:+.4f} ± {'?' if h is None else f'{h:.4f}'}"
-            for m, h in zip(mean, half_width, strict=True)
-        ]
-        print(f"{number:<4}" + "".join(f"{text:>{width}}" for text in texts))
+    numbers = _print_numbers(result.bots, result.mean, result.half_width)
     print(
         f"\n{'':4}{'moves':>9}{'mean ms':>10}{'max ms':>10}{'late':>7}{'compiled':>10}"
     )

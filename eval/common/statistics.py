@@ -28,3 +28,25 @@ def mean_and_half_width(
         return mean, None
     error = float(np.std(values, ddof=1)) / math.sqrt(count)
     return mean, float(special.stdtrit(count - 1, (1 + CONFIDENCE) / 2)) * error
+
+
+def ratio_and_half_width(
+    numerators: Sequence[float] | np.ndarray, denominators: Sequence[float] | np.ndarray
+) -> tuple[float, float | None]:
+    """A ratio of two sums, and half of its 95 % confidence interval.
+
+    The interval is that of the mean of the linearised observations (the delta method),
+    so it is about right where there are many.
+
+    Args:
+      numerators, denominators: of independent observations, such as the chips and the
+        hands of deals; the denominators sum to more than 0.
+
+    Returns:
+      Both in units of the numerators per unit of the denominators. The half width is
+      None for a single observation.
+    """
+    above, below = (np.asarray(part, float) for part in (numerators, denominators))
+    ratio = float(above.sum() / below.sum())
+    _, half_width = mean_and_half_width((above - ratio * below) / below.mean())
+    return ratio, half_width

@@ -15,29 +15,24 @@ import io
 import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyspiel
 from tqdm import tqdm
 
 from spiel_cr.common import storage
-from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.common.memory import Limit
 from spiel_cr.compilation.compiler import Game
-from spiel_cr.compilation.fingerprints import fingerprint
-from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.players import bot_strings
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.uncompiled.policy import TablePolicy
 
 from ..common.json_log import (
     JsonLog,
-    OtherRunError,
     Record,
     check_folder,
     has_begun,
-    same_settings,
     sealed,
 )
 from ..common.record_checks import (
@@ -52,12 +47,21 @@ from ..common.record_checks import (
 )
 from ..common.statistics import mean_and_half_width
 from .match import Observer, ProgramCounter, play_match, statistics_of
+from .round_robin import (
+    Instance,
+    Slot,
+    check_plan,
+    check_slot,
+    generator,
+    make_bots,
+    plan_slots,
+    same_run,
+    settings_of,
+)
 
 _BY_SEAT = ("returns", "seconds", "late_moves", "programs_compiled")
 
 _Number = float | None
-# Where it is played: compiled where a bot needs that.
-_Instance: TypeAlias = CompiledGame | pyspiel.Game
 
 
 class Effort(NamedTuple):
@@ -108,21 +112,7 @@ class Tournament(NamedTuple):
     efforts: list[Effort]
 
 
-class _Slot(NamedTuple):
-    """A match of the plan: bots by number, `row` in seat 0 unless swapped."""
-
-    deal: int
-    row: int
-    column: int
-    swapped: bool
-
-    @property
-    def seats(self) -> tuple[int, int]:
-        """The bots in seats 0 and 1."""
-        return (self.column, self.row) if self.swapped else (self.row, self.column)
-
-
-_Records = dict[_Slot, Record]
+_Records = dict[Slot, Record]
 
 
 def play_tournament(
@@ -162,32 +152,27 @@ def play_tournament(
         tournament in it, or a bot that chose what it may not.
       pyspiel.SpielError: OpenSpiel does not know the game.
     """
-    if len(bots) < 2:
-        raise ValueError(
-            f"bots={';'.join(bots)!r}: a tournament needs two bots or more; write 'A;B'"
-        )
-    check_iterations(matches, name="matches")
-    check_seed(seed)
+    check_plan(bots, matches, seed)
     folder = check_folder(out)
     # A tournament that is finished is shown again though a bot's file is gone.
     if not has_begun(folder, "matches"):
         for bot in bots:
             bot_strings.check_bot(bot)
     instance = bot_strings.prepare(game, bots, memory_limit=memory_limit)
-    plan = _plan(len(bots), matches)
+    plan = plan_slots(len(bots), matches)
     with JsonLog(
         folder,
         "matches",
-        _settings(instance, bots, seed),
-        key=_Slot._fields,
+        settings_of(instance, bots, seed),
+        key=Slot._fields,
         facts={"versions": storage.versions()},
         what="match",
         check=functools.partial(_check_line, tuple(bots)),
-        merge=_same_tournament,
+        merge=same_run,
     ) as log:
         left = [slot for slot in plan if slot not in log.records]
         # Bots first: a misspelt one must not keep the folder for itself.
-        made = _make_bots(instance, bots, seed, progress) if left else {}
+        made = make_bots(instance, bots, seed, progress) if left else {}
         log.begin()
         for slot in tqdm(
             left,
@@ -217,28 +202,6 @@ def play_tournament(
     return tournament
 
 
-def _settings(instance: _Instance, bots: Sequence[str], seed: int) -> Record:
-    tree = instance if isinstance(instance, CompiledGame) else None
-    return {
-        "game": str(instance if tree is None else tree.game),
-        "bots": list(bots),
-        "seed": seed,
-        "fingerprint": None if tree is None else fingerprint(tree),
-    }
-
-
-def _same_tournament(found: Record, new: Record) -> Record:
-    """A game can be written in several ways: its tree is what counts, if known."""
-    same_settings(found, {name: new[name] for name in ("bots", "seed")})
-    prints = found.get("fingerprint"), new["fingerprint"]
-    if None not in prints and prints[0] == prints[1]:
-        return found
-    elif None not in prints and found.get("game") == new["game"]:
-        raise OtherRunError(f"holds a run with another version of {new['game']}")
-    same_settings(found, {"game": new["game"]})
-    return found
-
-
 _EACH_SEAT: dict[str, Test] = {
     "returns": is_number,
     "seconds": is_list(is_duration),
@@ -265,56 +228,22 @@ def _check_line(bots: Sequence[str], record: Record) -> None:
         check_fields(record, _UNMET)
     if [len(record[name]) for name in _BY_SEAT] != [2] * len(_BY_SEAT):
         raise ValueError(f"is wrong: two values are due in each of {_BY_SEAT}")
-    slot = _Slot(*(record[name] for name in _Slot._fields))
-    if not slot.row < slot.column < len(bots):
-        raise ValueError(f"has no bots {slot.row} and {slot.column} of {len(bots)}")
-    if record.get("players") != [bots[number] for number in slot.seats]:
-        raise ValueError("has other players than these bots")
-
-
-def _plan(num_bots: int, matches: int) -> list[_Slot]:
-    """Deal by deal, so that a tournament which was stopped has met all pairs alike."""
-    pairs = itertools.combinations(range(num_bots), 2)
-    return [
-        _Slot(deal, row, column, swapped)
-        for deal, (row, column), swapped in itertools.product(
-            range((matches + 1) // 2), pairs, (False, True)
-        )
-    ]
-
-
-def _make_bots(
-    instance: _Instance, bots: Sequence[str], seed: int, progress: bool
-) -> dict[tuple[int, int], pyspiel.Bot]:
-    """Bots by (number, seat)."""
-    places = list(itertools.product(range(len(bots)), (0, 1)))
-    made = {}
-    for number, seat in tqdm(places, desc="warming up", disable=not progress):
-        entropy = np.random.SeedSequence(seed, spawn_key=(number, seat))
-        # JAX without 64 bits takes 31.
-        own = int(entropy.generate_state(1)[0] >> 1)
-        made[number, seat] = bot_strings.load_bot(
-            bots[number], instance, seat, seed=own
-        )
-    return made
+    check_slot(bots, record)
 
 
 def _play(
-    instance: _Instance,
+    instance: Instance,
     bots: Sequence[str],
     made: Mapping[tuple[int, int], pyspiel.Bot],
-    slot: _Slot,
+    slot: Slot,
     seed: int,
     observers: Sequence[Observer],
 ) -> dict[str, Any]:
     """Plays a match; returns its line of the log."""
     names = [bots[number] for number in slot.seats]
     players = [made[number, seat] for seat, number in enumerate(slot.seats)]
-    key = (slot.deal, slot.row, slot.column)
-    chance, draws = (
-        np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(*key, stream)))
-        for stream in (0, 2 if slot.swapped else 1)
-    )
+    chance = generator(seed, slot, 0)
+    draws = generator(seed, slot, 2 if slot.swapped else 1)
     late = [_late_moves(player) for player in players]
     counts = [_counts(player) for player in players]
     programs = ProgramCounter()

@@ -10,6 +10,9 @@ name: it deals by OpenSpiel's states, so it plays every game whose actions are c
 fold, call and raise.
 """
 
+from typing import NamedTuple
+
+import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
@@ -22,7 +25,6 @@ from spiel_cr.responses.rollouts import (
     REMEMBERED,
     Answers,
     draw_outcome,
-    generator_at,
     play_on,
     uniform_numbers,
 )
@@ -33,11 +35,23 @@ ROLLOUTS = 100
 _MOST_DRAWS = 1000
 
 
+# In the place of an outcome of chance; cards are smaller.
+_UNKNOWN = 2**31 - 1
+
+
+class _Step(NamedTuple):
+    """An action; of chance or not, and if so whether the player does not know it."""
+
+    action: int
+    free: bool
+    chance: bool
+
+
 class HonestPolicy(openspiel_policy.Policy):
     """Calls if it wins at least half of its rollouts, else folds.
 
-    Equal information states give equal answers: rollouts draw from numbers made of the
-    seed and the information state.
+    Equal cards give equal answers, whatever was bet: rollouts draw from numbers made of
+    the seed and the cards that the player sees.
     """
 
     def __init__(
@@ -70,6 +84,8 @@ class HonestPolicy(openspiel_policy.Policy):
         self._both = {player: Answers(self._calls, player) for player in range(2)}
         # Whether a player saw what chance dealt after these actions.
         self._seen: dict[tuple[int, tuple[int, ...]], bool] = {}
+        # By the player and the outcomes of chance that it knows.
+        self._shares: dict[tuple[int, ...], float] = {}
 
     def action_probabilities(
         self, state: pyspiel.State, player_id: int | None = None
@@ -90,8 +106,27 @@ class HonestPolicy(openspiel_policy.Policy):
           ValueError: hardly any deal agrees with what the player saw.
         """
         steps = self._steps(state, player)
+        # Chance's outcomes; those that the player does not know are all alike to it.
+        known = (
+            player,
+            *(_UNKNOWN if free else action for action, free, chance in steps if chance),
+        )
+        if known not in self._shares:
+            if len(self._shares) >= REMEMBERED:
+                self._shares.clear()
+            self._shares[known] = self._roll_out(state, player, steps, known)
+        return self._shares[known]
+
+    def _roll_out(
+        self,
+        state: pyspiel.State,
+        player: int,
+        steps: list[_Step],
+        known: tuple[int, ...],
+    ) -> float:
+        """The share of rollouts that are won; see `win_share`."""
         seen = state.information_state_string(player)
-        number = uniform_numbers(generator_at(self._seed, state, player))
+        number = uniform_numbers(np.random.default_rng([self._seed, *known]))
         won = total = 0.0
         accepted = draws = 0
         while accepted < self._rollouts:
@@ -104,8 +139,8 @@ class HonestPolicy(openspiel_policy.Policy):
                 )
             dealt = self._loaded.new_initial_state()
             weight = 1.0
-            for action, free in steps:
-                if dealt.is_chance_node():
+            for action, free, chance in steps:
+                if chance:
                     outcomes = dealt.chance_outcomes()
                     if free:
                         action = draw_outcome(outcomes, number())
@@ -123,13 +158,14 @@ class HonestPolicy(openspiel_policy.Policy):
             won += weight * ((value > 0) + (value >= 0)) / 2
         return won / total
 
-    def _steps(self, state: pyspiel.State, player: int) -> list[tuple[int, bool]]:
-        """Actions from the root; of chance's, whether the player may not know them."""
+    def _steps(self, state: pyspiel.State, player: int) -> list[_Step]:
+        """The way from the root."""
         before = self._loaded.new_initial_state()
         steps = []
         for action in state.history():
-            free = before.is_chance_node() and not self._saw(before, player, action)
-            steps.append((action, free))
+            chance = before.is_chance_node()
+            free = chance and not self._saw(before, player, action)
+            steps.append(_Step(action, free, chance))
             before.apply_action(action)
         return steps
 

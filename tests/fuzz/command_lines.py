@@ -410,6 +410,13 @@ _VALUES: dict[str, Values] = {
         lambda: [Bad("uniform"), Bad("solved(iterations=2)"), *_not_bots()],
     ),
     "name": Values(("kuhn",), ["", "poker", *_NO_WORD]),
+    "--session": Values(
+        ("stack=3,rounds=2",),
+        [
+            *("", "stack=3", "3,2", "stack=0,rounds=2", "stack=3,rounds=x"),
+            *("stack=3,rounds=2,x=1", "stack=3,rounds=2)", *_NO_WORD),
+        ],
+    ),
     "--size": Values(("0.001",), ["0", "-1", "inf", "1001", *_NOT_NUMBER]),
 }
 _OWN_VALUES: dict[tuple[str, str], Values] = {
@@ -431,7 +438,7 @@ _OWN_VALUES: dict[tuple[str, str], Values] = {
     ("best-response", "--matches"): Values(("2", "4"), ["0", "1", "-1", *_NOT_WHOLE]),
 }
 SWITCHES = {"--json", "--states", "--ray", "--retry", "--imperfect-recall"}
-SWITCHES |= {"--baselines", "--no-baselines", "--no-vectorised"}
+SWITCHES |= {"--baselines", "--no-baselines", "--no-vectorised", "--styles"}
 # What one line of a command always has, beside what its parser requires: small work.
 _ALWAYS: dict[str, dict[str, str]] = {
     "solve": {"--iterations": "2"},
