@@ -363,11 +363,13 @@ def _deals(records: _Records, row: int, column: int) -> _Deals:
     return _Deals(points, chips, hands, wins, draws)
 
 
+def _empty(size: int) -> list[list[_Number]]:
+    return [[None] * size for _ in range(size)]
+
+
 def _tabulate(bots: Sequence[str], records: _Records) -> Sessions:
     k = len(bots)
-    won, won_half, chips, chips_half = (
-        [[None] * k for _ in range(k)] for _ in range(4)
-    )  # type: tuple[list[list[_Number]], ...]
+    won, won_half, chips, chips_half = (_empty(k) for _ in range(4))
     sessions, wins, draws, hands = ([[0] * k for _ in range(k)] for _ in range(4))
     for i, j in itertools.combinations(range(k), 2):
         deals = _deals(records, i, j)
