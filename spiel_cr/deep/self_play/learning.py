@@ -1,0 +1,312 @@
+"""Self-play by policy gradients: play, estimate advantages, learn, again."""
+
+import time
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from spiel_cr.common.checks import check_seed, check_whole
+from spiel_cr.common.jax_utils import precision
+from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.deep import nets
+from spiel_cr.deep.compiled_source import CompiledSource
+from spiel_cr.deep.infosets import CompiledKnowledge, Knowledge, Seen
+from spiel_cr.deep.self_play import network
+from spiel_cr.deep.self_play.config import SelfPlayConfig, parse_self_play
+from spiel_cr.deep.self_play.network import Losses, Model, Rows, Settings
+from spiel_cr.deep.self_play.rollouts import Answer, Episodes, advantages, play
+from spiel_cr.uncompiled.source import Positions, Source
+
+# Decisions of a step are padded to at least so many, and above to one of so many sizes
+# up to the double, so that there are few programs.
+_LEAST, _SIZES = 64, 8
+# Networks are asked about all infosets at once, if there are no more.
+_MOST_INFOSETS = 1 << 14
+_PLAYERS = np.eye(2, dtype=np.float32)
+
+
+class SelfPlayPoint(NamedTuple):
+    """What an iteration came to.
+
+    Attributes:
+      iteration: its number, from 1.
+      decisions: of all iterations so far.
+      temperature: weight of the magnet.
+      losses: of each network, means over the iteration's steps.
+    """
+
+    iteration: int
+    decisions: int
+    temperature: float
+    losses: tuple[Losses, ...]
+
+
+class SelfPlay:
+    """Two players who learn from playing each other; the last iterate is the result.
+
+    Attributes:
+      source: of histories.
+      knowledge: of what is known at its positions.
+      config: the algorithm.
+      decisions: of both players, so far.
+      iterations: done so far.
+      steps: of the optimiser so far, of all networks.
+      flops: floating-point operations of these steps, of perceptrons, as if all
+        products of matrices were all there is: 6 for each weight and row.
+      seconds_of: of processor time, by what was done: "play", "learn".
+    """
+
+    def __init__(
+        self,
+        game: CompiledGame | Source,
+        algorithm: str | SelfPlayConfig = "mmd",
+        *,
+        decisions: int,
+        seed: int = 0,
+        knowledge: Knowledge | None = None,
+    ) -> None:
+        """Makes the networks.
+
+        Args:
+          game: compiled; or a source of histories of any game, which the caller closes.
+          algorithm: a preset with settings, or a configuration.
+          decisions: that the schedules of temperature and learning rate are made for.
+          seed: of everything; the same seed gives the same bits on one machine.
+          knowledge: of the source's positions; only where `game` is a source.
+
+        Raises:
+          ValueError: a bad setting or seed; a table for a game that is not compiled; or
+            the game does not provide the tensors that networks read.
+          ImportError: flax or optax is missing.
+        """
+        self.config = config = parse_self_play(algorithm)
+        self._total = check_whole(decisions, "decisions", 1)
+        self._random = np.random.default_rng(check_seed(seed))
+        if isinstance(game, CompiledGame):
+            self.source: Source = CompiledSource(game)
+            knowledge = CompiledKnowledge(game)
+        else:
+            self.source = game
+            if config.network == "table":
+                raise ValueError(
+                    f"algorithm={config.name!r}: network=table has a row for each "
+                    f"infoset of a compiled game; choose network=mlp, or compile the "
+                    f"game"
+                )
+            if knowledge is None:
+                raise ValueError(
+                    f"knowledge=None: a source of {game.game} says nothing of "
+                    f"features; give what is known at its positions"
+                )
+        self.knowledge: Knowledge = knowledge
+        self._shared = config.shared and config.network == "mlp"
+        self.settings = Settings(
+            config.clip, config.proximity, config.value_weight, config.gradient_norm
+        )
+        self.decisions = self.iterations = self.steps = self.flops = 0
+        self.seconds_of = dict.fromkeys(("play", "learn"), 0.0)
+        self._known: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        with precision(np.dtype(np.float32)):
+            made = [self._make(n, seed) for n in range(1 if self._shared else 2)]
+        self._models = [model for model, _ in made]
+        self._learners = [
+            network.begin(parameters, self.settings, moving=config.magnet == "moving")
+            for _, parameters in made
+        ]
+
+    def _make(self, number: int, seed: int) -> tuple[Model, Any]:
+        """One of the networks."""
+        config, knowledge = self.config, self.knowledge
+        actions = knowledge.num_actions
+        if config.network == "table":
+            assert knowledge.num_infosets is not None
+            count = knowledge.num_infosets[number]
+            return Model(None, None), network.table(count, actions)
+        width = knowledge.num_features + 2 * self._shared
+        shape = nets.Shape(width, actions + 1, config.hidden, config.layers)
+        graph, parameters = nets.make(shape, 2 * seed + number)
+        tables = [knowledge.table(player) for player in range(2)]
+        features = tables[number]
+        if self._shared and features is not None:
+            features = jnp.concatenate(
+                [
+                    _with_player(np.asarray(table), player)
+                    for player, table in enumerate(tables)
+                ]
+            )
+        return Model(graph, features), parameters
+
+    def step(self) -> SelfPlayPoint:
+        """One iteration: matches, and steps of the optimiser on their decisions."""
+        config = self.config
+        share = min(1.0, self.decisions / self._total)
+        temperature, rate = config.temperature_at(share), config.rate_at(share)
+        with precision(np.dtype(np.float32)):
+            begin = time.process_time()
+            self._known.clear()
+            episodes = play(self.source, self, config.episodes, self._random)
+            estimates = advantages(episodes, config.trace, self.knowledge.scale)
+            middle = time.process_time()
+            losses = [
+                self._learn(number, episodes, estimates, temperature, rate)
+                for number in range(len(self._learners))
+            ]
+        self.seconds_of["play"] += middle - begin
+        self.seconds_of["learn"] += time.process_time() - middle
+        self.decisions += len(episodes.player)
+        self.iterations += 1
+        return SelfPlayPoint(
+            self.iterations, self.decisions, temperature, tuple(losses)
+        )
+
+    def run(self, decisions: int) -> None:
+        """Iterates until so many decisions were made in all; the last matches end.
+
+        Args:
+          decisions: of both players, in all.
+        """
+        check_whole(decisions, "decisions", 1)
+        while self.decisions < decisions:
+            self.step()
+
+    def _learn(
+        self,
+        number: int,
+        episodes: Episodes,
+        estimates: tuple[np.ndarray, np.ndarray],
+        temperature: float,
+        rate: float,
+    ) -> Losses:
+        """Steps of the optimiser for one network."""
+        config = self.config
+        rows = self._rows(number, episodes, *estimates)
+        size = padded_size(-(-len(rows.action) // config.minibatches))
+        rows = network.pad_rows(rows, size * config.minibatches)
+        orders = [
+            self._random.permutation(len(rows.action)) for _ in range(config.epochs)
+        ]
+        batches = np.concatenate(orders).astype(np.int32).reshape(-1, size)
+        self._learners[number], losses = network.advance(
+            *(self._models[number], self._learners[number], rows, batches),
+            temperature=temperature,
+            rate=rate,
+            magnet_rate=config.magnet_rate,
+            settings=self.settings,
+        )
+        self.steps += len(batches)
+        if config.network == "mlp":
+            weights = jax.tree.leaves(self._learners[number].parameters)
+            products = sum(leaf.size for leaf in weights if leaf.ndim == 2)
+            self.flops += 6 * products * batches.size
+        return Losses(*map(float, losses))
+
+    def _rows(
+        self,
+        number: int,
+        episodes: Episodes,
+        advantage: np.ndarray,
+        returned: np.ndarray,
+    ) -> Rows:
+        """What a network learns from."""
+        mine = np.arange(len(episodes.player))
+        if not self._shared:
+            mine = np.flatnonzero(episodes.player == number)
+        gain = advantage[mine]
+        if self.config.normalise and len(gain):
+            gain = (gain - gain.mean()) / (gain.std() + 1e-8)
+        answer = episodes.answer
+        return Rows(
+            *(answer.seen[mine], answer.legal[mine], episodes.action[mine]),
+            *(answer.log_policy[mine], gain.astype(np.float32)),
+            *(returned[mine].astype(np.float32), np.ones(len(mine), np.float32)),
+        )
+
+    def __call__(self, positions: Positions, at: np.ndarray, player: int) -> Answer:
+        """Asks a player's network; see `rollouts.Actor`."""
+        seen = self.knowledge.seen(positions, at, player)
+        return Answer(self._places(seen, player), seen.legal, *self.ask(seen, player))
+
+    def _places(self, seen: Seen, player: int) -> np.ndarray:
+        """What a player's network is given: features, or where they are in a table."""
+        counts = self.knowledge.num_infosets
+        if counts is None:
+            return _with_player(seen.rows, player) if self._shared else seen.rows
+        first = counts[0] if self._shared and player else 0
+        return (seen.rows + first).astype(np.int32)
+
+    def ask(self, seen: Seen, player: int) -> tuple[np.ndarray, np.ndarray]:
+        """A player's policy and value.
+
+        Args:
+          seen: what it sees at m decisions, see `knowledge`.
+          player: 0 or 1.
+
+        Returns:
+          float32 [m, A], log probabilities, very low where not legal; float32 [m], the
+          player's values in half ranges of utility.
+        """
+        counts = self.knowledge.num_infosets
+        if counts is None or counts[player] > _MOST_INFOSETS:
+            return self._evaluate(seen, player)
+        if player not in self._known:
+            assert isinstance(self.knowledge, CompiledKnowledge)
+            legal = self.knowledge.legal[player]
+            everything = Seen(np.arange(counts[player]), legal)
+            self._known[player] = self._evaluate(everything, player)
+        log_policy, value = self._known[player]
+        return log_policy[seen.rows], value[seen.rows]
+
+    def _evaluate(self, seen: Seen, player: int) -> tuple[np.ndarray, np.ndarray]:
+        number = 0 if self._shared else player
+        model, learner = self._models[number], self._learners[number]
+        places = self._places(seen, player)
+        with precision(np.dtype(np.float32)):
+            return network.evaluate(model, learner.parameters, places, seen.legal)
+
+    def strategy(self, player: int, seen: Seen) -> np.ndarray:
+        """float64 [m, A], what a player plays now.
+
+        Args:
+          player: 0 or 1.
+          seen: what it sees at m decisions.
+        """
+        log_policy = self._evaluate(seen, player)[0]
+        policy = np.where(seen.legal, np.exp(log_policy, dtype=np.float64), 0)
+        found: np.ndarray = policy / policy.sum(axis=1, keepdims=True)
+        return found
+
+    def behaviour(self) -> tuple[np.ndarray, np.ndarray]:
+        """What both play now at all infosets of a compiled game.
+
+        Returns:
+          Of each player float64 [S], action probabilities by logical sequence.
+
+        Raises:
+          ValueError: the game is not compiled.
+        """
+        known = self.knowledge
+        if not isinstance(known, CompiledKnowledge):
+            raise ValueError(
+                f"{self.source.game} is not compiled, so its infosets are not known; "
+                f"compile it, or ask for decisions by `strategy`"
+            )
+        found = []
+        for player, count in enumerate(known.num_infosets):
+            seen = Seen(np.arange(count), known.legal[player])
+            found.append(known.behaviour(player, self.strategy(player, seen)))
+        return found[0], found[1]
+
+
+def padded_size(count: int) -> int:
+    """The least of a few sizes that is not below a count."""
+    count = max(count, _LEAST)
+    unit = (1 << (count - 1).bit_length()) // (2 * _SIZES)
+    return -(-count // unit) * unit
+
+
+def _with_player(features: np.ndarray, player: int) -> np.ndarray:
+    """float32 [n, F + 2], features and who acts."""
+    who = np.broadcast_to(_PLAYERS[player], (len(features), 2))
+    return np.concatenate([features, who], axis=1)
