@@ -7,6 +7,7 @@ to their weights, and weigh alike in the loss.
 """
 
 import functools
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -18,6 +19,8 @@ from spiel_cr.deep import nets
 from spiel_cr.deep.memory import Targets
 
 _CLIP = 1.0
+# Of the rows that are laid out for some steps of a fit.
+_MOST_BYTES = 1 << 26
 
 
 class Plan(NamedTuple):
@@ -88,45 +91,90 @@ def fit(
     if table is not None:
         rows = rows.astype(np.int32)
     target = (targets.target / scale).astype(np.float32)
+    given = (rows, targets.legal, target)
     whole = count <= plan.batch and not ordered
-    if ordered:
-        shape = plan.steps, plan.batch
-        weight = np.full(shape, 1 / plan.batch, np.float32)
-        rows, legal, target = (
-            own.reshape(*shape, *own.shape[1:]) for own in (rows, targets.legal, target)
-        )
-        batch = _Batch(rows, legal, target, weight)
-    elif whole:
+    if whole:
         weight = (targets.weight / total).astype(np.float32)
-        batch = _Batch(rows, targets.legal, target, weight)
+        batch = _Batch(*given, weight)
+        if table is None:
+            batch = _padded(batch)
+        parts = iter([batch])
     else:
-        ends = np.cumsum(targets.weight)
-        points = random.random((plan.steps, plan.batch)) * ends[-1]
-        drawn = np.minimum(np.searchsorted(ends, points, side="right"), count - 1)
-        weight = np.full(drawn.shape, 1 / plan.batch, np.float32)
-        batch = _Batch(rows[drawn], targets.legal[drawn], target[drawn], weight)
+        if ordered:
+            drawn = np.arange(count).reshape(plan.steps, plan.batch)
+        else:
+            ends = np.cumsum(targets.weight)
+            points = random.random((plan.steps, plan.batch)) * ends[-1]
+            drawn = np.minimum(np.searchsorted(ends, points, side="right"), count - 1)
+        size = _steps_at_once(plan, sum(own[:1].nbytes for own in given))
+        parts = _drawn(given, drawn, size)
+    losses = []
     with precision(np.dtype(np.float32)):
-        parameters, losses = _steps(
-            graph, parameters, table, batch, plan=plan, whole=whole
-        )
-        losses = np.asarray(losses)
-    return parameters, float(losses[-max(1, plan.steps // 10) :].mean())
+        state = _optimiser(plan).init(parameters)
+        for batch in parts:
+            parameters, state, lost = _steps(
+                *(graph, parameters, state, table, batch),
+                plan=plan,
+                whole=whole,
+            )
+            losses.append(np.asarray(lost))
+    last = np.concatenate(losses)[-max(1, plan.steps // 10) :]
+    return parameters, float(last.mean())
+
+
+def _padded(batch: _Batch) -> _Batch:
+    """To a power of two, so that few programs are compiled; the rest weighs nothing."""
+    count = len(batch.weight)
+    missing = (1 << max(count - 1, 7).bit_length()) - count
+    return _Batch(
+        *(np.pad(own, ((0, missing), *([(0, 0)] * (own.ndim - 1)))) for own in batch)
+    )
+
+
+def _steps_at_once(plan: Plan, row_bytes: int) -> int:
+    """How many steps' rows are laid out together: a divisor of all steps."""
+    most = max(1, _MOST_BYTES // (plan.batch * row_bytes))
+    return next(n for n in range(min(most, plan.steps), 0, -1) if plan.steps % n == 0)
+
+
+def _drawn(
+    given: tuple[np.ndarray, ...], drawn: np.ndarray, size: int
+) -> Iterator[_Batch]:
+    """The rows of all steps, so many steps at a time.
+
+    Args:
+      given: rows, legal actions and targets.
+      drawn: int64 [steps, B], which of them each step takes.
+      size: steps of a part.
+    """
+    weight = np.full((size, drawn.shape[1]), 1 / drawn.shape[1], np.float32)
+    for first in range(0, len(drawn), size):
+        some = drawn[first : first + size]
+        rows, legal, target = (own[some] for own in given)
+        yield _Batch(rows, legal, target, weight)
+
+
+def _optimiser(plan: Plan) -> Any:
+    """Adam, its rate falling along a cosine, gradients clipped."""
+    _, optax = nets.deep_packages()
+    schedule = optax.cosine_decay_schedule(plan.learning_rate, plan.steps)
+    return optax.chain(optax.clip_by_global_norm(_CLIP), optax.adam(schedule))
 
 
 @functools.partial(jax.jit, static_argnames=("graph", "plan", "whole"))
 def _steps(
     graph: Any,
     parameters: Any,
+    state: Any,
     table: jax.Array | None,
     batch: _Batch,
     *,
     plan: Plan,
     whole: bool,
-) -> tuple[Any, jax.Array]:
-    """All steps of a fit."""
+) -> tuple[Any, Any, jax.Array]:
+    """Some steps of a fit, or all: parameters, the optimiser's state, and losses."""
     _, optax = nets.deep_packages()
-    schedule = optax.cosine_decay_schedule(plan.learning_rate, plan.steps)
-    optimiser = optax.chain(optax.clip_by_global_norm(_CLIP), optax.adam(schedule))
+    optimiser = _optimiser(plan)
     if whole and table is not None:
         # Gathered once, not in every step.
         batch, table = batch._replace(rows=table[batch.rows]), None
@@ -144,12 +192,12 @@ def _steps(
         updates, state = optimiser.update(slope, state, parameters)
         return (optax.apply_updates(parameters, updates), state), value
 
-    start = (parameters, optimiser.init(parameters))
-    if whole:
-        (parameters, _), losses = jax.lax.scan(step, start, None, length=plan.steps)
-    else:
-        (parameters, _), losses = jax.lax.scan(step, start, batch)
-    return parameters, losses
+    start = (parameters, state)
+    steps = plan.steps if whole else None
+    (parameters, state), losses = jax.lax.scan(
+        step, start, None if whole else batch, length=steps
+    )
+    return parameters, state, losses
 
 
 def loss(

@@ -94,7 +94,7 @@ def outputs(graph: Any, parameters: Any, features: jax.Array) -> jax.Array:
       features: float32 [..., F].
     """
     nnx, _ = deep_packages()
-    found: jax.Array = nnx.merge(graph, parameters)(features)
+    found: jax.Array = nnx.merge(graph, parameters)(features.astype(jnp.float32))
     return found
 
 

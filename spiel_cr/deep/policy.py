@@ -1,0 +1,455 @@
+"""Average strategies of networks as OpenSpiel policies, and in files.
+
+A policy looks at the tensors of the player who acts, and, where it is a bank of
+iterates, at what that player did before: the mixture of iterates that are drawn once
+per match plays, at an infoset, each iterate in proportion to its weight times its own
+reach (Steinberger 2019).
+"""
+
+import functools
+import math
+import os
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+
+from spiel_cr.common import storage
+from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.common.jax_utils import precision
+from spiel_cr.compilation.loading import load_game
+from spiel_cr.deep import nets
+from spiel_cr.deep.averages import Average, BankAverage, ExactAverage, NetworkAverage
+from spiel_cr.deep.config import FALLBACK, FEATURES
+from spiel_cr.deep.infosets import feature_count
+from spiel_cr.deep.nets import Shape
+from spiel_cr.policies import result
+
+# What files say that they hold.
+KIND = "deep policy"
+_NETWORK, _BANK = "network", "bank"
+# Bytes of iterates' strategies that are remembered, and of finished ones.
+_REMEMBERED = 64e6
+# Questions are padded to a power of two, and to no fewer than these.
+_LEAST_ROWS = 8
+# What a network that knows nothing may be made of, beyond what a game says.
+_MOST_UNITS, _MOST_LAYERS = 1 << 16, 64
+
+
+class DeepPolicy(openspiel_policy.Policy):
+    """What networks play, for both players.
+
+    OpenSpiel's tools and all that takes a policy accept it.
+
+    Attributes:
+      average: the networks.
+    """
+
+    def __init__(self, game: pyspiel.Game, average: NetworkAverage | BankAverage):
+        """Puts the networks together.
+
+        Args:
+          game: a sequential game.
+          average: from `solver.DeepSolver.average`.
+
+        Raises:
+          ValueError: the networks are of another game, or a bank's iterates are tables
+            of a compiled game.
+          ImportError: flax or optax is missing.
+        """
+        super().__init__(game, [0, 1])
+        shape = average.shape
+        if shape is None:
+            raise ValueError(
+                f"average: iterates of {game} are tables, not networks; take the "
+                f"policy of the compiled game"
+            )
+        wanted = feature_count(game, average.features), game.num_distinct_actions()
+        if (shape.features, shape.actions) != wanted:
+            raise ValueError(
+                f"average: its networks see {shape.features} numbers and have "
+                f"{shape.actions} actions, and {game} has {wanted[0]} and {wanted[1]}; "
+                f"give the game that they were made for"
+            )
+        self.average = average
+        self._shape = shape
+        self._networks = [_network(average, player) for player in range(2)]
+        self._known: OrderedDict[tuple[int, str], np.ndarray] = OrderedDict()
+        self._finished: OrderedDict[tuple[int, str], np.ndarray] = OrderedDict()
+
+    @property
+    def iterates(self) -> tuple[int, int]:
+        """How many each player's bank has; 1 where there is one network."""
+        if isinstance(self.average, NetworkAverage):
+            return 1, 1
+        first, second = (len(own) for own in self.average.weights)
+        return first, second
+
+    def action_probabilities(
+        self, state: pyspiel.State, player_id: int | None = None
+    ) -> dict[int, float]:
+        """Probabilities of all legal actions of the player who acts.
+
+        Args:
+          state: at a decision.
+          player_id: who acts; may be left out.
+
+        Raises:
+          ValueError: another player acts, or none.
+        """
+        player = _who_acts(state, player_id)
+        key = player, state.information_state_string(player)
+        strategy = self._finished.get(key)
+        if strategy is None:
+            each = self._of_iterates([state], player)[0]
+            odds = self._posterior(state, player)
+            strategy = odds @ each
+            _remember(self._finished, key, strategy)
+        return _by_action(state, strategy)
+
+    def probabilities_of(
+        self, state: pyspiel.State, iterate: int, player_id: int | None = None
+    ) -> dict[int, float]:
+        """What one of a bank's iterates plays.
+
+        Args:
+          state: at a decision.
+          iterate: its place in the bank of the player who acts.
+          player_id: who acts; may be left out.
+
+        Raises:
+          ValueError: another player acts, or none.
+        """
+        player = _who_acts(state, player_id)
+        return _by_action(state, self._of_iterates([state], player)[0][iterate])
+
+    def draw_iterate(self, player: int, random: np.random.Generator) -> int:
+        """An iterate's place in a player's bank, by its weight.
+
+        Args:
+          player: whose.
+          random: advanced.
+        """
+        if isinstance(self.average, NetworkAverage):
+            return 0
+        weights = self.average.weights[player]
+        return int(random.choice(len(weights), p=weights / weights.sum()))
+
+    def strategies(
+        self, features: np.ndarray, legal: np.ndarray, player: int
+    ) -> np.ndarray:
+        """What all iterates play, many positions at a time.
+
+        Args:
+          features: [m, F], tensors of the player who acts.
+          legal: bool [m, A], its legal actions.
+          player: who acts.
+
+        Returns:
+          float64 [T, m, A]; T is 1 where there is one network.
+        """
+        network = self._networks[player]
+        count = len(legal)
+        if network is None:
+            uniform = legal / legal.sum(axis=1)[:, None]
+            return np.repeat(uniform[None], self.iterates[player], axis=0)
+        size = max(_LEAST_ROWS, 1 << (count - 1).bit_length())
+        padded = np.zeros((size, self._shape.features), np.float32)
+        padded[:count] = features
+        graph, parameters = network
+        with precision(np.dtype(np.float32)):
+            found = np.asarray(_outputs(graph, parameters, padded))[:, :count]
+        if isinstance(self.average, NetworkAverage):
+            return nets.softmax(found[0], legal)[None]
+        flat = found.reshape(-1, found.shape[2])
+        many = np.broadcast_to(legal, found.shape).reshape(flat.shape)
+        played = nets.regret_matching(flat, many, self.average.fallback)
+        played = played.reshape(found.shape)
+        blank = np.flatnonzero(~self._fitted(player))
+        played[blank] = legal / legal.sum(axis=1)[:, None]
+        return played
+
+    def _fitted(self, player: int) -> np.ndarray:
+        """bool [T], the iterates that are not all zeros; others play uniformly."""
+        assert isinstance(self.average, BankAverage)
+        axes = [
+            own.any(axis=tuple(range(1, own.ndim)))
+            for own in self.average.leaves[player]
+        ]
+        fitted: np.ndarray = np.any(axes, axis=0)
+        return fitted
+
+    def _of_iterates(
+        self, states: Sequence[pyspiel.State], player: int
+    ) -> list[np.ndarray]:
+        """float64 [T, A] for each state, where the player acts."""
+        keys = [(player, state.information_state_string(player)) for state in states]
+        known = {key: self._known[key] for key in keys if key in self._known}
+        asked = {
+            key: state
+            for key, state in zip(keys, states, strict=True)
+            if key not in known
+        }
+        if asked:
+            name = f"{self.average.features}_tensor"
+            features = np.array(
+                [getattr(state, name)(player) for state in asked.values()], np.float32
+            )
+            legal = np.zeros((len(asked), self._shape.actions), bool)
+            for row, state in zip(legal, asked.values(), strict=True):
+                row[state.legal_actions()] = True
+            found = self.strategies(features, legal, player)
+            for place, key in enumerate(asked):
+                known[key] = found[:, place]
+                _remember(self._known, key, known[key])
+        return [known[key] for key in keys]
+
+    def _posterior(self, state: pyspiel.State, player: int) -> np.ndarray:
+        """float64 [T], how likely each iterate is in a match that came here.
+
+        By its weight alone where all have ruled out what the player did.
+        """
+        if isinstance(self.average, NetworkAverage):
+            return np.ones(1)
+        weights = self.average.weights[player].astype(np.float64)
+        states, actions = _own_moves(state, player)
+        odds = weights / weights.sum()
+        for each, action in zip(
+            self._of_iterates(states, player), actions, strict=True
+        ):
+            odds = odds * each[:, action]
+            total = odds.sum()
+            if not total > 0:
+                return weights / weights.sum()
+            odds = odds / total
+        return odds
+
+
+def _own_moves(
+    state: pyspiel.State, player: int
+) -> tuple[list[pyspiel.State], list[int]]:
+    """A player's decisions before a state, with more than one action, and its moves."""
+    at = state.get_game().new_initial_state()
+    states, actions = [], []
+    for step in state.full_history():
+        if step.player == player and len(at.legal_actions()) > 1:
+            states.append(at.clone())
+            actions.append(step.action)
+        at.apply_action(step.action)
+    return states, actions
+
+
+def _remember(
+    kept: "OrderedDict[tuple[int, str], np.ndarray]",
+    key: tuple[int, str],
+    value: np.ndarray,
+) -> None:
+    """Keeps a value, and forgets the oldest ones beyond so many bytes."""
+    kept[key] = value
+    while len(kept) > 1 and len(kept) * (value.nbytes + 200) > _REMEMBERED:
+        kept.popitem(last=False)
+
+
+def _who_acts(state: pyspiel.State, player_id: int | None) -> int:
+    acts: int = state.current_player()
+    if acts not in (0, 1) or player_id not in (None, acts):
+        raise ValueError(
+            f"player_id={player_id!r}: after the actions {state.history()} player "
+            f"{acts} acts; ask for the player who acts, at decisions"
+        )
+    return acts
+
+
+def _by_action(state: pyspiel.State, strategy: np.ndarray) -> dict[int, float]:
+    legal = sorted(state.legal_actions())
+    odds = strategy[legal]
+    return dict(zip(legal, (odds / odds.sum()).tolist(), strict=True))
+
+
+def _network(
+    average: NetworkAverage | BankAverage, player: int
+) -> tuple[Any, Any] | None:
+    """The structure, and parameters with an axis [T] in front; None: plays uniformly.
+
+    Raises:
+      ValueError: arrays do not fit the shape.
+    """
+    leaves = average.leaves[player]
+    if leaves is None:
+        return None
+    if isinstance(average, NetworkAverage):
+        leaves = [leaf[None] for leaf in leaves]
+    assert average.shape is not None
+    if not leaves or not len(leaves[0]):
+        raise ValueError("a network has no arrays")
+    graph, _ = nets.from_leaves(average.shape, [leaf[0] for leaf in leaves])
+    if len({len(leaf) for leaf in leaves}) > 1:
+        raise ValueError("arrays of a bank have different numbers of iterates")
+    _, first = nets.make(average.shape, 0)
+    with precision(np.dtype(np.float32)):
+        on_device = [jnp.asarray(leaf, jnp.float32) for leaf in leaves]
+    return graph, jax.tree.unflatten(jax.tree.structure(first), on_device)
+
+
+@functools.partial(jax.jit, static_argnames="graph")
+def _outputs(graph: Any, parameters: Any, features: jax.Array) -> jax.Array:
+    """float32 [T, n, A], of T networks at once."""
+
+    def one(own: Any) -> jax.Array:
+        return nets.outputs(graph, own, features)
+
+    return jax.vmap(one)(parameters)
+
+
+def save_deep_policy(
+    path: storage.Path,
+    game: pyspiel.Game,
+    average: Average,
+    metadata: Mapping[str, Any],
+) -> None:
+    """Writes an average strategy to an `.npz` file, atomically.
+
+    Args:
+      path: the file.
+      game: whose.
+      average: networks, or a bank of them.
+      metadata: what the file says beside game, networks and versions: the algorithm,
+        iterations, and so on; anything that JSON can hold.
+
+    Raises:
+      OSError: it cannot be written; the old file is as it was.
+      ValueError: the average is in numbers, or of tables.
+    """
+    if isinstance(average, ExactAverage) or average.shape is None:
+        raise ValueError(
+            f"average: that of {game} is in numbers, by the infosets of the compiled "
+            f"game; save it as a result of the compiled game"
+        )
+    arrays: dict[str, np.ndarray] = {}
+    described = {
+        "kind": KIND,
+        "game": str(game),
+        "average": _NETWORK,
+        "shape": average.shape._asdict(),
+        "features": average.features,
+    }
+    if isinstance(average, BankAverage):
+        described |= {"average": _BANK, "fallback": average.fallback}
+        for player, weights in enumerate(average.weights):
+            arrays[f"weights{player}"] = np.asarray(weights, np.float64)
+    for player in range(2):
+        for number, leaf in enumerate(average.leaves[player] or ()):
+            arrays[f"player{player}_{number}"] = np.asarray(leaf, np.float32)
+    about = {**described, **dict(metadata), "versions": storage.versions()}
+    storage.save(path, arrays, about)
+
+
+def check_file(path: storage.Path) -> None:
+    """Refuses what `load_deep_policy` refuses whatever the game.
+
+    Args:
+      path: the file.
+
+    Raises:
+      OSError, DamagedFileError, ValueError: as `load_deep_policy`.
+    """
+    _read(path)
+
+
+def load_deep_policy(
+    path: storage.Path, game: str | pyspiel.Game | None = None
+) -> DeepPolicy:
+    """Reads a policy of networks.
+
+    Args:
+      path: of `save_deep_policy`, `--save` or a result's `save`.
+      game: the game it must be for; None: the one named in the file.
+
+    Raises:
+      OSError: there is no such file, or it cannot be read.
+      DamagedFileError: the file is no file of ours, was changed since, or its arrays
+        are not of such networks.
+      ValueError: the file holds no such policy, or one for another game; or OpenSpiel
+        cannot load its game by name.
+      ImportError: flax or optax is missing.
+    """
+    named, average = _read(path)
+    loaded = result.named_game(named, path) if game is None else load_game(game)
+    if str(loaded) != named and str(load_game(named)) != str(loaded):
+        raise ValueError(
+            f"{path} holds a policy for {named}, not for {loaded}; give the policy's "
+            f"own game, or train one for this game"
+        )
+    try:
+        return DeepPolicy(loaded, average)
+    except ValueError as error:
+        raise DamagedFileError(f"{path} is a damaged policy file: {error}") from error
+
+
+def _read(path: storage.Path) -> tuple[str, NetworkAverage | BankAverage]:
+    """The game's name and the networks; nothing is put together."""
+    metadata = result.read_metadata(path)
+    if metadata.get("kind") != KIND:
+        raise ValueError(
+            f"path={os.fspath(path)!r} holds a "
+            f"{metadata.get('kind', 'file of another kind')}, not a policy of "
+            f"networks; give a file of solve_deep or --save"
+        )
+    arrays, metadata = storage.load(path)
+
+    def damaged(why: str) -> DamagedFileError:
+        return DamagedFileError(f"{path} is a damaged policy file: {why}")
+
+    named = result.text_of(metadata, "game", path)
+    features = result.text_of(metadata, "features", path)
+    kind = result.text_of(metadata, "average", path)
+    if features not in FEATURES or kind not in (_NETWORK, _BANK):
+        raise damaged(f"it has an average of the kind {kind!r}, of {features!r}")
+    shape = _shape(metadata.get("shape"))
+    if shape is None:
+        raise damaged(f"its networks have the shape {metadata.get('shape')!r}")
+    leaves: list[list[np.ndarray]] = []
+    for player in range(2):
+        own: list[np.ndarray] = []
+        while (name := f"player{player}_{len(own)}") in arrays:
+            own.append(arrays[name])
+            if own[-1].dtype != np.float32 or not np.isfinite(own[-1]).all():
+                raise damaged(f"{name} has numbers that are none of a network")
+        leaves.append(own)
+    if kind == _NETWORK:
+        first, second = (own or None for own in leaves)
+        return named, NetworkAverage(shape, features, (first, second))
+    fallback = result.text_of(metadata, "fallback", path)
+    if fallback not in FALLBACK:
+        raise damaged(f"its fallback is {fallback!r}")
+    weights = []
+    for player, own in enumerate(leaves):
+        weight = arrays.get(f"weights{player}")
+        # Written so that NaN fails.
+        good = weight is not None and weight.dtype == np.float64 and weight.ndim == 1
+        good = good and bool((weight >= 0).all()) and 0 < weight.sum() < math.inf
+        if not good or not own or any(len(leaf) != len(weight) for leaf in own):
+            raise damaged(f"weights of player {player}'s iterates are missing or wrong")
+        weights.append(weight)
+    return named, BankAverage(
+        *(shape, features, fallback),
+        (leaves[0], leaves[1]),
+        (weights[0], weights[1]),
+    )
+
+
+def _shape(given: Any) -> Shape | None:
+    """A shape from a file; None: it is none."""
+    if not isinstance(given, dict) or set(given) != set(Shape._fields):
+        return None
+    numbers = [given[name] for name in Shape._fields]
+    if not all(type(number) is int and number > 0 for number in numbers):
+        return None
+    shape = Shape(*numbers)
+    fits = max(shape.hidden, shape.actions) <= _MOST_UNITS
+    return shape if fits and shape.layers <= _MOST_LAYERS else None
