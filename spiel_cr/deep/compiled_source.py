@@ -4,6 +4,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.compilation.tree import CHANCE, CompiledGame
+from spiel_cr.deep.draws import points
 from spiel_cr.uncompiled.source import Positions
 
 # Draws stay below 1 by more than the rounding error of a sum of probabilities.
@@ -25,13 +26,14 @@ class CompiledSource:
 
     state_bytes = 0
 
-    def __init__(self, tree: CompiledGame) -> None:
+    def __init__(self, tree: CompiledGame, *, stratified: bool = True) -> None:
         """Lays out the children of all histories.
 
         Args:
           tree: the compiled game.
+          stratified: spread chance's draws at one history evenly, see `draws.points`.
         """
-        self.tree = tree
+        self.tree, self._stratified = tree, stratified
         self.game: pyspiel.Game = tree.game
         histories = tree.histories
         parent = histories.parent
@@ -92,7 +94,8 @@ class CompiledSource:
         draws = np.flatnonzero(player == CHANCE)
         while len(draws):
             row = self._rows[histories[draws]]
-            point = row + random.random(len(draws)) * _BELOW_ONE
+            drawn = points(row, random, stratified=self._stratified)
+            point = row + drawn * _BELOW_ONE
             found = np.searchsorted(self._ends, point, side="right")
             first = self._first_outcome[row]
             last = first + self._num_outcomes[row] - 1

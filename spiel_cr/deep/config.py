@@ -14,6 +14,7 @@ AVERAGING = ("network", "bank", "exact")
 NETWORK = ("mlp", "table")
 FEATURES = ("information_state", "observation")
 FALLBACK = ("argmax", "uniform")
+DRAWS = ("stratified", "independent")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +32,8 @@ class DeepConfig:
         chance included, without sampling.
       epsilon: of outcome sampling, the share of uniform exploration by the updating
         player.
+      draws: "stratified": the draws of a batch at one infoset (of chance: at one
+        history) are spread evenly, see `draws.points`; or "independent".
       values: "sampled": utilities at the ends; "corrected": a critic's guesses,
         corrected by what was sampled (DREAM); "critic": its guesses alone (ESCHER).
       importance: whether visits are weighed by one over the updating player's reach
@@ -77,6 +80,7 @@ class DeepConfig:
     name: str
     sampling: str = "external"
     epsilon: float = 0.5
+    draws: str = "stratified"
     values: str = "sampled"
     importance: bool = True
     accumulate: str = "mean"
@@ -115,6 +119,7 @@ class DeepConfig:
             ("network", NETWORK),
             ("features", FEATURES),
             ("fallback", FALLBACK),
+            ("draws", DRAWS),
         ):
             check_choice(getattr(self, name), name, choices)
         for one in self.averages:

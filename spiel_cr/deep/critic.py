@@ -1,9 +1,9 @@
 """The critic: player 0's utility after each action where both hands are known.
 
-One function Q(joint information, action) serves as the baseline of both players' estimates
-(DREAM), or in their place (ESCHER). It learns by expected SARSA on a buffer of the
-newest moves: the target of a move is the utility where the game is over, else the mean
-of Q over the current strategy of whoever decides next.
+One function Q(joint information, action) serves as the baseline of both players'
+estimates (DREAM), or in their place (ESCHER). It learns by expected SARSA on a buffer
+of the newest moves: the target of a move is the utility where the game is over, else
+the mean of Q over the current strategy of whoever decides next.
 """
 
 import numpy as np

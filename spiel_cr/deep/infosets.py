@@ -115,14 +115,10 @@ class CompiledKnowledge:
         Args:
           tree: the compiled game.
           features: "information_state" or "observation".
-
-        Raises:
-          ValueError: the game does not provide these tensors.
         """
         self.tree, self._features = tree, features
         game = tree.game
         self.num_actions: int = game.num_distinct_actions()
-        self.num_features = feature_count(game, features)
         self.num_infosets = (len(tree.infosets[0]), len(tree.infosets[1]))
         self.scale = scale_of(game)
         histories = tree.histories
@@ -140,6 +136,15 @@ class CompiledKnowledge:
             self.legal.append(place > 0)
         self._tables: dict[int | None, jax.Array] = {}
         self._kept: dict[int | None, tuple[Any, np.ndarray]] = {}
+
+    @property
+    def num_features(self) -> int:
+        """See `Knowledge`.
+
+        Raises:
+          ValueError: the game does not provide these tensors.
+        """
+        return feature_count(self.tree.game, self._features)
 
     def seen(self, positions: Positions, places: np.ndarray, player: int) -> Seen:
         """See `Knowledge`."""
@@ -216,16 +221,12 @@ def feature_count(game: Any, features: str) -> int:
       ValueError: the game does not provide them.
     """
     if not getattr(game.get_type(), f"provides_{features}_tensor"):
-        other = "observation" if features == "information_state" else FEATURES_LEFT
         raise ValueError(
             f"features={features}: {game} offers no {features}_tensor, which a network "
-            f"reads; implement it in the game, or choose features={other}"
+            f"reads; implement it in the game, or choose other features or "
+            f"network=table"
         )
     return int(np.prod(getattr(game, f"{features}_tensor_shape")()))
-
-
-# The other choice.
-FEATURES_LEFT = "information_state"
 
 
 def scale_of(game: Any) -> float:

@@ -24,6 +24,8 @@ class Targets(NamedTuple):
 class Reservoir:
     """A uniform sample of all visits so far, without replacement (Vitter 1985, R).
 
+    Targets are kept in single precision.
+
     A batch of visits is taken in at once: visit number i (from 1) goes to place i - 1
     while there is room; later to a uniformly drawn place of the first i, if that is one
     of the reservoir's. Where two of a batch draw one place, the later one stays.
@@ -55,6 +57,7 @@ class Reservoir:
         count = len(visits.weight)
         if not count:
             return
+        visits = visits._replace(target=visits.target.astype(np.float32))
         if not self._arrays:
             self._arrays = [own[:0].copy() for own in visits]
         self._grow(min(self.capacity, self.met + count))

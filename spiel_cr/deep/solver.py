@@ -81,7 +81,8 @@ class DeepSolver:
         self.config = config = parse_deep(config)
         self.seed = check_seed(seed)
         if isinstance(game, CompiledGame):
-            self.source: Source = CompiledSource(game)
+            stratified = config.draws == "stratified"
+            self.source: Source = CompiledSource(game, stratified=stratified)
             knowledge = CompiledKnowledge(game, config.features)
         else:
             self.source = game
@@ -176,6 +177,7 @@ class DeepSolver:
             epsilon=config.epsilon,
             corrected=config.values != "critic",
             importance=config.importance,
+            stratified=config.draws == "stratified",
         )
         found = traverse(
             *(self.source, knowledge, self.strategy, sampling),

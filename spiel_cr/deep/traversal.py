@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from spiel_cr.deep.draws import points
 from spiel_cr.deep.infosets import Knowledge, Seen
 from spiel_cr.deep.memory import Targets, Transitions
 from spiel_cr.uncompiled.source import Positions, Source
@@ -44,12 +45,14 @@ class Sampling(NamedTuple):
       epsilon: exploration of the updating player, else.
       corrected: correct the critic's guesses by what was sampled.
       importance: weigh visits by one over the updating player's reach in sampling.
+      stratified: spread the draws at one infoset evenly, see `draws.points`.
     """
 
     external: bool
     epsilon: float = 0.5
     corrected: bool = True
     importance: bool = True
+    stratified: bool = True
 
 
 class Traversal(NamedTuple):
@@ -177,10 +180,14 @@ def _decide(
             legal[places] = found.legal
             sigma[places] = strategy(one, found)
     mine = acts == player
+    key = positions.key[live]
+    # Keys are equal where numbers are, but for one chance in 2^64.
+    labels = key[:, 0] + key[:, 1] * np.uint64(0x9E3779B97F4A7C15)
+    drawn = points(labels, random, stratified=sampling.stratified)
     num_legal = legal.sum(axis=1)
     if sampling.external:
         parent = np.arange(len(live))
-        action = _draw(sigma, random)
+        action = _draw(sigma, drawn)
         rho = sigma[parent, action]
         # All of the updating player's, one of the others'.
         followed = np.where(mine[:, None], legal, False)
@@ -191,7 +198,7 @@ def _decide(
     else:
         share = np.where(mine & (num_legal > 1), sampling.epsilon, 0)[:, None]
         mixed = (1 - share) * sigma + share * legal / num_legal[:, None]
-        parent, action = np.arange(len(live)), _draw(mixed, random)
+        parent, action = np.arange(len(live)), _draw(mixed, drawn)
         rho = mixed[parent, action]
     joint = None if critic is None else knowledge.joint(positions, live)
     return _Depth(
@@ -200,10 +207,10 @@ def _decide(
     )
 
 
-def _draw(odds: np.ndarray, random: np.random.Generator) -> np.ndarray:
+def _draw(odds: np.ndarray, drawn: np.ndarray) -> np.ndarray:
     """int64 [n], an action each; never one without probability."""
     total = np.cumsum(odds, axis=1)
-    point = random.random(len(odds)) * _BELOW_ONE * total[:, -1]
+    point = drawn * _BELOW_ONE * total[:, -1]
     drawn: np.ndarray = np.count_nonzero(total <= point[:, None], axis=1)
     return drawn
 
@@ -247,7 +254,7 @@ def _gather(
             Targets(
                 seen.rows[decides],
                 seen.legal[decides],
-                target[places].astype(np.float32),
+                target[places],
                 depth.weight[places],
             )
         )

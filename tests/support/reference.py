@@ -7,6 +7,7 @@
 import math
 from typing import NamedTuple
 
+import numpy as np
 import pyspiel
 from open_spiel.python import policy as policy_lib
 
@@ -161,6 +162,25 @@ def value_at(tree: Tree, policy: Policy, index: int = 0) -> float:
         for action, child in node.children.items()
         if weights[action]
     )
+
+
+def counterfactual_regrets(
+    tree: Tree, policy: Policy, player: int
+) -> dict[Key, list[float]]:
+    """Of each infoset of a player, summed over its histories, for each action."""
+    regrets = {}
+    for key, histories in tree.infosets.items():
+        if key[0] != player:
+            continue
+        sums = np.zeros(len(tree.actions(key)))
+        for index in histories:
+            node = tree.nodes[index]
+            others = node.chance * tree.own_reach(index, 1 - player, policy)
+            worth = [value_at(tree, policy, child) for child in node.children.values()]
+            mean = value_at(tree, policy, index)
+            sums += others * (1 - 2 * player) * (np.array(worth) - mean)
+        regrets[key] = sums.tolist()
+    return regrets
 
 
 def best_response_value(tree: Tree, policy: Policy, player: int) -> float:

@@ -70,28 +70,6 @@ def filled(source: RulesSource, game: str, *, baselines: bool) -> Table:
     return table
 
 
-def counterfactual_regrets(
-    tree: reference.Tree, policy: reference.Policy, player: int
-) -> dict[reference.Key, list[float]]:
-    """Of each infoset of a player, summed over its histories, for each action."""
-    regrets = {}
-    for key, histories in tree.infosets.items():
-        if key[0] != player:
-            continue
-        sums = np.zeros(len(tree.actions(key)))
-        for index in histories:
-            node = tree.nodes[index]
-            others = node.chance * tree.own_reach(index, 1 - player, policy)
-            worth = [
-                reference.value_at(tree, policy, child)
-                for child in node.children.values()
-            ]
-            mean = reference.value_at(tree, policy, index)
-            sums += others * (1 - 2 * player) * (np.array(worth) - mean)
-        regrets[key] = sums.tolist()
-    return regrets
-
-
 @pytest.mark.parametrize("player", range(2))
 @pytest.mark.parametrize("scheme", ["outcome", "external"])
 @pytest.mark.parametrize("baseline", ["none", "average"])
@@ -118,7 +96,7 @@ def test_regrets_are_unbiased(game, baseline, scheme, player):
     assert np.array_equal(table.regret, before), "regrets wait for the way up"
     counts = batch.climb()
     assert counts.known == counts.met > 0 and not counts.narrowed
-    expected = counterfactual_regrets(tree, policy, player)
+    expected = reference.counterfactual_regrets(tree, policy, player)
     compared = 0
     for key, regrets in expected.items():
         row = int(table.find(keys_of(game)[key][None])[0])
@@ -152,7 +130,7 @@ def test_narrowed_external_sampling_is_unbiased():
         most_visits=4 * grid.size,
     )
     assert batch.climb().narrowed
-    for key, regrets in counterfactual_regrets(tree, policy, 0).items():
+    for key, regrets in reference.counterfactual_regrets(tree, policy, 0).items():
         row = int(table.find(keys_of(game)[key][None])[0])
         entries = slice(table.first[row], table.first[row] + table.count[row])
         gained = table.regret[entries] - before[entries]
