@@ -211,8 +211,8 @@ def _draw(odds: np.ndarray, drawn: np.ndarray) -> np.ndarray:
     """int64 [n], an action each; never one without probability."""
     total = np.cumsum(odds, axis=1)
     point = drawn * _BELOW_ONE * total[:, -1]
-    drawn: np.ndarray = np.count_nonzero(total <= point[:, None], axis=1)
-    return drawn
+    action: np.ndarray = np.count_nonzero(total <= point[:, None], axis=1)
+    return action
 
 
 def _climb(
