@@ -19,6 +19,7 @@ from spiel_cr.lookahead.values import ValueFunction
 from spiel_cr.policies import leaf_values
 from spiel_cr.policies.leaf_values import ChoiceValues, LeafValue
 from spiel_cr.policies.result import check_tabular_file
+from spiel_cr.uncompiled.policy_files import check_table_file, is_table
 
 Leaf: TypeAlias = LeafValue | ValueFunction | ChoiceValues
 ContinuationKind = Literal["responses", "biased"]
@@ -64,7 +65,10 @@ def _check_continuations(
     check_choice(kind, "kind", get_args(ContinuationKind))
     check_iterations(rollouts, name="rollouts")
     check_seed(seed)
-    check_tabular_file(path)
+    if is_table(path):
+        check_table_file(path)
+    else:
+        check_tabular_file(path)
 
 
 _SOLVE = {"iterations": int, "algorithm": str}

@@ -7,7 +7,6 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import storage
-from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.compilation.compiler import Game
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.tree import CompiledGame
@@ -19,12 +18,8 @@ from spiel_cr.signals.finding import find_signals
 from spiel_cr.signals.game import SignalGame
 from spiel_cr.signals.policy import SignalPolicy
 from spiel_cr.solving.forms import AnyGame
-from spiel_cr.uncompiled import key_making
-from spiel_cr.uncompiled import policy as table_policy
 from spiel_cr.uncompiled.policy import TablePolicy
-
-# What files of policies of games that were not compiled say that they hold.
-TABLE = "table policy"
+from spiel_cr.uncompiled.policy_files import TABLE, check_table_file, load_table_policy
 
 
 def needs_compiled(path: storage.Path) -> bool:
@@ -59,7 +54,7 @@ def check_policy_file(path: storage.Path) -> None:
     if kind == signal_files.KIND:
         signal_files.check_file(path)
     elif kind == TABLE:
-        table_policy.read_strategy(storage.load(path)[0], path)
+        check_table_file(path)
     else:
         result.check_tabular_file(path)
 
@@ -95,28 +90,7 @@ def load_policy(
         game = game.game
     if named_kind != TABLE:
         return result.load_tabular_policy(path, game)
-    named = result.text_of(metadata, "game", path)
-    kind = result.text_of(metadata, "keys", path)
-    if kind not in key_making.KINDS:
-        raise DamagedFileError(
-            f"{path} is a damaged policy file: its keys are of the kind {kind!r}"
-        )
-    print_of_file = result.text_of(metadata, "fingerprint", path)
-    loaded = result.named_game(named, path) if game is None else _plain(game)
-    if kind == key_making.RULES and key_making.kind_for(loaded) != kind:
-        raise ValueError(
-            f"{path} was made by the rules on arrays of {named}, and {loaded} has none "
-            f"here; install what has them, or solve with --no-vectorised"
-        )
-    source = key_making.make_source(loaded, kind)
-    if key_making.fingerprint(source) != print_of_file:
-        raise ValueError(
-            f"{path} holds a policy for {named}, not for {loaded}, or the game's rules "
-            f"or information states have changed since; give the policy's own game, or "
-            f"solve this one anew"
-        )
-    strategy = table_policy.read_strategy(storage.load(path)[0], path)
-    return TablePolicy(loaded, source, strategy)
+    return load_table_policy(path, None if game is None else _plain(game))
 
 
 def _load_signals(

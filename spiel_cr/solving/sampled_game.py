@@ -22,9 +22,9 @@ from spiel_cr.common.checks import (
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.solving.checkpoint import Keeper, settings_of
-from spiel_cr.solving.policy_files import TABLE
 from spiel_cr.uncompiled import key_making, recall_checks
 from spiel_cr.uncompiled.policy import TablePolicy, arrays_of
+from spiel_cr.uncompiled.policy_files import TABLE
 from spiel_cr.uncompiled.solver import BRANCHES, UncompiledSolver, parse_uncompiled
 from spiel_cr.uncompiled.source import Source
 from spiel_cr.uncompiled.state_checks import check_state
