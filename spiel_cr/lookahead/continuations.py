@@ -44,7 +44,6 @@ from spiel_cr.policies.conversions import (
 from spiel_cr.policies.leaf_values import AnyGame, Strategies
 from spiel_cr.policies.result import load_tabular_policy
 from spiel_cr.sequence_form.decisions import Decisions
-from spiel_cr.uncompiled.policy_files import is_table, load_table_policy
 
 Behaviour = tuple[np.ndarray, np.ndarray]
 
@@ -113,7 +112,7 @@ class Continuations:
         """
         given = self._blueprint
         if isinstance(given, str):
-            given = load_blueprint(given, tree)
+            given = load_tabular_policy(given, tree)
         if isinstance(given, openspiel_policy.Policy):
             return behaviour_from_policy(tree, given)
         first, second = (check_behaviour(tree, p, given[p]) for p in range(2))
@@ -132,6 +131,22 @@ class Continuations:
         kind = self._kind or "responses"
         return continuations(tree, self.behaviour(tree), player, self.k, kind)
 
+    def policy(self) -> openspiel_policy.Policy:
+        """The blueprint, of a game that is not compiled.
+
+        Raises:
+          OSError, DamagedFileError: its file cannot be read.
+          ValueError: the blueprint is arrays.
+        """
+        if isinstance(self._blueprint, str):
+            self._blueprint = load_tabular_policy(self._blueprint)
+        if not isinstance(self._blueprint, openspiel_policy.Policy):
+            raise ValueError(
+                "a blueprint of arrays is one of a compiled game; give an "
+                "OpenSpiel policy, or the path of a policy file"
+            )
+        return self._blueprint
+
     def _by_rollouts(self) -> Rollouts:
         """What plays the rest of games that are not compiled.
 
@@ -144,15 +159,7 @@ class Continuations:
                     "kind='responses' needs a compiled game; leave kind out, or take "
                     "'biased'"
                 )
-            given = self._blueprint
-            if isinstance(given, str):
-                given = load_blueprint(given)
-            if not isinstance(given, openspiel_policy.Policy):
-                raise ValueError(
-                    "a blueprint of arrays is one of a compiled game; give an "
-                    "OpenSpiel policy, or the path of a policy file"
-                )
-            self._rollouts = Rollouts(given, self.k, *self._given)
+            self._rollouts = Rollouts(self.policy(), self.k, *self._given)
         return self._rollouts
 
     def _values(
@@ -164,23 +171,6 @@ class Continuations:
             pair = (behaviour[0], chosen) if player == 0 else (chosen, behaviour[1])
             columns.append(history_values(tree, pair))
         return np.stack(columns, axis=1)
-
-
-def load_blueprint(
-    path: str, tree: CompiledGame | None = None
-) -> openspiel_policy.Policy:
-    """Reads a policy file, of a compiled game or of one that was sampled uncompiled.
-
-    Args:
-      path: of the file.
-      tree: the game that it must be for; None: the one named in the file.
-
-    Raises:
-      OSError, DamagedFileError, ValueError: it cannot be read, or is for another game.
-    """
-    if is_table(path):
-        return load_table_policy(path, None if tree is None else tree.game)
-    return load_tabular_policy(path, tree)
 
 
 def continuations(

@@ -19,7 +19,6 @@ from spiel_cr.lookahead.values import ValueFunction
 from spiel_cr.policies import leaf_values
 from spiel_cr.policies.leaf_values import ChoiceValues, LeafValue
 from spiel_cr.policies.result import check_tabular_file
-from spiel_cr.uncompiled.policy_files import check_table_file, is_table
 
 Leaf: TypeAlias = LeafValue | ValueFunction | ChoiceValues
 ContinuationKind = Literal["responses", "biased"]
@@ -65,10 +64,6 @@ def _check_continuations(
     check_choice(kind, "kind", get_args(ContinuationKind))
     check_iterations(rollouts, name="rollouts")
     check_seed(seed)
-    if is_table(path):
-        check_table_file(path)
-    else:
-        check_tabular_file(path)
 
 
 _SOLVE = {"iterations": int, "algorithm": str}
@@ -90,8 +85,14 @@ _FIXED = {text.partition("(")[0] for text in leaf_values.LEAVES}
 LEAVES = (*(kind.text for kind in _KINDS.values()), *leaf_values.LEAVES)
 
 
-def read_leaf(leaf: str) -> LeafValue | tuple[str, dict[str, Any]]:
+def read_leaf(
+    leaf: str, check_policy: Callable[[str], object] = check_tabular_file
+) -> LeafValue | tuple[str, dict[str, Any]]:
     """Reads a string, one of `LEAVES`; files are checked.
+
+    Args:
+      leaf: the string.
+      check_policy: refuses files that hold no policy for continuations.
 
     Returns:
       A fixed leaf value; or the name of another one and its parameters.
@@ -105,6 +106,8 @@ def read_leaf(leaf: str) -> LeafValue | tuple[str, dict[str, Any]]:
     if kind is not None and set(kind.needs) <= set(found.given):
         given = found.convert(kind.table)
         kind.check(**given)
+        if found.name in MULTI_VALUED:
+            check_policy(given["path"])
         return found.name, given
     if found.name in _FIXED and (found.given or found.name != "policy"):
         return leaf_values.parse_leaf(leaf)

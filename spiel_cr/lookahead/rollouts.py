@@ -86,7 +86,7 @@ class Rollouts:
                 if not len(rows):
                     continue
                 legal = odds[rows] > 0
-                played = _on_arrays(self._policy, rules, states[rows], actor, legal)
+                played = on_arrays(self._policy, rules, states[rows], actor, legal)
                 if actor != player:
                     played *= self._factors(live[rows] % k, legal)
                 odds[rows] = played
@@ -144,7 +144,7 @@ class Rollouts:
         return float(game_checks.player_return(state, 0))
 
 
-def _on_arrays(
+def on_arrays(
     policy: openspiel_policy.Policy,
     rules: VectorisedGame,
     states: np.ndarray,

@@ -26,7 +26,7 @@ _LAST_LONGER = 3
 _WASTE = 4.0
 # Shapes learnt at most, but for the last ones. Further subgames that fit none widen the
 # last ones learnt.
-_MOST_SHAPES = 6
+_MOST_SHAPES = 3
 
 
 class Capacities:

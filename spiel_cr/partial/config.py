@@ -7,6 +7,7 @@ from spiel_cr.common.parameters import parse
 from spiel_cr.lookahead.leaf_strings import MULTI_VALUED, read_leaf
 from spiel_cr.policies.leaf_values import ChoiceValues, LeafValue, parse_leaf
 from spiel_cr.resolving.config import ResolvingConfig
+from spiel_cr.uncompiled.policy_files import check_histories_file
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +44,7 @@ class PartialConfig:
         check_whole(self.warmup_matches, "warmup_matches", 0)
         leaf = self.leaf
         if isinstance(leaf, str) and parse(leaf, "leaf").name in MULTI_VALUED:
-            read_leaf(leaf)
+            read_leaf(leaf, check_histories_file)
         elif not isinstance(leaf, ChoiceValues):
             parse_leaf(leaf, compiled=False)
         check_number(self.uniform_share, "uniform_share", "[0, 1]")

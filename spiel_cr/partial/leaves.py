@@ -4,6 +4,7 @@ from spiel_cr.common.parameters import parse
 from spiel_cr.lookahead.continuations import Continuations
 from spiel_cr.lookahead.leaf_strings import MULTI_VALUED, read_leaf
 from spiel_cr.policies.leaf_values import ChoiceValues, LeafValue, parse_leaf
+from spiel_cr.uncompiled.policy_files import check_histories_file, load_histories_policy
 
 
 def parse_partial_leaf(
@@ -12,7 +13,8 @@ def parse_partial_leaf(
     """Reads a leaf value.
 
     Args:
-      leaf: "rollouts(n=4,seed=0)", "continuations(path=FILE,k=4)", or such values.
+      leaf: "rollouts(n=4,seed=0)", "continuations(path=FILE,k=4)" of a policy of a
+        compiled game or of one that was not compiled, or such values.
 
     Raises:
       ValueError, OSError, DamagedFileError: none of these, or as
@@ -21,7 +23,8 @@ def parse_partial_leaf(
     if isinstance(leaf, ChoiceValues):
         return leaf
     if isinstance(leaf, str) and parse(leaf, "leaf").name in MULTI_VALUED:
-        found = read_leaf(leaf)
+        found = read_leaf(leaf, check_histories_file)
         assert isinstance(found, tuple)
-        return Continuations(**found[1])
+        given = dict(found[1])
+        return Continuations(load_histories_policy(given.pop("path")), **given)
     return parse_leaf(leaf, compiled=False)

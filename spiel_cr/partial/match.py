@@ -14,11 +14,14 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common.errors import HiddenTurnsError, ImperfectRecallError
+from spiel_cr.lookahead.continuations import Continuations
 from spiel_cr.partial import opponent_knowledge
+from spiel_cr.partial.blueprint import Blueprint
 from spiel_cr.partial.config import PartialConfig
 from spiel_cr.partial.leaves import parse_partial_leaf
 from spiel_cr.partial.opponent_knowledge import Knowledge
 from spiel_cr.partial.particle_belief import ParticleFilter, Strategy, uniform_strategy
+from spiel_cr.partial.simulator import Nodes
 from spiel_cr.partial.solved_tree import SolvedTree
 from spiel_cr.partial.tree import PartialTree
 from spiel_cr.policies.observations import Stage, continues
@@ -27,6 +30,8 @@ from spiel_cr.resolving.clock import Clock, Cost, Statistics
 # A tree for an unsafe restart has at most one root per 64 histories that it has room
 # for, but always room for a few.
 _HISTORIES_PER_ROOT, _LEAST_ROOTS = 64, 4
+# What leads from its roots to the decision may take this share of its room.
+_LEADING_SHARE = 0.5
 # Under a clock: the share of the time left for following histories, and how many are
 # followed at least, however little time is left.
 _FOLLOWING_SHARE, _LEAST_PARTICLES = 0.35, 8
@@ -45,6 +50,7 @@ class PartialStatistics:
       reused: decisions that an earlier solve, of the match or before it, answered.
       fallback: decisions that should have been solved and could not be: answered by
         what an older solve said, if only that all actions are alike.
+      blueprint: decisions that were not solved and were answered by the blueprint.
       uniform: decisions where the player knew nothing and played all actions alike.
       shrunk: times that a tree had to be made smaller to fit a program's shapes.
       most_histories: of any tree.
@@ -56,6 +62,7 @@ class PartialStatistics:
     unsafe_restarts: int = 0
     reused: int = 0
     fallback: int = 0
+    blueprint: int = 0
     uniform: int = 0
     shrunk: int = 0
     most_histories: int = 0
@@ -72,9 +79,11 @@ class PartialAgent(abc.ABC):
       settings: how partial trees are made.
       counts: how it came to its answers.
       solved: the tree of the match, and what was solved of it.
+      blueprint: what is played where nothing is solved, if the leaf values have one.
     """
 
     solved: SolvedTree
+    blueprint: Blueprint | None = None
 
     def __init__(
         self,
@@ -117,7 +126,10 @@ class PartialAgent(abc.ABC):
         """The start of the game, not expanded."""
         leaf = parse_partial_leaf(self.settings.leaf)
         most = self.settings.max_histories
-        return PartialTree.start(game, most, leaf=leaf, player=self.player)
+        tree = PartialTree.start(game, most, leaf=leaf, player=self.player)
+        if isinstance(leaf, Continuations):
+            self.blueprint = Blueprint(leaf.policy(), tree.simulator)
+        return tree
 
     def _start_from(self, start: SolvedTree) -> None:
         """Every match begins with a tree."""
@@ -152,9 +164,10 @@ class PartialAgent(abc.ABC):
             begins.
 
         Returns:
-          Actions and float64 [A]; None: nothing is known of the decision.
+          Actions and float64 [A]; None: nothing is known of the decision, or nothing
+          that was solved for it, and there is a blueprint.
         """
-        programs = self._programs()
+        programs, fallback = self._programs(), self.counts.fallback
         with self._clock.move():
             if not continues(self._stages, stages):
                 self.restart()
@@ -163,7 +176,10 @@ class PartialAgent(abc.ABC):
             self._stages = list(stages)
             infoset = self.solved.find(stages[-1].seen[-1])
             answer = None
-            if infoset >= 0:
+            unsolved = infoset < 0 or self.counts.fallback > fallback
+            if unsolved and self.blueprint is not None:
+                self.counts.blueprint += 1
+            elif infoset >= 0:
                 answer = self.solved.strategy(infoset)
             else:
                 self.counts.uniform += 1
@@ -194,10 +210,27 @@ class PartialAgent(abc.ABC):
             raise
 
     def _restarted_tree(self, knowledge: Knowledge, max_histories: int) -> PartialTree:
-        """A tree that begins with what the players consider possible."""
+        """A tree that begins with what the players consider possible.
+
+        It leads to the player's decision. Where there is no room for what lies between,
+        it begins there.
+        """
+        partial = self.solved.partial
         most = most_roots(self.settings.max_particles, max_histories)
         roots = knowledge.draw_roots(most, self.settings.opponent_share, self._random)
-        return self.solved.partial.rooted_at(*roots)
+        tree, belief = partial.rooted_at(*roots), knowledge.belief
+        capacity = int(_LEADING_SHARE * max_histories)
+        if tree.grow_to(int(belief.nodes.label[0]), capacity):
+            return tree
+        return partial.rooted_at(*belief.resample(most, self._random))
+
+    def _can_restart(self, knowledge: Knowledge, max_histories: int) -> bool:
+        """Whether a new tree is better than a blueprint: it has room for all roots."""
+        if self.blueprint is None:
+            return True
+        most = most_roots(self.settings.max_particles, max_histories)
+        roots = len(knowledge.roots.weights) + len(knowledge.opponent_roots.weights)
+        return roots <= most
 
     def _knowledge_at(self, infoset: int) -> Knowledge:
         """What is possible at an infoset of the tree."""
@@ -228,8 +261,7 @@ class PartialAgent(abc.ABC):
             if before >= 0:
                 knowledge = self._knowledge_at(before)
         known: list[Strategy] = [
-            functools.partial(solved.play, player=p, mix=self.settings.uniform_share)
-            for p in range(2)
+            functools.partial(self._believed, player=p) for p in range(2)
         ]
         simple = known.copy()
         simple[1 - self.player] = uniform_strategy
@@ -255,6 +287,16 @@ class PartialAgent(abc.ABC):
             if found is not None:
                 return found
         return None
+
+    def _believed(self, nodes: Nodes, *, player: int) -> np.ndarray:
+        """How a player is believed to play at histories, see `Strategy`."""
+        odds = uniform = uniform_strategy(nodes)
+        mix = self.settings.uniform_share
+        if self.blueprint is not None:
+            odds = mix * uniform + (1 - mix) * self.blueprint.play(nodes, player)
+        return self.solved.play(
+            *(nodes.label, nodes.num_actions, odds), player=player, mix=mix
+        )
 
     def _follow_stages(
         self,

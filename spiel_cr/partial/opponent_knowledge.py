@@ -219,7 +219,7 @@ def follow(
         # How likely the player was to do what it did.
         one = before.belief.nodes.select(np.arange(1))
         moves = particles.simulator.children(one.states, one.player)[0].action
-        odds = particles.strategies[particles.player](one.label, one.num_actions)
+        odds = particles.strategies[particles.player](one)
         taken = max(_LEAST_ODDS, float(odds[moves == action][0]))
     alternatives = alternatives.relative_to(taken * step.probability)
     opponent_roots = opponent_roots.relative_to(taken)

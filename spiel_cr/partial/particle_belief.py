@@ -14,9 +14,8 @@ import numpy as np
 from spiel_cr.compilation.tree import TERMINAL
 from spiel_cr.partial.simulator import Nodes, Simulator
 
-# From a player's infosets, by label, and how many actions they have, int [n] each: its
-# probabilities, float64 [sum of the counts].
-Strategy: TypeAlias = Callable[[np.ndarray, np.ndarray], np.ndarray]
+# From histories where a player acts: its probabilities, float64 [sum of num_actions].
+Strategy: TypeAlias = Callable[[Nodes], np.ndarray]
 
 
 class Belief(NamedTuple):
@@ -71,9 +70,9 @@ def join(*beliefs: Belief) -> Belief:
     return Belief(nodes, np.concatenate([weights for _, weights in beliefs]))
 
 
-def uniform_strategy(labels: np.ndarray, counts: np.ndarray) -> np.ndarray:
+def uniform_strategy(nodes: Nodes) -> np.ndarray:
     """All actions alike, see `Strategy`."""
-    return np.repeat(1 / counts, counts)
+    return np.repeat(1 / nodes.num_actions, nodes.num_actions)
 
 
 def _draw(
@@ -120,9 +119,7 @@ class ParticleFilter:
         for player, strategy in enumerate(self.strategies):
             acts = nodes.player == player
             if acts.any():
-                odds[acts[parents]] = strategy(
-                    nodes.label[acts], nodes.num_actions[acts]
-                )
+                odds[acts[parents]] = strategy(nodes.select(acts))
         return Belief(children, belief.weights[parents] * odds), parents
 
     def step(self, belief: Belief, action: int | None, key: str) -> Step | None:

@@ -44,8 +44,16 @@ _LEAST = 100
 # Programs are chosen as for moves under a clock: these run shortly.
 _SHORT_RUN = 1
 # Rounds of growth and solving: up to which share of the room a tree grows in each, and
-# which share of the iterations, or of the time for them, is for solving it then.
+# which share of the iterations, or of the time for them, is for solving it then. Under
+# a clock as many rounds as leave most of the time for what is not paid per round.
 _ROUNDS = ((0.25, 0.1), (0.5, 0.1), (0.75, 0.2), (1.0, 0.6))
+_FEWER_ROUNDS = {
+    1: ((1.0, 1.0),),
+    2: ((0.5, 0.2), (1.0, 0.8)),
+    3: ((0.25, 0.1), (0.5, 0.2), (1.0, 0.7)),
+    4: _ROUNDS,
+}
+_ROUNDS_SHARE = 0.3
 # Roots, and all that leads there, may take this share of the room. What the player knew
 # below them before is kept if it all takes at most the second share.
 _ROOT_SHARE, _KNOWN_SHARE = 0.5, 0.5
@@ -100,19 +108,34 @@ class PartialResolver(PartialAgent):
             programs=cfr.programs,
         )
         self.config, self._solver = config, parse_algorithm(config.solver)
-        self._capacities = Capacities()
+        # By who updates first: a program belongs to the order of the players, too.
+        self._capacities = Capacities(), Capacities()
+        # The last game that was laid out of each kind, until the first match.
+        self._laid_out: dict[int, Forest] = {}
         # To expand histories, and then to lay them out for solving.
         self._expanding, self._laying = Cost(), Cost()
         tree = self._first_tree(game)
-        start, game_form = self._solve_start(tree)
+        start = self._solve_start(tree)
         self._start_from(start)
         for number in range(settings.warmup_matches):
             self._play_warmup(tree.game, np.random.default_rng([seed, number]))
         if config.move_ms is not None:  # otherwise there is time to compile
-            self._make_solver(game_form, self._capacities.close())
+            self._close_capacities()
+        self._laid_out.clear()
         self._reset()
 
-    def _solve_start(self, tree: PartialTree) -> tuple[SolvedTree, Forest]:
+    def _close_capacities(self) -> None:
+        """Compiles the last programs."""
+        known = self._laid_out
+        for first, capacities in enumerate(self._capacities):
+            game = known.get(first) or known[1 - first]
+            if not len(capacities):
+                shapes = capacities.learn(shapes_of(game.decisions, game.payoffs))
+                assert shapes is not None
+                self._make_solver(game, shapes, first)
+            self._make_solver(game, capacities.close(), first)
+
+    def _solve_start(self, tree: PartialTree) -> SolvedTree:
         """Grows and solves the tree that every match begins with."""
 
         def lay_out(before: SolvedTree | None) -> tuple[SolvedTree, Forest]:
@@ -131,7 +154,7 @@ class PartialResolver(PartialAgent):
             end = until - time.perf_counter()
         laid = self._grow_and_solve(tree, lay_out, most, None, end)
         assert laid is not None
-        return laid.after, laid.game
+        return laid.after
 
     def _solve_decision(self, stages: Sequence[Stage], number: int) -> None:
         deadline = self._clock.deadline(len(stages) - number)
@@ -151,8 +174,9 @@ class PartialResolver(PartialAgent):
             self._knowledge = self._follow(stages, number, deadline)
             if self._knowledge is not None:
                 most = self._affordable(deadline)
-                tree = self._restarted_tree(self._knowledge, most)
-                self.counts.unsafe_restarts += self._restart_from(tree, deadline)
+                if self._can_restart(self._knowledge, most):
+                    tree = self._restarted_tree(self._knowledge, most)
+                    self.counts.unsafe_restarts += self._restart_from(tree, deadline)
 
     def _can_resolve(self, key: str) -> bool:
         """Whether the tree has a decision, and all roots of its subgame."""
@@ -317,7 +341,7 @@ class PartialResolver(PartialAgent):
         until = None
         if deadline is not None:
             until = begun + self.settings.expansion_share * (deadline - begun)
-        rounds: tuple[tuple[float, float], ...] = _ROUNDS
+        rounds = self._rounds(None if until is None else until - begun)
         if seconds is None:
             # If all of it fits, all iterations are for that.
             tree.grow(max(most, least), guided=True)
@@ -375,17 +399,31 @@ class PartialResolver(PartialAgent):
             tree.truncate(int(_SHRINK * len(tree)))
         return None
 
-    def _cost(self) -> tuple[float, float]:
-        """Seconds for a tree of n histories, a + b n, but for solving it."""
+    def _rounds(self, seconds: float | None) -> tuple[tuple[float, float], ...]:
+        """Rounds of growth and solving for some time; None: there is no clock."""
+        fixed = self._expanding.line[0] + self._laying.line[0]
+        if seconds is None or not fixed:
+            return _ROUNDS
+        return _FEWER_ROUNDS[int(np.clip(_ROUNDS_SHARE * seconds / fixed, 1, 4))]
+
+    def _cost(self, seconds: float) -> tuple[float, float]:
+        """Seconds for a tree of n histories, a + b n, but for solving it.
+
+        Args:
+          seconds: for all of that.
+        """
+        rounds = self._rounds(seconds)
         (fixed, each), (more, more_each) = self._expanding.line, self._laying.line
-        laid = sum(size for size, _ in _ROUNDS)
-        return fixed + len(_ROUNDS) * more, each + laid * more_each
+        laid = sum(size for size, _ in rounds)
+        return len(rounds) * (fixed + more), each + laid * more_each
 
     def _has_no_time(self, deadline: float | None) -> bool:
         """Whether not even the least tree would be ready in time."""
-        fixed, each = self._cost()
-        needed = fixed + each * min(_LEAST, self.settings.max_histories)
-        return deadline is not None and time.perf_counter() + needed > deadline
+        if deadline is None:
+            return False
+        left = deadline - time.perf_counter()
+        fixed, each = self._cost(left)
+        return left < fixed + each * min(_LEAST, self.settings.max_histories)
 
     def _affordable(self, deadline: float | None) -> int:
         """How many histories there is time for, and room."""
@@ -393,7 +431,7 @@ class PartialResolver(PartialAgent):
         if deadline is None:
             return most
         left = self.settings.expansion_share * (deadline - time.perf_counter())
-        fixed, each = self._cost()
+        fixed, each = self._cost(left)
         fits = (left - fixed) / each if each else most
         return min(max(_LEAST, int(fits)), most)
 
@@ -420,18 +458,21 @@ class PartialResolver(PartialAgent):
 
     def _solver_for(self, game: Forest) -> Solver | None:
         """A solver of learnt shapes; None: the game fits none."""
-        capacity = self._capacities.learn(shapes_of(game.decisions, game.payoffs))
-        return None if capacity is None else self._make_solver(game, capacity)
+        # See `subgame_games.GadgetGame.first`.
+        margin = self.config.gadget == "maxmargin" and len(game.augmented) > 0
+        first = self.player ^ margin
+        needed = shapes_of(game.decisions, game.payoffs)
+        capacity = self._capacities[first].learn(needed)
+        self._laid_out[first] = game
+        return None if capacity is None else self._make_solver(game, capacity, first)
 
-    def _make_solver(self, game: Forest, capacity: PaddedShapes) -> Solver:
+    def _make_solver(self, game: Forest, capacity: PaddedShapes, first: int) -> Solver:
         form = build(game.decisions, game.payoffs, capacity=capacity)
-        margin = self.config.gadget == "maxmargin"
         return cfr.make_solver(
             form,
             config=self._solver,
             values=True,
-            # See `subgame_games.GadgetGame.first`.
-            first=self.player ^ (margin and len(game.augmented) > 0),
+            first=first,
             compile=cfr.compile_for(form, self.config.iterations or _SHORT_RUN),
         )
 

@@ -269,18 +269,28 @@ class SolvedTree:
         return uniform_share * uniform + (1 - uniform_share) * self.behaviour[player]
 
     def play(
-        self, labels: np.ndarray, counts: np.ndarray, *, player: int, mix: float
+        self,
+        labels: np.ndarray,
+        counts: np.ndarray,
+        elsewhere: np.ndarray,
+        *,
+        player: int,
+        mix: float,
     ) -> np.ndarray:
-        """Probabilities at infosets by label, see `Strategy`; uniform outside the tree.
+        """Probabilities at infosets by label.
 
         Args:
           labels: int32 [n], of infosets.
           counts: int32 [n], how many actions they have.
+          elsewhere: float64 [sum of counts], probabilities outside the tree.
           player: whose infosets.
           mix: share of uniform play.
+
+        Returns:
+          float64 [sum of counts].
         """
         known, infosets = find_numbers(self.snapshot.labels[player], labels)
-        odds = np.repeat(1 / counts, counts)
+        odds = elsewhere.copy()
         sequences = self._sequences(player, infosets[known])
         odds[np.repeat(known, counts)] = self.mixed(player, mix)[sequences]
         return odds

@@ -257,6 +257,22 @@ class PartialTree:
             *(table, self.simulator, player, known, target, most), whole=whole
         )
 
+    def grow_to(self, target: int, most: int) -> bool:
+        """Expands what leads to one of the player's decisions, none of its own before.
+
+        Args:
+          target: the label of the decision.
+          most: histories to have at most.
+
+        Returns:
+          Whether the decision is in the tree.
+        """
+        assert self.player is not None
+        none = np.zeros(0, np.int32)
+        return growth.grow_along(
+            *(self.table, self.simulator, self.player, none, target, most), whole=False
+        )
+
     def truncate(self, most: int) -> None:
         """Takes the last expansions back until at most `most` histories are left.
 

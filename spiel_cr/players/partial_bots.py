@@ -56,6 +56,9 @@ class _PartialBot(PolicyPlayer):
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
         self.check_turn(state)
         answer = self.agent.strategy(observations(state, self._player, waiting=False))
+        if answer is None and self.agent.blueprint is not None:
+            odds = self.agent.blueprint.policy.action_probabilities(state)
+            return sorted(odds.items())
         if answer is None:
             legal = state.legal_actions()
             return [(action, 1 / len(legal)) for action in legal]

@@ -28,15 +28,16 @@ SPIEL_CR = {
     "gameshrink": "common sequence_form compilation signals",
     "cfr": "common sequence_form compilation policies",
     "mccfr": "common sequence_form compilation policies cfr",
+    "lookahead": "common sequence_form compilation policies cfr",
     "uncompiled": "common compilation policies cfr",
     "deep": "common compilation policies cfr mccfr uncompiled",
-    "lookahead": "common sequence_form compilation policies cfr uncompiled",
     "solving": "common sequence_form compilation policies signals gameshrink cfr mccfr "
     "uncompiled",
     "resolving": "common sequence_form compilation policies signals gameshrink cfr "
     "mccfr lookahead",
     "public_sampling": "common sequence_form compilation policies signals cfr mccfr",
-    "partial": "common sequence_form compilation policies cfr lookahead resolving",
+    "partial": "common sequence_form compilation policies cfr uncompiled lookahead "
+    "resolving",
     "value_training": "common sequence_form compilation policies cfr lookahead "
     "resolving",
     "responses": "common sequence_form compilation policies",
