@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from spiel_cr.signals.loading import signal_game
     from spiel_cr.signals.policy import SignalPolicy
     from spiel_cr.signals.result import SignalResult
+    from spiel_cr.solving.deep_game import DeepResult, solve_deep
     from spiel_cr.solving.openspiel_solver import CFRSolver
     from spiel_cr.solving.policy_files import load_policy
     from spiel_cr.solving.sampled_game import SampledResult, sample_uncompiled
@@ -46,6 +47,7 @@ __all__ = [
     "MCCFRConfig",
     "CFRSolver",
     "CompiledGame",
+    "DeepResult",
     "OOSBot",
     "PolicyBot",
     "ResolvingBot",
@@ -68,6 +70,7 @@ __all__ = [
     "sample_uncompiled",
     "signal_game",
     "solve",
+    "solve_deep",
     "uniform_bot",
 ]
 
@@ -88,6 +91,7 @@ _HOMES = {
     "signals.loading": "signal_game",
     "signals.policy": "SignalPolicy",
     "signals.result": "SignalResult",
+    "solving.deep_game": "DeepResult solve_deep",
     "solving.openspiel_solver": "CFRSolver",
     "solving.policy_files": "load_policy",
     "solving.sampled_game": "SampledResult sample_uncompiled",

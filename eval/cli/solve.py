@@ -14,16 +14,17 @@ from spiel_cr.common import memory, storage
 from spiel_cr.common.checks import check_whole
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.compilation.compiler import Game, as_compiled
+from spiel_cr.deep.config import PRESETS as DEEP
 from spiel_cr.policies.result import Result
 from spiel_cr.signals.finding import FORMS, naming_signals
 from spiel_cr.signals.result import SignalResult
-from spiel_cr.solving import footprint, forms, whole_game
+from spiel_cr.solving import deep_game, footprint, forms, whole_game
 from spiel_cr.uncompiled.workers import MOST_WORKERS
 
 from ..common.plurals import counted
 from ..judging import python_judge
 from ..reporting import plots
-from . import solve_uncompiled
+from . import solve_deep, solve_uncompiled
 from .command import Commands, add_command, given, option, path_value, writing
 
 COMPILE = ("auto", "always", "never")
@@ -31,7 +32,7 @@ COMPILE = ("auto", "always", "never")
 
 def add(commands: Commands) -> None:
     """Adds the command."""
-    text = "solve a whole game by CFR, by sampled CFR, or by linear programming"
+    text = "solve a game by CFR, sampled CFR, networks, or linear programming"
     parser = add_command(commands, "solve", _solve, text, resumes=True)
     option(parser, "--game")
     add_solver_options(parser)
@@ -81,8 +82,10 @@ def add_solver_options(parser: argparse.ArgumentParser) -> None:
         f"one of {', '.join(spiel_cr.PRESETS)}, with parameters if you like: "
         f"'dcfr(alpha=1.5,beta=0,gamma=2)'; solve also takes "
         f"{', '.join(spiel_cr.SAMPLED_PRESETS)}, which sample, as in "
-        f"'evr-mccfr(epsilon=0.6,baseline=average,decay=0.5,batch=1024)', and lp, "
-        f"linear programming, exact up to rounding",
+        f"'evr-mccfr(epsilon=0.6,baseline=average,decay=0.5,batch=1024)', "
+        f"{', '.join(DEEP)}, which train networks, as in "
+        f"'sd-cfr(hidden=64,traversals=1000)', and lp, linear programming, exact up to "
+        f"rounding",
         "cfr+",
     )
     option(
@@ -146,6 +149,8 @@ def _solve(arguments: argparse.Namespace) -> dict[str, object]:
         raise ValueError(
             "--form signals does not compile the game; leave --compile always out"
         )
+    if deep_game.is_deep(arguments.algorithm):
+        return solve_deep.solve(arguments, report_result)
     kept = solve_uncompiled.is_sampled(arguments.checkpoint)
     _check_checkpoint(arguments, kept)
     if arguments.compile == "never" or kept:

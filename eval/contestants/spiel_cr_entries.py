@@ -23,6 +23,7 @@ from spiel_cr.solving import footprint
 from ..common.game_instance import GameInstance
 from ..common.plurals import counted
 from ..players import traversing
+from . import deep_entries
 from .protocol import (
     Computed,
     ComputingAdapter,
@@ -69,6 +70,8 @@ def find(text: str) -> Entry | None:
     name = text.partition("(")[0].strip()
     if name in ALGORITHMS:
         return _solver(text)
+    if (trained := deep_entries.find(text)) is not None:
+        return trained
     table = _PARAMETERS.get(name)
     if table is None:
         if name not in bot_strings.BOTS:

@@ -20,9 +20,11 @@ from spiel_cr.common.checks import (
     check_seed,
 )
 from spiel_cr.common.memory import Limit
-from spiel_cr.policies.result import CurvePoint, Result
+from spiel_cr.deep.config import DeepConfig
+from spiel_cr.policies.result import CurvePoint, Result, SolveResult
 from spiel_cr.signals.finding import FORMS
-from spiel_cr.solving import forms
+from spiel_cr.signals.game import SignalGame
+from spiel_cr.solving import deep_game, forms
 from spiel_cr.solving.checkpoint import Keeper, keep_solver
 from spiel_cr.solving.forms import AnyGame, Whole
 
@@ -116,7 +118,7 @@ class _Goal(NamedTuple):
 
 def solve(
     game: AnyGame,
-    algorithm: str | CFRConfig | MCCFRConfig = "cfr+",
+    algorithm: str | CFRConfig | MCCFRConfig | DeepConfig = "cfr+",
     iterations: int | None = None,
     *,
     seconds: float | None = None,
@@ -142,10 +144,11 @@ def solve(
     Args:
       game: OpenSpiel game string, game, compiled game, or signal game.
       algorithm: preset and parameters, such as "cfr+", "dcfr(alpha=1.5)" or
-        "evr-mccfr(batch=1024)", see `parse_any`; or "lp": an equilibrium by linear
-        programming, whose NashConv is at most 1e-8 of the range of payoffs, or what
-        rounding leaves of the largest payoff; always in float64, whatever `iterations`
-        and `dtype` say.
+        "evr-mccfr(batch=1024)", see `parse_any`; one that trains networks, such as
+        "sd-cfr(hidden=64)", see `solve_deep`, which takes over; or "lp": an
+        equilibrium by linear programming, whose NashConv is at most 1e-8 of the range
+        of payoffs, or what rounding leaves of the largest payoff; always in float64,
+        whatever `iterations` and `dtype` say.
       iterations: how many at most; in one iteration both players are updated once, a
         sampled algorithm draws a batch of trajectories for each. By default 1000, or
         no limit where `seconds` or `until` says when to stop.
@@ -196,6 +199,38 @@ def solve(
       FileInUseError: another run has the checkpoint.
       SolverFailedError: "lp" found no equilibrium.
     """
+    if deep_game.is_deep(algorithm):
+        assert not isinstance(algorithm, CFRConfig | MCCFRConfig)
+        _refuse_with_deep(
+            game,
+            algorithm,
+            {
+                "dtype": dtype,
+                "buckets": buckets,
+                "imperfect_recall": imperfect_recall or None,
+                "form": None if form in ("auto", "compiled") else form,
+            },
+        )
+        assert not isinstance(game, SignalGame)
+        trained = deep_game.solve_deep(
+            game,
+            algorithm,
+            iterations,
+            seconds=seconds,
+            until=until,
+            eval_every=eval_every,
+            seed=seed,
+            compile="always",
+            vectorised=vectorised,
+            memory_limit=memory_limit,
+            cache=cache,
+            checkpoint_path=checkpoint_path,
+            checkpoint_every=checkpoint_every,
+            progress=progress,
+        )
+        assert isinstance(trained, SolveResult)
+        return trained
+    assert not isinstance(algorithm, DeepConfig)
     check_arguments(
         algorithm,
         iterations,
@@ -341,6 +376,32 @@ def _refuse_with_lp(
             "algorithm='lp' has no regrets that infosets could share; choose another "
             "one such as 'cfr+', or leave out buckets and imperfect_recall"
         )
+
+
+def _refuse_with_deep(
+    game: AnyGame, algorithm: str | DeepConfig, given: dict[str, object]
+) -> None:
+    """Networks have float32, no buckets, and a compiled game here.
+
+    Args:
+      game: that is to be solved.
+      algorithm: that trains networks.
+      given: options that it does not take; None: left out.
+
+    Raises:
+      ValueError: one of them is given, or a signal game.
+    """
+    if isinstance(game, SignalGame):
+        raise ValueError(
+            f"algorithm={algorithm!r} samples histories, and signal games have none; "
+            f"give the game itself, {game.game}"
+        )
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(
+                f"{name}={value!r}: algorithm={algorithm!r} trains networks, which "
+                f"have no such option; leave it out"
+            )
 
 
 def _solve_exactly(whole: Whole, build_seconds: float) -> Result:

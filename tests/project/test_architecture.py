@@ -32,7 +32,7 @@ SPIEL_CR = {
     "uncompiled": "common compilation policies cfr",
     "deep": "common compilation policies cfr mccfr uncompiled",
     "solving": "common sequence_form compilation policies signals gameshrink cfr mccfr "
-    "uncompiled",
+    "uncompiled deep",
     "resolving": "common sequence_form compilation policies signals gameshrink cfr "
     "mccfr lookahead",
     "public_sampling": "common sequence_form compilation policies signals cfr mccfr",
@@ -52,7 +52,7 @@ EVAL = {
     "reporting": "common contestants judging",
     "comparison": "common contestants judging reporting",
     "inspection": "reporting",
-    "studies": "players judging",
+    "studies": "common players judging",
     "cli": "common judging players contestants reporting comparison inspection studies",
 }
 MOST_FLOORS = {"modules": 19, "packages": 9}

@@ -1,0 +1,83 @@
+"""Deep CFR and its successors, of this project, as adapters."""
+
+from typing import Any
+
+from spiel_cr.deep.config import PRESETS, DeepConfig, parse_deep
+from spiel_cr.deep.solver import DeepSolver
+
+from ..common.game_instance import GameInstance, MissingError, Strategy
+from .protocol import Entry, SolverAdapter, seconds_of_compiling
+
+_SAMPLES = {
+    "external": "trajectories for each player, all of whose actions are followed",
+    "outcome": "trajectories for each player",
+    "full": "passes over the whole game for each player",
+}
+
+
+class DeepAdapter(SolverAdapter):
+    """A solver that trains networks, judged by its average strategy.
+
+    What its average costs, such as the fit of a network, is in the seconds that count,
+    each time that it is asked. Programs are compiled by another solver before.
+    """
+
+    def __init__(self, instance: GameInstance, config: DeepConfig, seed: int) -> None:
+        """Compiles all programs.
+
+        Args:
+          instance: the game.
+          config: the algorithm.
+          seed: of everything random.
+
+        Raises:
+          MissingError: the game has no tensors for networks.
+        """
+        try:
+            other = DeepSolver(instance.tree, config, seed=seed)
+        except ValueError as error:
+            raise MissingError(str(error)) from error
+
+        def work() -> None:
+            other.run(1)
+            other.average_behaviours()
+
+        self.compile_seconds = seconds_of_compiling(work)
+        self._solver = DeepSolver(instance.tree, config, seed=seed)
+
+    def run(self, iterations: int) -> None:
+        self._solver.run(iterations)
+        self._average: Strategy = self._solver.average_behaviours()
+
+    def strategy(self) -> Strategy:
+        return self._average
+
+    @property
+    def note(self) -> str:  # type: ignore[override]
+        """How much was sampled."""
+        return f"{self._solver.episodes:,} episodes, {self._solver.nodes:,} nodes"
+
+
+def find(text: str) -> Entry | None:
+    """The entry of this name and these parameters; None: it is none of this family.
+
+    Args:
+      text: such as "sd-cfr(hidden=64)".
+
+    Raises:
+      ValueError: one of this family, but with bad parameters.
+    """
+    if text.partition("(")[0].strip() not in PRESETS:
+        return None
+    config = parse_deep(text)
+
+    def make(instance: GameInstance, seed: int) -> DeepAdapter:
+        return DeepAdapter(instance, config, seed)
+
+    how = (
+        f"Average strategy ({config.averages[0]}); one iteration is "
+        f"{config.traversals} {_SAMPLES[config.sampling]}, and the fits after them; "
+        f"seconds are with those of the average."
+    )
+    options: dict[str, Any] = {"modules": ("flax", "optax"), "extra": "deep"}
+    return Entry(text, f"spiel_cr {text}", True, how, make, samples=True, **options)

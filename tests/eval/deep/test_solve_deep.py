@@ -1,0 +1,94 @@
+"""`spiel-cr solve` and `compare` with networks."""
+
+import json
+
+import pytest
+
+from spiel_cr.eval.cli import main
+from spiel_cr.eval.common.game_instance import GameInstance, MissingError
+from spiel_cr.eval.contestants import deep_entries, registry
+
+SMALL = "sd-cfr(traversals=16,steps=4,batch=64,hidden=8,layers=1)"
+
+
+def report(capsys, *words):
+    main._run(main._parse(["spiel-cr", *map(str, words), "--json"]))
+    out = capsys.readouterr().out
+    return json.loads(out.splitlines()[-1]), out
+
+
+@pytest.mark.slow
+def test_a_compiled_game(tmp_path, capsys):
+    saved = tmp_path / "policy.npz"
+    words = ["solve", "--game", "kuhn_poker", "--algorithm", SMALL]
+    words += ["--iterations", 2, "--eval-every", 1, "--save", saved]
+    found, out = report(capsys, *words)
+    assert found["compiled"] and found["judge"] == "openspiel"
+    assert [point["iterations"] for point in found["curve"]] == [1, 2]
+    assert found["curve"][-1]["nash_conv"] == pytest.approx(found["nash_conv"])
+    assert "2 iterations, 64 trajectories" in out and saved.exists()
+
+
+@pytest.mark.slow
+def test_a_game_that_is_not_compiled(tmp_path, capsys):
+    saved, kept = tmp_path / "policy.npz", tmp_path / "state.npz"
+    words = ["solve", "--game", "kuhn_poker", "--algorithm", SMALL, "--save", saved]
+    words += ["--checkpoint", kept, "--compile", "never", "--iterations"]
+    found, out = report(capsys, *words, 2)
+    assert found["compiled"] is False and found["iterations"] == 2
+    assert "not compiled" in out and saved.exists()
+    more, _ = report(capsys, *words, 3)
+    assert (more["iterations"], more["trajectories"]) == (3, 96)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--algorithm", "sd-cfr(x=1)"), "unknown parameter 'x'"),
+        (("--dtype", "float32"), "--dtype float32: algorithm='sd-cfr' trains"),
+        (("--workers", "2"), "--workers 2: algorithm='sd-cfr'"),
+        (("--imperfect-recall",), "--imperfect-recall: algorithm='sd-cfr'"),
+        (("--form", "signals"), "--form signals"),
+        (("--plot", "x.png"), "--plot needs points"),
+        (
+            ("--algorithm", "sd-cfr(network=table)", "--compile", "never"),
+            "network=table needs the compiled game",
+        ),
+    ],
+)
+def test_refusals(capsys, words, said):
+    line = ["spiel-cr", "solve", "--game", "kuhn_poker", "--algorithm", "sd-cfr"]
+    with pytest.raises(SystemExit) as stopped:
+        main._run(main._parse([*line, *words]))
+    assert stopped.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_an_entry_of_comparisons():
+    entry = registry.find(SMALL)
+    assert entry.ours and entry.samples and entry.extra == "deep"
+    assert "16 trajectories for each player, all of whose" in entry.how
+    adapter = entry.make(GameInstance("kuhn_poker"), 1)
+    adapter.run(2)
+    first, second = adapter.strategy()
+    assert (len(first), len(second)) == (13, 13)
+    assert adapter.note.startswith("64 episodes")
+    # What compiled the programs has left nothing behind.
+    again = entry.make(GameInstance("kuhn_poker"), 1)
+    again.run(2)
+    assert (again.strategy()[0] == first).all()
+
+
+def test_bad_parameters():
+    with pytest.raises(ValueError, match="unknown parameter 'speed'"):
+        registry.find("dream(speed=2)")
+
+
+def test_a_game_without_tensors_is_missing(monkeypatch):
+    def refuse(*_, **__):
+        raise ValueError("offers no information_state_tensor")
+
+    monkeypatch.setattr(deep_entries, "DeepSolver", refuse)
+    with pytest.raises(MissingError, match="information_state_tensor"):
+        registry.find("sd-cfr").make(GameInstance("kuhn_poker"), 0)

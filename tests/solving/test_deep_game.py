@@ -1,0 +1,111 @@
+"""`solve_deep`: the way round networks: files, limits, refusals, kinds of games."""
+
+import numpy as np
+import pytest
+
+import spiel_cr
+from spiel_cr.deep.policy import load_deep_policy
+from spiel_cr.policies.result import SolveResult
+from spiel_cr.signals.loading import signal_game
+from spiel_cr.solving import deep_game
+from spiel_cr.solving.deep_game import DeepResult
+from tests.support import games
+
+# Little work, and few programs.
+SMALL = "sd-cfr(traversals=16,steps=4,batch=64,hidden=8,layers=1)"
+
+
+def test_resumed_to_the_same_bits(tmp_path):
+    kuhn = games.compiled("kuhn")
+    whole = spiel_cr.solve(kuhn, SMALL, 4, seed=3, eval_every=2)
+    path = tmp_path / "state.npz"
+    spiel_cr.solve(kuhn, SMALL, 2, seed=3, eval_every=2, checkpoint_path=path)
+    resumed = spiel_cr.solve(kuhn, SMALL, 4, seed=3, eval_every=2, checkpoint_path=path)
+    assert isinstance(whole, SolveResult)
+    for player in range(2):
+        np.testing.assert_array_equal(whole.average[player], resumed.average[player])
+    curves = [[(p.iterations, p.nash_conv) for p in r.curve] for r in (whole, resumed)]
+    assert curves[0] == curves[1] and [n for n, _ in curves[0]] == [2, 4]
+    assert curves[0][1][1] == whole.nash_conv()
+    assert (whole.iterations, whole.trajectories) == (4, 2 * 4 * 16)
+    # It is the solver's, and no other's.
+    other = spiel_cr.solve(kuhn, SMALL, 4, seed=4)
+    assert any((whole.average[p] != other.average[p]).any() for p in range(2))
+    with pytest.raises(ValueError, match="more than iterations=3"):
+        spiel_cr.solve(kuhn, SMALL, 3, seed=3, checkpoint_path=path)
+    with pytest.raises(ValueError, match="is a checkpoint with seed 3"):
+        spiel_cr.solve(kuhn, SMALL, 5, seed=5, checkpoint_path=path)
+    with pytest.raises(ValueError, match="is a checkpoint with config"):
+        spiel_cr.solve(kuhn, f"{SMALL[:-1]},bank=2)", 5, checkpoint_path=path, seed=3)
+
+
+def test_a_game_that_is_not_compiled(tmp_path):
+    paths = tmp_path / "state.npz", tmp_path / "policy.npz"
+    found = spiel_cr.solve_deep(
+        "kuhn_poker", SMALL, 2, compile="never", checkpoint_path=paths[0], seed=1
+    )
+    assert isinstance(found, DeepResult)
+    assert (found.iterations, found.trajectories) == (2, 64)
+    found.save(paths[1])
+    state = found.game.new_initial_state()
+    for action in (0, 1):
+        state.apply_action(action)
+    expected = found.average_policy().action_probabilities(state)
+    assert load_deep_policy(paths[1]).action_probabilities(state) == expected
+    # The checkpoint of one kind does not go on as the other.
+    with pytest.raises(ValueError, match="is a checkpoint with form 'deep', and"):
+        spiel_cr.solve("kuhn_poker", SMALL, 3, checkpoint_path=paths[0], seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stop", [{"seconds": 1e-9}, {"until": 100.0}])
+def test_it_stops(stop):
+    found = spiel_cr.solve(games.compiled("kuhn"), SMALL, **stop)
+    assert found.iterations == (1 if "seconds" in stop else 10)
+
+
+def test_an_error_within_an_iteration_is_not_kept(tmp_path, monkeypatch):
+    path, kuhn = tmp_path / "state.npz", games.compiled("kuhn")
+    spiel_cr.solve(kuhn, SMALL, 1, checkpoint_path=path)
+    before = path.read_bytes()
+
+    def fail(self, count):
+        raise RuntimeError("half of it")
+
+    monkeypatch.setattr(deep_game.DeepSolver, "run", fail)
+    with pytest.raises(RuntimeError, match="half"):
+        spiel_cr.solve(kuhn, SMALL, 2, checkpoint_path=path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"dtype": np.float32}, "trains networks, which have no such option"),
+        ({"imperfect_recall": True}, "imperfect_recall=True: algorithm="),
+        ({"form": "signals"}, "form='signals': algorithm="),
+        ({"iterations": 0}, "iterations=0 must be a whole number"),
+        ({"until": -1.0}, "until=-1.0 must be"),
+        ({"seed": -1}, "seed=-1"),
+        ({"algorithm": "sd-cfr(speed=1)"}, "unknown parameter 'speed'"),
+    ],
+)
+def test_refusals_before_any_work(options, words):
+    with pytest.raises(ValueError, match=words):
+        spiel_cr.solve("no_game", **{"algorithm": "sd-cfr", **options})
+
+
+def test_refusals_of_what_needs_the_compiled_game():
+    never = {"compile": "never"}
+    with pytest.raises(ValueError, match="memory=exact needs the compiled game"):
+        spiel_cr.solve_deep("kuhn_poker", "sd-cfr(memory=exact)", 1, **never)
+    for name, value in (("until", 0.1), ("eval_every", 2)):
+        with pytest.raises(ValueError, match=f"{name}=.* needs NashConv"):
+            spiel_cr.solve_deep("kuhn_poker", SMALL, 1, **{name: value}, **never)
+    with pytest.raises(ValueError, match="signal games have none"):
+        spiel_cr.solve(signal_game("python_leduc_poker"), SMALL, 1)
+
+
+def test_is_deep():
+    assert deep_game.is_deep("sd-cfr") and deep_game.is_deep(" dream(hidden=2)")
+    assert not any(map(deep_game.is_deep, ("cfr", "lp", "deep", None, "")))
