@@ -3,10 +3,15 @@
 What is left to exploit in them is measured first (`exploitability.py`), since matches
 do not see it. Run `python -m benchmarks.partial --help`. The tables are in
 docs/partial.md.
+
+Seats are taken in turn, so two matches, one in each seat, are one observation: what a
+seat is worth is no part of its spread.
 """
 
 import argparse
 import itertools
+import json
+import pathlib
 import statistics
 import sys
 import time
@@ -42,6 +47,12 @@ def _add_options(parser: frame.Parser) -> None:
     parser.several("--players", PLAYERS, "who is measured", ["resolving"])
     parser.number("--iterations", 20, "per move of oos, which has no clock; of batches")
     parser.number("--matches", 200, "against each opponent, seats in turn", least=2)
+    words = "stop after this many seconds of matches (default: when all were played)"
+    parser.number("--seconds", None, words)
+    words = "JSON lines, one per match; those that are there are not played again"
+    parser.add_argument("--record", type=pathlib.Path, metavar="PATH", help=words)
+    words = "further settings of resolving, such as gadget=maxmargin"
+    parser.add_argument("--settings", nargs="*", default=[], help=words)
     parser.number("--move-ms", 1000.0, "milliseconds of a move")
     words = "milliseconds to prepare each seat (default: ten moves)"
     parser.number("--init-ms", None, words)
@@ -76,42 +87,38 @@ def measure(name: str, player: str, opponent: str, options: argparse.Namespace) 
     """
     game = spiel_cr.load_game(GAMES.get(name, name))
     start = peak_bytes()
+    record = _Record(options.record, _key(name, player, opponent, options))
     begun = time.perf_counter()
     ours = [_player(player, game, seat, options) for seat in range(2)]
     made = time.perf_counter() - begun
-    others, simulations = opponents.make(opponent, game, options.move_ms, options.seed)
-    rng = np.random.default_rng(options.seed)
-    returns: tuple[list[float], list[float]] = ([], [])
-    spent: tuple[list[float], list[float]] = ([], [])
-    illegal = programs = 0
-    for number in range(options.matches):
-        seat = number % 2
-        pair = list(others)
-        pair[seat] = ours[seat]
-        counter = matches.ProgramCounter()
-        try:
-            match = matches.play_match(game, pair, rng, observers=[counter])
-        except matches.IllegalMoveError as error:
-            if error.player != seat:
-                raise
-            illegal += 1
-            continue
-        programs += sum(counter.counts)
-        returns[seat].append(match.returns[seat])
-        spent[0].extend(match.seconds[seat])
-        spent[1].extend(match.seconds[1 - seat])
+    others, simulations = opponents.make(
+        *(opponent, game, options.move_ms, options.seed),
+        simulations=record.lines[0]["simulations"] if record.lines else None,
+    )
+    begun = time.perf_counter()
+    for number in range(len(record.lines), options.matches):
+        seconds = time.perf_counter() - begun
+        if options.seconds and seconds > options.seconds and number % 2 == 0:
+            break
+        line = _play(game, number, ours[number % 2], others, options.seed)
+        record.add({**line, "simulations": simulations})
+    played = [line for line in record.lines if line["return"] is not None]
+    illegal = len(record.lines) - len(played)
+    returns = [[x["return"] for x in played if x["seat"] == seat] for seat in range(2)]
     if min(map(len, returns)) < 1:
         raise ValueError(
-            f"{game}: illegal moves ended {illegal} of {options.matches} "
+            f"{game}: illegal moves ended {illegal} of {len(record.lines)} "
             f"matches of {player} against {opponent}; none is left for "
             f"one of the seats"
         )
+    pairs = [sum(pair) / 2 for pair in zip(*returns, strict=False)]
+    mean, half_width = mean_and_half_width(pairs)
     every = np.array(returns[0] + returns[1])
-    mean, half_width = mean_and_half_width(every)
-    counts = [vars(bot.counts) for bot in ours]
+    spent, taken = (
+        [x for line in played for x in line[who]] for who in ("seconds", "its_seconds")
+    )
     # Outcome sampling has no clock, and resolving no number of iterations.
     clocked = player != "oos"
-    late = sum(bot.statistics.late_moves for bot in ours)
     return {
         "name": name,
         "game": str(game),
@@ -129,23 +136,100 @@ def measure(name: str, player: str, opponent: str, options: argparse.Namespace) 
         "won": float((every > 0).mean()),
         "drawn": float((every == 0).mean()),
         "by_seat": [statistics.fmean(seat) for seat in returns],
-        "moves": sum(bot.statistics.moves for bot in ours),
-        "late_moves": late if clocked else None,
-        "max_ms": 1000 * max(spent[0]),
-        "mean_ms": 1000 * statistics.fmean(spent[0]),
-        "opponent_ms": 1000 * statistics.fmean(spent[1]),
+        "moves": len(spent),
+        "late_moves": sum(line["late_moves"] for line in played) if clocked else None,
+        "late_by_10_ms": (
+            sum(1000 * x > options.move_ms + 10 for x in spent) if clocked else None
+        ),
+        "max_ms": 1000 * max(spent),
+        "mean_ms": 1000 * statistics.fmean(spent),
+        "opponent_ms": 1000 * statistics.fmean(taken),
         "illegal_moves": illegal,
-        "programs_compiled": programs,
+        "programs_compiled": sum(line["programs"] for line in played),
         "counts": {
-            key: counts[0][key] + counts[1][key]
-            for key in counts[0]
-            if key != "most_histories"
+            key: sum(line["counts"][key] for line in played)
+            for key in played[0]["counts"]
         },
-        "most_histories": max(each["most_histories"] for each in counts),
+        "most_histories": max(vars(bot.counts)["most_histories"] for bot in ours),
         "seconds_to_make": made,
         "device": jax.default_backend(),
         "peak_bytes": peak_bytes(),
         "start_bytes": start,
+    }
+
+
+class _Record:
+    """What matches of one measurement were, in order; on the disk if there is a file.
+
+    Attributes:
+      lines: one for each match.
+    """
+
+    def __init__(self, path: pathlib.Path | None, key: Row) -> None:
+        """Reads the lines of earlier runs.
+
+        Args:
+          path: of the file, or None.
+          key: what they are matches of.
+        """
+        self._path, self._key = path, key
+        self.lines: list[Row] = []
+        if path is not None and path.exists():
+            every = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+            self.lines = [line for line in every if key.items() <= line.items()]
+
+    def add(self, line: Row) -> None:
+        """Takes the next match in."""
+        self.lines.append({**self._key, **line})
+        if self._path is not None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._path.open("a", encoding="utf-8") as file:
+                print(json.dumps(self.lines[-1]), file=file)
+
+
+def _key(name: str, player: str, opponent: str, options: argparse.Namespace) -> Row:
+    """What matches are of: those of two keys are not counted together."""
+    return {
+        "name": name,
+        "bot": _string(player, options),
+        "opponent": opponent,
+        "seed": options.seed,
+    }
+
+
+def _play(
+    game: pyspiel.Game,
+    number: int,
+    bot: pyspiel.Bot,
+    others: Sequence[pyspiel.Bot],
+    seed: int,
+) -> Row:
+    """One match, as a line; without a return if an illegal move of the bot ended it."""
+    seat = number % 2
+    pair = list(others)
+    pair[seat] = bot
+    before = dict(vars(bot.counts)), bot.statistics.late_moves
+    counter = matches.ProgramCounter()
+    line: Row = {"number": number, "seat": seat, "return": None}
+    random = np.random.default_rng([seed, number])
+    try:
+        match = matches.play_match(game, pair, random, observers=[counter])
+    except matches.IllegalMoveError as error:
+        if error.player != seat:
+            raise
+        return line
+    return {
+        **line,
+        "return": match.returns[seat],
+        "seconds": match.seconds[seat],
+        "its_seconds": match.seconds[1 - seat],
+        "late_moves": bot.statistics.late_moves - before[1],
+        "programs": sum(counter.counts),
+        "counts": {
+            key: count - before[0][key]
+            for key, count in vars(bot.counts).items()
+            if key != "most_histories"
+        },
     }
 
 
@@ -204,6 +288,7 @@ def markdown(rows: Sequence[Row]) -> str:
             **who,
             "moves": "{moves}",
             "late": "{late_moves}",
+            "by 10 ms": "{late_by_10_ms}",
             "slowest, ms": "{max_ms:.0f}",
             "illegal": "{illegal_moves}",
             "programs compiled": "{programs_compiled}",

@@ -92,7 +92,12 @@ class _Rollout:
 
 
 def make(
-    kind: str, game: pyspiel.Game, move_ms: float, seed: int
+    kind: str,
+    game: pyspiel.Game,
+    move_ms: float,
+    seed: int,
+    *,
+    simulations: int | None = None,
 ) -> tuple[tuple[pyspiel.Bot, pyspiel.Bot], int | None]:
     """A player for each seat, and how many simulations it makes.
 
@@ -101,9 +106,13 @@ def make(
       game: a sequential game.
       move_ms: milliseconds that a search may take at the start of the game.
       seed: of all that it draws.
+      simulations: of a search; None: as many as `move_ms` allows.
     """
     if kind == "uniform":
         return (uniform_bot(game, 0, seed=seed), uniform_bot(game, 1, seed=seed)), None
+    if simulations is not None:
+        bot = search(game, simulations, seed)
+        return (bot, bot), simulations
     state = game.new_initial_state()
     while state.is_chance_node():
         state.apply_action(state.chance_outcomes()[0][0])

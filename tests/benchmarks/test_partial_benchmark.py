@@ -1,6 +1,7 @@
 """The benchmark of players of partial trees measures what it says; on Kuhn poker."""
 
 import argparse
+import json
 
 import numpy as np
 import pyspiel
@@ -79,19 +80,13 @@ class Failing(pyspiel.Bot):
         return self._policy
 
 
-def measure(monkeypatch, mine, other):
+def measure(monkeypatch, mine, other, **changed):
     monkeypatch.setattr(matches, "_player", lambda *_: mine)
-    monkeypatch.setattr(opponents, "make", lambda *_: ((other, other), None))
-    options = argparse.Namespace(
-        matches=8,
-        seed=0,
-        max_histories=9,
-        move_ms=9.0,
-        init_ms=None,
-        leaf="",
-        settings=[],
-        iterations=1,
-    )
+    monkeypatch.setattr(opponents, "make", lambda *_, **__: ((other, other), None))
+    given = {"matches": 8, "seed": 0, "max_histories": 9, "move_ms": 9.0}
+    given |= {"init_ms": None, "leaf": "", "settings": [], "iterations": 1}
+    given |= {"record": None, "seconds": None}
+    options = argparse.Namespace(**given | changed)
     return matches.measure("kuhn_poker", "resolving", "uniform", options)
 
 
@@ -106,3 +101,22 @@ def test_only_illegal_moves_of_the_player_count_as_that(monkeypatch):
     ):
         with pytest.raises(ValueError, match=words):
             measure(monkeypatch, mine, other)
+
+
+def test_matches_on_record_are_not_played_again(monkeypatch, tmp_path):
+    """Two matches, one in each seat, are one observation."""
+    legal, record = Failing([(1, 1.0)]), tmp_path / "matches.jsonl"
+    row = measure(monkeypatch, legal, legal, record=record)
+    lines = [json.loads(line) for line in record.read_text().splitlines()]
+    assert [line["number"] for line in lines] == list(range(8))
+    assert [line["seat"] for line in lines] == 4 * [0, 1]
+    returns = [line["return"] for line in lines]
+    pairs = np.reshape(returns, (-1, 2)).mean(axis=1)
+    assert row["mean"] == np.mean(pairs) and row["moves"] >= 8
+    # Twice the standard error of pairs, or more: Student's t with three degrees.
+    assert row["interval"] == pytest.approx(3.182 * np.std(pairs, ddof=1) / 2, rel=1e-3)
+    cheat = Failing([(7, 1.0)])
+    again = measure(monkeypatch, cheat, legal, record=record)
+    assert again["mean"] == row["mean"] and again["illegal_moves"] == 0
+    more = measure(monkeypatch, legal, legal, record=record, matches=10)
+    assert more["matches"] == 10 and len(record.read_text().splitlines()) == 10
