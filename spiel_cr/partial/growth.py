@@ -12,6 +12,8 @@ have to change together is not.
 import time
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
 
 from spiel_cr.compilation.tree import CHANCE
 from spiel_cr.partial.nodes import NodeTable
@@ -19,6 +21,8 @@ from spiel_cr.partial.simulator import Simulator
 
 # Of the room that is left, this share is given away at a time.
 _SHARE = 0.25
+# Where whole public states fill less than this share of the room, infosets follow.
+_FILLED = 0.5
 
 
 def grow(
@@ -30,7 +34,13 @@ def grow(
     player: int | None,
     deadline: float | None,
 ) -> None:
-    """Expands infosets in order of how much they matter, on all levels.
+    """Expands public states in order of how much they matter, on all levels.
+
+    Where somebody resolves, all histories of the frontier that a player cannot tell
+    from one that is expanded are expanded with it: so the tree ends between public
+    states, and can be resolved beyond its end by what was promised there. Public states
+    that do not fit are left out. Where those that fit leave much room (they may be
+    nearly everything), and where nobody resolves, infosets are expanded instead.
 
     Chance moves are expanded, and further histories of infosets that are expanded
     already, as soon as they are met: none of these is at the frontier.
@@ -45,25 +55,28 @@ def grow(
         frontier what the player hides. None: nobody.
       deadline: by `time.perf_counter`; after it no more is expanded than was begun.
     """
+    begun, closed = table.used, player is not None
     share, taken = _SHARE, 0
     while True:
-        if _complete(table, simulator, most, player):
-            if table.used > table.marks[-1]:
-                table.marks.append(table.used)
-        else:
+        if stuck := not complete(table, simulator, most, player, closed=closed):
             # Too much has to come with what was expanded last.
             table.truncate(table.marks[-1])
-            share /= 4
-            if taken <= 1:
-                return
+            share, stuck = share / 4, taken <= 1
+        elif table.used > table.marks[-1]:
+            table.marks.append(table.used)
         frontier = table.frontier()
         late = deadline is not None and time.perf_counter() > deadline
         if late or not len(frontier) or table.used >= limit:
             return
-        rows, taken = _choose(table, frontier, limit - table.used, share)
-        if not taken:
+        if not stuck:
+            rows, taken = _choose(table, frontier, limit - table.used, share, closed)
+            stuck = not taken
+        if not stuck:
+            table.expand_rows(simulator, rows)
+        elif closed and table.used - begun < _FILLED * (limit - begun):
+            closed, share, taken = False, _SHARE, 0
+        else:
             return
-        table.expand_rows(simulator, rows)
 
 
 def urgency(table: NodeTable, rows: np.ndarray) -> np.ndarray:
@@ -78,10 +91,16 @@ def _total(reach: np.ndarray) -> float:
 
 
 def _choose(
-    table: NodeTable, frontier: np.ndarray, budget: int, share: float
+    table: NodeTable, frontier: np.ndarray, budget: int, share: float, closed: bool
 ) -> tuple[np.ndarray, int]:
-    """Rows of the infosets that matter most, in a share of the room; how many."""
-    _, group = np.unique(table.infosets(frontier), return_inverse=True)
+    """Rows of the infosets that matter most, in a share of the room; how many.
+
+    Where `closed`, of public states.
+    """
+    if closed:
+        group = public_states(table, frontier)
+    else:
+        _, group = np.unique(table.infosets(frontier), return_inverse=True)
     cost = np.bincount(group, table.num_actions[frontier])
     gain = np.bincount(group, urgency(table, frontier))
     order = np.argsort(-gain, kind="stable")
@@ -93,27 +112,48 @@ def _choose(
     return frontier[chosen[group]], len(order)
 
 
-def _complete(
-    table: NodeTable, simulator: Simulator, limit: int, player: int | None
+def public_states(table: NodeTable, rows: np.ndarray) -> np.ndarray:
+    """int64 [n], equal where players may take rows for each other, none of chance."""
+    _, infoset = np.unique(table.infosets(rows), return_inverse=True)
+    code = table.observation[rows].astype(np.int64) * 2 + table.player[rows]
+    seen = np.where(table.observation[rows] < 0, -1 - infoset, code)
+    _, seen = np.unique(seen, return_inverse=True)
+    count, n = int(infoset.max(initial=-1)) + 1, len(rows)
+    size = count + int(seen.max(initial=-1)) + 1
+    graph = sparse.coo_matrix(
+        (np.ones(n, bool), (infoset, count + seen)), shape=(size, size)
+    )
+    _, component = csgraph.connected_components(graph, directed=False)
+    _, numbers = np.unique(component[infoset], return_inverse=True)
+    return np.asarray(numbers, np.int64)
+
+
+def complete(
+    table: NodeTable,
+    simulator: Simulator,
+    limit: int,
+    player: int | None,
+    *,
+    closed: bool,
 ) -> bool:
     """Expands what must come with what is expanded; False: there is no room."""
-    while len(rows := _due(table, player)):
+    while len(rows := _due(table, player, closed)):
         if table.used + int(table.num_actions[rows].sum()) > limit:
             return False
         table.expand_rows(simulator, rows)
     return True
 
 
-def _due(table: NodeTable, player: int | None) -> np.ndarray:
+def _due(table: NodeTable, player: int | None, closed: bool) -> np.ndarray:
     """int64, rows that must not be at the frontier."""
     frontier = table.frontier()
     expanded = np.flatnonzero(table.first[: table.used] >= 0)
     known = np.unique(table.infosets(expanded))
     due = np.isin(table.infosets(frontier), known)
     due |= table.player[frontier] == CHANCE
-    if player is not None:
-        own = table.player[frontier] == player
-        seen = table.observation[expanded[table.player[expanded] == player]]
+    for p in (0, 1) if closed else (player,) if player is not None else ():
+        own = table.player[frontier] == p
+        seen = table.observation[expanded[table.player[expanded] == p]]
         due |= own & np.isin(table.observation[frontier], seen[seen >= 0])
     return frontier[due]
 
@@ -148,7 +188,7 @@ def grow_along(
     while True:
         acts, label = table.player[: table.used], table.label[: table.used]
         own = (acts == player) & ~np.isin(label, known)
-        roots = _alike(table, np.flatnonzero(own), target)
+        roots = alike(table, np.flatnonzero(own & (label == target)))
         # What the opponent does on the way to them, and also elsewhere if that looks to
         # the player as if it did so.
         above, live = _above(table, roots), np.zeros(table.used, bool)
@@ -157,7 +197,7 @@ def grow_along(
             steps = _steps(table, other, knowledge)
             ways = np.unique(steps[above])
             live |= (steps == -1) | np.isin(steps, ways[ways >= 0])
-        live = _reached(table, live)
+        live = reached(table, live)
         rows = np.flatnonzero(live & (table.first[: table.used] < 0) & ~own)
         rows = rows[table.num_actions[rows] > 0]
         if done := not len(rows):
@@ -170,15 +210,21 @@ def grow_along(
             return len(roots) > 0
 
 
-def _alike(table: NodeTable, rows: np.ndarray, target: int) -> np.ndarray:
-    """Those of some rows that players take for an infoset, or for each other."""
-    label, seen = table.label[rows], table.observation[rows]
-    chosen = label == target
+def alike(table: NodeTable, rows: np.ndarray) -> np.ndarray:
+    """int64, some rows and all that players take for them, or for these, and so on."""
+    number = np.arange(table.used)
+    player, label = table.player[: table.used], table.label[: table.used]
+    seen = table.observation[: table.used]
+    chosen = np.isin(number, rows)
     while True:
-        more = chosen | np.isin(label, label[chosen])
-        more |= (seen >= 0) & np.isin(seen, seen[more])
+        more = chosen.copy()
+        for p in range(2):
+            acts = player == p
+            more |= acts & np.isin(label, label[chosen & acts])
+            known = seen[more & acts]
+            more |= acts & np.isin(seen, known[known >= 0])
         if (more == chosen).all():
-            return rows[chosen]
+            return np.flatnonzero(chosen)
         chosen = more
 
 
@@ -210,7 +256,7 @@ def _above(table: NodeTable, rows: np.ndarray) -> np.ndarray:
     return above
 
 
-def _reached(table: NodeTable, taken: np.ndarray) -> np.ndarray:
+def reached(table: NodeTable, taken: np.ndarray) -> np.ndarray:
     """bool [used], rows that moves lead to which are all taken."""
     reached, parent = taken.copy(), table.parent[: table.used]
     depth = table.depth[: table.used]

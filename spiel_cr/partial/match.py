@@ -58,6 +58,7 @@ class PartialStatistics:
 
     safe_resolves: int = 0
     limited_resolves: int = 0
+    resolved_beyond: int = 0
     grown_towards: int = 0
     unsafe_restarts: int = 0
     reused: int = 0
@@ -187,7 +188,10 @@ class PartialAgent(abc.ABC):
         return answer
 
     def _make_solved(
-        self, tree: PartialTree, before: SolvedTree | None = None
+        self,
+        tree: PartialTree,
+        before: SolvedTree | None = None,
+        cut: np.ndarray | None = None,
     ) -> SolvedTree | None:
         """A tree with what is known of its strategies; None: it cannot be resolved.
 
@@ -201,7 +205,7 @@ class PartialAgent(abc.ABC):
         """
         self.counts.most_histories = max(self.counts.most_histories, len(tree))
         try:
-            return SolvedTree.of(tree, self.player, before or self.solved)
+            return SolvedTree.of(tree, self.player, before or self.solved, cut)
         except HiddenTurnsError:
             return None
         except ImperfectRecallError:

@@ -25,7 +25,7 @@ from spiel_cr.common.checks import check_seed
 from spiel_cr.compilation.game_checks import chance_outcomes
 from spiel_cr.partial.capacity import Capacities
 from spiel_cr.partial.config import PartialConfig
-from spiel_cr.partial.knowledge_limited import knowledge_set, max_margin
+from spiel_cr.partial.knowledge_limited import LimitedGame, knowledge_set, max_margin
 from spiel_cr.partial.match import PartialAgent
 from spiel_cr.partial.solved_tree import SolvedTree
 from spiel_cr.partial.tree import PartialTree, no_capacity
@@ -65,11 +65,13 @@ class _Laid(NamedTuple):
     """A tree that is ready to be solved."""
 
     after: SolvedTree
-    game: Forest
+    game: "_Game"
     solver: Solver
 
 
-_LayOut: TypeAlias = Callable[[SolvedTree | None], tuple[SolvedTree, Forest] | None]
+# With a gadget, or the start of the game.
+_Game: TypeAlias = Forest | LimitedGame
+_LayOut: TypeAlias = Callable[[SolvedTree | None], tuple[SolvedTree, _Game] | None]
 
 
 class PartialResolver(PartialAgent):
@@ -165,8 +167,11 @@ class PartialResolver(PartialAgent):
         key = stages[number].seen[-1]
         if number and not self._can_resolve(key):
             # The rest is for resolving there.
-            half = deadline and (time.perf_counter() + deadline) / 2
-            self._grow_towards(stages, number, half)
+            while self._resolve_beyond(stages, number, _half(deadline)):
+                if self._can_resolve(key):
+                    break
+            else:
+                self._grow_towards(stages, number, _half(deadline))
         if self.solved.find(key) >= 0:
             self._knowledge = None
             self._resolve(key, deadline)
@@ -233,6 +238,50 @@ class PartialResolver(PartialAgent):
         tree = self.solved.focus(roots, collapse=True)
         return tree, len(tree) <= _ROOT_SHARE * most
 
+    def _resolve_beyond(
+        self, stages: Sequence[Stage], number: int, deadline: float | None
+    ) -> bool:
+        """Resolves the public state at the frontier beyond which a decision lies.
+
+        The tree grows below its histories, whichever way the match went on from there,
+        and the opponent keeps what it was promised at each. So what different matches
+        lead to is resolved by one solution, or below one.
+
+        Returns:
+          False: that cannot be done.
+        """
+        before, key = self.solved, stages[number].seen[-1]
+        last = before.find(stages[number - 1].seen[-1])
+        if last < 0 or before.decomposition.own_layer[last] > before.solved:
+            return False
+        most = self._affordable(deadline)
+        cut = before.partial.frontier_before(self._played(stages, number), key, most)
+        if cut is None or self._has_no_time(deadline):
+            return False
+        tree = before.partial.focus(cut)
+        if len(tree) > _ROOT_SHARE * most or not tree.expand_whole(most):
+            return False
+
+        def lay_out(known: SolvedTree | None) -> tuple[SolvedTree, LimitedGame] | None:
+            after = self._make_solved(tree, known, cut)
+            if after is None or not before.hand_on_ends(after, cut):
+                return None
+            return after, after.beyond()
+
+        if self._solve_laid(tree, lay_out, most, deadline):
+            self.counts.resolved_beyond += 1
+            return True
+        return False
+
+    def _played(self, stages: Sequence[Stage], number: int) -> dict[int, int | None]:
+        """What the player did before a decision, by the labels of infosets."""
+        labels = self.solved.snapshot.labels[self.player]
+        return {
+            int(labels[infoset]): stages[k].action
+            for k in range(number)
+            if (infoset := self.solved.find(stages[k].seen[-1])) >= 0
+        }
+
     def _grow_towards(
         self, stages: Sequence[Stage], number: int, deadline: float | None
     ) -> None:
@@ -251,11 +300,7 @@ class PartialResolver(PartialAgent):
         roots = before.subgame_roots(opening)
         first = d.own_layer[opening] == 1
         top = before.starts if first else roots
-        path = [
-            (int(before.snapshot.labels[self.player][infoset]), stages[k].action)
-            for k in range(number)
-            if (infoset := before.find(stages[k].seen[-1])) >= 0
-        ]
+        path = self._played(stages, number)
         key = stages[number].seen[-1]
         labels = before.snapshot.labels[self.player][d.own_layer <= before.solved]
         for whole in (True, False):
@@ -263,7 +308,7 @@ class PartialResolver(PartialAgent):
             tree = before.focus(top, collapse=True)
             if len(tree) > _ROOT_SHARE * most or self._has_no_time(deadline):
                 return
-            if tree.grow_along(dict(path), labels, key, most, whole=whole):
+            if tree.grow_along(path, labels, key, most, whole=whole):
                 break
         else:
             return
@@ -294,7 +339,7 @@ class PartialResolver(PartialAgent):
           False: that cannot be done.
         """
 
-        def lay_out(before: SolvedTree | None) -> tuple[SolvedTree, Forest] | None:
+        def lay_out(before: SolvedTree | None) -> tuple[SolvedTree, _Game] | None:
             after = self._make_solved(tree, before)
             if after is None:
                 return None
@@ -302,6 +347,12 @@ class PartialResolver(PartialAgent):
                 return None
             return after, after.forest() if free is None else after.limited(free)
 
+        return self._solve_laid(tree, lay_out, most, deadline)
+
+    def _solve_laid(
+        self, tree: PartialTree, lay_out: _LayOut, most: int, deadline: float | None
+    ) -> bool:
+        """As `_solve_below`, a tree with a gadget game of any kind."""
         seconds = None
         if deadline is not None:
             left = deadline - time.perf_counter()
@@ -446,7 +497,7 @@ class PartialResolver(PartialAgent):
         if grown:
             self._expanding.add(grown, seconds)
 
-    def _with_gadget(self, game: Forest) -> Forest:
+    def _with_gadget(self, game: _Game) -> _Game:
         """A gadget game of one subgame with the gadget that was asked for."""
         count = len(game.augmented)
         if not count or self.config.gadget == "cfrd":
@@ -456,7 +507,7 @@ class PartialResolver(PartialAgent):
         )
         return dataclasses.replace(game, decisions=decisions, payoffs=payoffs)
 
-    def _solver_for(self, game: Forest) -> Solver | None:
+    def _solver_for(self, game: _Game) -> Solver | None:
         """A solver of learnt shapes; None: the game fits none."""
         # See `subgame_games.GadgetGame.first`.
         margin = self.config.gadget == "maxmargin" and len(game.augmented) > 0
@@ -466,7 +517,7 @@ class PartialResolver(PartialAgent):
         self._laid_out[first] = game
         return None if capacity is None else self._make_solver(game, capacity, first)
 
-    def _make_solver(self, game: Forest, capacity: PaddedShapes, first: int) -> Solver:
+    def _make_solver(self, game: _Game, capacity: PaddedShapes, first: int) -> Solver:
         form = build(game.decisions, game.payoffs, capacity=capacity)
         return cfr.make_solver(
             form,
@@ -492,3 +543,8 @@ class PartialResolver(PartialAgent):
                     if answer is not None and random.random() < 0.5:
                         action = random.choice(answer[0], p=answer[1])
             state.apply_action(int(action))
+
+
+def _half(deadline: float | None) -> float | None:
+    """The time in the middle between now and a deadline."""
+    return deadline and (time.perf_counter() + deadline) / 2

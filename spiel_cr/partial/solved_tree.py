@@ -7,7 +7,12 @@ import numpy as np
 
 from spiel_cr.cfr.solver import Solver
 from spiel_cr.common.arrays import ranges
-from spiel_cr.partial.knowledge_limited import infosets_after
+from spiel_cr.partial.knowledge_limited import (
+    KnowledgeSet,
+    LimitedGame,
+    infosets_after,
+    limited_game,
+)
 from spiel_cr.partial.tree import PartialTree, Snapshot
 from spiel_cr.policies.conversions import (
     history_values,
@@ -43,7 +48,11 @@ class SolvedTree:
 
     @classmethod
     def of(
-        cls, partial: PartialTree, player: int, before: "SolvedTree | None" = None
+        cls,
+        partial: PartialTree,
+        player: int,
+        before: "SolvedTree | None" = None,
+        cut: np.ndarray | None = None,
     ) -> "SolvedTree":
         """Nothing is solved yet.
 
@@ -52,6 +61,8 @@ class SolvedTree:
           player: i.
           before: take strategies over from there, and what the opponent is known to
             forget: this tree may end before that shows.
+          cut: int64, ids of histories of one public state, where `before` ended: a
+            layer begins there.
 
         Raises:
           ImperfectRecallError, HiddenTurnsError: what is there of the game seems not
@@ -60,7 +71,8 @@ class SolvedTree:
         snapshot, alike = partial.compile(), None
         if before is not None:
             alike = before._augmented_of(snapshot.ids)
-        decomposition = decompose(snapshot.tree, player, alike=alike)
+        also = None if cut is None else np.isin(snapshot.ids, cut)
+        decomposition = decompose(snapshot.tree, player, alike=alike, also=also)
         first, second = (
             uniform_behaviour(infosets.decisions) for infosets in snapshot.tree.infosets
         )
@@ -193,6 +205,66 @@ class SolvedTree:
         after.solved = int(layer[0]) - 1
         return True
 
+    def hand_on_ends(self, after: "SolvedTree", ids: np.ndarray) -> bool:
+        """Hands on what o was promised where this tree ended.
+
+        That is what o gets there against i's strategy, by what it knows, with the leaf
+        values, and with the best of its continuations.
+
+        Args:
+          after: made with the cut `ids`; brought up to the layer before it.
+          ids: int64 [n], histories of the frontier, all that o cannot tell apart.
+
+        Returns:
+          Whether the new tree can be resolved from there.
+        """
+        d, histories, i = after.decomposition, self.snapshot.tree.histories, self.player
+        _, rows = find_numbers(after.snapshot.ids, ids)
+        is_root, place = find_numbers(d.roots, rows)
+        layer = d.layer[rows]
+        if not is_root.all() or (layer != layer[0]).any():
+            return False
+        if np.count_nonzero(d.layer[d.roots] == layer[0]) != len(rows):
+            return False
+        _, ends = find_numbers(self.snapshot.ids, ids)
+        decisions = self.snapshot.tree.infosets[i].decisions
+        reach = reach_from_behaviour(decisions, self.behaviour[i])
+        weight = histories.chance[ends] * reach[histories.sequence[i][ends]]
+        weight *= 1.0 if i == 1 else -1.0
+        if histories.player[ends[0]] == 1 - i:  # chooses among continuations
+            first = np.searchsorted(histories.parent, ends)
+            count = int(np.searchsorted(histories.parent, ends[0], "right") - first[0])
+            values = histories.utility[first[:, None] + np.arange(count)]
+            known = histories.infoset[ends]
+        else:
+            values, known = histories.utility[ends][:, None], np.arange(len(ends))
+        # Augmented infosets may be joined; o chooses by what it knew before.
+        known, part = np.unique(
+            np.stack([d.root_augmented[place], known]), axis=1, return_inverse=True
+        )
+        total = np.zeros((known.shape[1], values.shape[1]))
+        np.add.at(total, part.reshape(-1), weight[:, None] * values)
+        np.add.at(after.opponent_values, known[0], total.max(axis=1))
+        after.solved = int(layer[0]) - 1
+        return True
+
+    def beyond(self) -> LimitedGame:
+        """The gadget game of the next layer, wherever it begins."""
+        d, layer = self.decomposition, self.solved + 1
+        decisions = d.decisions
+        above = np.append(d.own_layer, 0)[decisions.owner[decisions.parent]]
+        nothing = np.zeros(0, np.int32)
+        known = KnowledgeSet(
+            layer,
+            free=np.flatnonzero((d.own_layer >= layer) & (above < layer)),
+            fixed=nothing,
+            cut=nothing,
+            roots=d.roots[d.layer[d.roots] == layer],
+            augmented=np.flatnonzero(d.augmented_layer == layer),
+        )
+        game = limited_game(d, known, self.behaviour, self.opponent_values)
+        return dataclasses.replace(game, payoffs=with_payoff(game.payoffs))
+
     def forest(self) -> Forest:
         """The gadget game of the next layer; the whole tree if it is the first."""
         decisions = self.snapshot.tree.infosets[self.player].decisions
@@ -242,7 +314,7 @@ class SolvedTree:
             ]
         )
 
-    def take_strategies(self, game: Forest, solver: Solver) -> None:
+    def take_strategies(self, game: Forest | LimitedGame, solver: Solver) -> None:
         """Takes in how a solver found that both play in the next layer and below."""
         i, o = self.player, 1 - self.player
         own, other = (solver.average_behaviour(p) for p in (i, o))
@@ -252,7 +324,7 @@ class SolvedTree:
         end = len(other) - len(game.next_augmented)
         self.behaviour[o][mine] = other[end - len(mine) : end]
 
-    def take_values(self, game: Forest, solver: Solver) -> None:
+    def take_values(self, game: Forest | LimitedGame, solver: Solver) -> None:
         """Takes in what the opponent got in the layer after the next, now solved."""
         next_augmented = len(game.next_augmented)
         if next_augmented:

@@ -234,6 +234,20 @@ class PartialTree:
           Whether there was room.
         """
         assert self.player is not None
+        target = self._expand_along(played, key, most)
+        return target >= 0 and growth.grow_along(
+            *(self.table, self.simulator, self.player, known, target, most), whole=whole
+        )
+
+    def _expand_along(
+        self, played: Mapping[int, int | None], key: str, most: int
+    ) -> int:
+        """Expands what may lead to a decision; its label, -1: it is not found.
+
+        Args:
+          played, key, most: as of `grow_along`.
+        """
+        assert self.player is not None
         table, player, target = self.table, self.player, -1
         rows = np.flatnonzero(table.first[: table.used] < 0)
         while len(rows := rows[table.num_actions[rows] > 0]):
@@ -246,16 +260,75 @@ class PartialTree:
                 target = int(table.label[others[found[0]]]) if found else -1
             rows = rows[goes_on]
             if table.used + int(table.num_actions[rows].sum()) > most:
-                return False
+                return -1
             table.expand_rows(self.simulator, rows)
             parents = np.repeat(rows, table.num_actions[rows])
             rows = table.children(rows)
             done = [played.get(label, -1) for label in table.label[parents].tolist()]
             taken = table.action[rows] == np.array(done, np.int64)
             rows = rows[taken | (table.player[parents] != player)]
-        return target >= 0 and growth.grow_along(
-            *(table, self.simulator, player, known, target, most), whole=whole
-        )
+        return target
+
+    def frontier_before(
+        self, played: Mapping[int, int | None], key: str, most: int
+    ) -> np.ndarray | None:
+        """The public states at the frontier beyond which a decision lies.
+
+        Args:
+          played, key, most: as of `grow_along`.
+
+        Returns:
+          int64 [n], ids; None: the decision is not found, or the tree goes on at some
+          of the histories that players take for those before it.
+        """
+        table = self.table
+        ways, parent = np.ones(table.used, bool), table.parent[: table.used]
+        acts = table.player[parent] == self.player
+        done = [played.get(label, -1) for label in table.label[parent].tolist()]
+        taken = ~acts | (table.action[: table.used] == np.array(done, np.int64))
+        ways = growth.reached(table, taken | (parent < 0))
+        ends = np.flatnonzero(ways & (table.first[: table.used] < 0))
+        ends = ends[table.num_actions[ends] > 0]
+        if not len(ends):
+            return None
+        tree = self.focus(table.id[ends])
+        target = tree._expand_along(played, key, most)
+        if target < 0:
+            return None
+        below = tree.table
+        here = below.label[: below.used] == target
+        rows = np.flatnonzero(here & (below.player[: below.used] == self.player))
+        before = np.isin(below.id[: below.used], table.id[ends])
+        while not before[rows].all():
+            rows = np.where(before[rows], rows, below.parent[rows])
+            if (rows < 0).any():
+                return None
+        rows = growth.alike(table, self.rows(np.unique(below.id[rows])))
+        whole = (table.first[rows] < 0) & (table.num_actions[rows] > 0)
+        return table.id[rows] if whole.all() else None
+
+    def expand_whole(self, most: int) -> bool:
+        """Expands all of the frontier, down to the resolving player's next decisions.
+
+        Args:
+          most: histories to have at most.
+
+        Returns:
+          Whether there was room. What was expanded stays (`truncate`).
+        """
+        table, decided = self.table, False
+        while not decided:
+            rows = table.frontier()
+            if not len(rows):
+                break
+            if table.used + int(table.num_actions[rows].sum()) > most:
+                return False
+            decided = bool((table.player[rows] == self.player).any())
+            table.expand_rows(self.simulator, rows)
+        if not growth.complete(table, self.simulator, most, self.player, closed=True):
+            return False
+        table.marks = [table.used]
+        return decided
 
     def grow_to(self, target: int, most: int) -> bool:
         """Expands what leads to one of the player's decisions, none of its own before.

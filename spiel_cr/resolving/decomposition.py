@@ -72,7 +72,11 @@ class Decomposition:
 
 
 def decompose(
-    tree: CompiledGame, player: int, *, alike: np.ndarray | None = None
+    tree: CompiledGame,
+    player: int,
+    *,
+    alike: np.ndarray | None = None,
+    also: np.ndarray | None = None,
 ) -> Decomposition:
     """Cuts the game at every decision of `player`, or at every turn.
 
@@ -86,6 +90,8 @@ def decompose(
       alike: int [N], equal numbers from 0 up where the opponent is known to forget
         later what it observes now, although the tree does not show it: roots of one
         layer with equal numbers are in one augmented infoset. -1: nothing is known.
+      also: bool [N], where the game is cut besides: histories of one public state, none
+        after another. Where i does not act there, they are the roots of one subgame.
 
     Raises:
       HiddenTurnsError: the opponent cannot even tell the player's turns apart.
@@ -93,6 +99,8 @@ def decompose(
     acts = tree.histories.player == player
     previous = _last_decider(tree.histories)
     for opening in (acts, acts & (previous != player)):
+        if also is not None:
+            opening = opening | also
         layer, anchor = _layers(tree.histories, opening)
         if _layers_are_known(tree, layer, opening):
             return _decompose(tree, player, opening, layer, anchor, alike)
@@ -171,10 +179,11 @@ def _decompose(
     augmented_layer[root_augmented] = layer[roots]
     augmented_parent[root_augmented] = extend(roots, above)
     # Subgames: roots that share i's or o's information belong together.
-    infoset = histories.infoset[roots]
+    acts = histories.player[roots] == player
+    infoset = np.where(acts, histories.infoset[roots], len(own))
     subgame = _components(root_augmented, infoset, count)
     own_subgame = np.full(len(own), -1, np.int32)
-    own_subgame[infoset] = subgame[root_augmented]
+    own_subgame[infoset[acts]] = subgame[root_augmented[acts]]
     return Decomposition(
         tree=tree,
         player=player,
@@ -213,9 +222,10 @@ def _augmented_infosets(
     """
     histories = tree.histories
     sequence = histories.sequence[1 - player]
-    keys = [layer[roots], sequence[roots]]
+    acts = histories.player[roots] == 1 - player
+    keys = [layer[roots], sequence[roots], np.where(acts, histories.infoset[roots], -1)]
     if histories.observations is not None:
-        keys.append(histories.observations[roots])
+        keys.append(np.where(acts, -1, histories.observations[roots]))
     _, augmented = np.unique(np.stack(keys, axis=1), axis=0, return_inverse=True)
     augmented = augmented.reshape(-1).astype(np.int32)
     if alike is not None and (known := np.flatnonzero(alike >= 0)).size:
