@@ -89,6 +89,7 @@ class Continuations:
         self._blueprint = path
         self._given = check_iterations(rollouts, name="rollouts"), check_seed(seed)
         self._rollouts: Rollouts | None = None
+        self._drawn: int | None = None
         self._known: tuple[CompiledGame, list[np.ndarray]] | None = None
 
     def choice_values(
@@ -102,6 +103,12 @@ class Continuations:
             values = [self._values(game, behaviour, p) for p in range(2)]
             self._known = game, values
         return self._known[1][player][histories]
+
+    def draw_from(self, number: int, /) -> None:
+        """See `policies.leaf_values.Drawn`; means nothing in compiled games."""
+        self._drawn = number
+        if self._rollouts is not None:
+            self._rollouts.draw_from(number)
 
     def behaviour(self, tree: CompiledGame) -> Behaviour:
         """The blueprint: for each player float64 [S], by logical sequence.
@@ -160,6 +167,8 @@ class Continuations:
                     "'biased'"
                 )
             self._rollouts = Rollouts(self.policy(), self.k, *self._given)
+            if self._drawn is not None:
+                self._rollouts.draw_from(self._drawn)
         return self._rollouts
 
     def _values(

@@ -51,8 +51,12 @@ class Rollouts:
           seed: of one stream of random numbers, which goes on from call to call.
         """
         self._policy, self._k, self._n = policy, k, n
-        self._random = np.random.default_rng(seed)
+        self._seed, self._random = seed, np.random.default_rng(seed)
         self._most = int(policy.game.num_distinct_actions())
+
+    def draw_from(self, number: int, /) -> None:
+        """See `policies.leaf_values.Drawn`."""
+        self._random = np.random.default_rng([self._seed, number])
 
     def values(
         self, game: VectorisedGame | pyspiel.Game, histories: np.ndarray, player: int

@@ -69,11 +69,15 @@ def grow(
         if late or not len(frontier) or table.used >= limit:
             return
         if not stuck:
-            rows, taken = _choose(table, frontier, limit - table.used, share, closed)
+            fits = (most if closed else limit) - table.used
+            rows, taken = _choose(
+                *(table, frontier, fits, int(share * (limit - table.used))),
+                closed=closed,
+            )
             stuck = not taken
         if not stuck:
             table.expand_rows(simulator, rows)
-        elif closed and table.used - begun < _FILLED * (limit - begun):
+        elif closed and table.used - begun < _FILLED * (most - begun):
             closed, share, taken = False, _SHARE, 0
         else:
             return
@@ -91,11 +95,16 @@ def _total(reach: np.ndarray) -> float:
 
 
 def _choose(
-    table: NodeTable, frontier: np.ndarray, budget: int, share: float, closed: bool
+    table: NodeTable, frontier: np.ndarray, budget: int, share: int, *, closed: bool
 ) -> tuple[np.ndarray, int]:
-    """Rows of the infosets that matter most, in a share of the room; how many.
+    """Rows of the infosets, or public states, that matter most; of how many.
 
-    Where `closed`, of public states.
+    Args:
+      table: the histories.
+      frontier: rows that can be expanded.
+      budget: how many children one may have.
+      share: how many all of them may have; of one, more.
+      closed: of public states.
     """
     if closed:
         group = public_states(table, frontier)
@@ -105,7 +114,7 @@ def _choose(
     gain = np.bincount(group, urgency(table, frontier))
     order = np.argsort(-gain, kind="stable")
     order = order[cost[order] <= budget]
-    fits = int(np.searchsorted(np.cumsum(cost[order]), share * budget, "right"))
+    fits = int(np.searchsorted(np.cumsum(cost[order]), share, "right"))
     order = order[: max(fits, 1)]
     chosen = np.zeros(len(cost), bool)
     chosen[order] = True

@@ -7,6 +7,7 @@ decision needs to be solved, and how, is up to its subclasses.
 import abc
 import dataclasses
 import functools
+import hashlib
 import time
 from collections.abc import Callable, Sequence
 
@@ -24,6 +25,7 @@ from spiel_cr.partial.particle_belief import ParticleFilter, Strategy, uniform_s
 from spiel_cr.partial.simulator import Nodes
 from spiel_cr.partial.solved_tree import SolvedTree
 from spiel_cr.partial.tree import PartialTree
+from spiel_cr.policies.leaf_values import Drawn
 from spiel_cr.policies.observations import Stage, continues
 from spiel_cr.resolving.clock import Clock, Cost, Statistics
 
@@ -100,12 +102,15 @@ class PartialAgent(abc.ABC):
           player: 0 or 1.
           settings: how partial trees are made.
           clock: for moves and solves.
-          random: consumed.
+          random: consumed; what it draws at a decision depends on this and on what
+            the player has seen by then, whatever else was asked before.
           programs: says how many JAX programs were compiled.
         """
         self.player, self.settings = player, settings
         self.counts = PartialStatistics()
-        self._clock, self._random, self._programs = clock, random, programs
+        self._clock, self._programs = clock, programs
+        self._draws = int(random.integers(2**63))
+        self._leaf = parse_partial_leaf(settings.leaf)
         # To follow histories from a decision to the next one.
         self._following = Cost()
 
@@ -125,11 +130,11 @@ class PartialAgent(abc.ABC):
 
     def _first_tree(self, game: str | pyspiel.Game) -> PartialTree:
         """The start of the game, not expanded."""
-        leaf = parse_partial_leaf(self.settings.leaf)
         most = self.settings.max_histories
-        tree = PartialTree.start(game, most, leaf=leaf, player=self.player)
-        if isinstance(leaf, Continuations):
-            self.blueprint = Blueprint(leaf.policy(), tree.simulator)
+        self._draw_from([])
+        tree = PartialTree.start(game, most, leaf=self._leaf, player=self.player)
+        if isinstance(self._leaf, Continuations):
+            self.blueprint = Blueprint(self._leaf.policy(), tree.simulator)
         return tree
 
     def _start_from(self, start: SolvedTree) -> None:
@@ -156,6 +161,20 @@ class PartialAgent(abc.ABC):
         self._stages: list[Stage] = []
         self._knowledge: Knowledge | None = None
 
+    def _draw_from(self, stages: Sequence[Stage]) -> None:
+        """Begins random numbers for a decision, from what the player has seen by it.
+
+        Args:
+          stages: as of `strategy`; none: for the start of the game.
+        """
+        seen = [part for stage in stages for part in stage][:-1]
+        text = repr((self._draws, seen)).encode(errors="surrogatepass")
+        digest = hashlib.blake2b(text, digest_size=8).digest()
+        number = int.from_bytes(digest, "little")
+        self._random = np.random.default_rng(number)
+        if isinstance(self._leaf, Drawn):
+            self._leaf.draw_from(number)
+
     def strategy(self, stages: Sequence[Stage]) -> tuple[list[int], np.ndarray] | None:
         """The player's action probabilities at its decision.
 
@@ -173,6 +192,7 @@ class PartialAgent(abc.ABC):
             if not continues(self._stages, stages):
                 self.restart()
             for number in range(len(self._stages), len(stages)):
+                self._draw_from(stages[: number + 1])
                 self._solve_decision(stages, number)
             self._stages = list(stages)
             infoset = self.solved.find(stages[-1].seen[-1])

@@ -165,13 +165,12 @@ class PartialResolver(PartialAgent):
             self._knowledge = None
             return
         key = stages[number].seen[-1]
-        if number and not self._can_resolve(key):
-            # The rest is for resolving there.
-            while self._resolve_beyond(stages, number, _half(deadline)):
-                if self._can_resolve(key):
-                    break
-            else:
-                self._grow_towards(stages, number, _half(deadline))
+        while not self._can_resolve(key):
+            # The rest of the time is for resolving there.
+            if not self._resolve_beyond(stages, number, _half(deadline)):
+                if number:
+                    self._grow_towards(stages, number, _half(deadline))
+                break
         if self.solved.find(key) >= 0:
             self._knowledge = None
             self._resolve(key, deadline)
@@ -251,9 +250,10 @@ class PartialResolver(PartialAgent):
           False: that cannot be done.
         """
         before, key = self.solved, stages[number].seen[-1]
-        last = before.find(stages[number - 1].seen[-1])
-        if last < 0 or before.decomposition.own_layer[last] > before.solved:
-            return False
+        if number:
+            last = before.find(stages[number - 1].seen[-1])
+            if last < 0 or before.decomposition.own_layer[last] > before.solved:
+                return False
         most = self._affordable(deadline)
         cut = before.partial.frontier_before(self._played(stages, number), key, most)
         if cut is None or self._has_no_time(deadline):

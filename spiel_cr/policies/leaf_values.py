@@ -85,6 +85,18 @@ class ChoiceValues(Protocol):
         """
 
 
+@runtime_checkable
+class Drawn(Protocol):
+    """Values that depend on random numbers."""
+
+    def draw_from(self, number: int, /) -> None:
+        """Begins the stream of random numbers anew, from the seed and a number.
+
+        Args:
+          number: from 0 up.
+        """
+
+
 def leaf_utilities(
     value: LeafValue, game: AnyGame, histories: np.ndarray
 ) -> np.ndarray:
@@ -162,7 +174,7 @@ class RolloutValue:
 
     In a compiled game a history's rollouts are drawn once: asking again gives the same
     value. Rollouts of states are drawn anew each time, from one stream of numbers that
-    begins with the seed.
+    begins with the seed, or where it was told to begin (`Drawn`).
     """
 
     def __init__(self, n: int = 10, seed: int = 0) -> None:
@@ -175,14 +187,23 @@ class RolloutValue:
         self._n = check_iterations(n, name="n")
         self._seed = check_seed(seed)
         self._random = np.random.default_rng(seed)
+        self._search_seed = self._seed
         self._states: _StateRollouts | None = None
+
+    def draw_from(self, number: int, /) -> None:
+        """See `Drawn`."""
+        self._random = np.random.default_rng([self._seed, number])
+        self._search_seed = int(self._random.integers(2**31))
+        self._states = None
 
     def __call__(self, game: AnyGame, histories: np.ndarray, /) -> np.ndarray:
         if isinstance(game, CompiledGame):
             return self._compiled(game, histories)
         if isinstance(game, pyspiel.Game):
             if self._states is None or self._states.game is not game:
-                self._states = _StateRollouts(game, self._n, self._seed, self._random)
+                self._states = _StateRollouts(
+                    *(game, self._n, self._search_seed, self._random)
+                )
             return np.array([self._states.mean(state) for state in histories])
         total, squares = np.zeros((2, len(histories)))
         for _ in range(self._n):
