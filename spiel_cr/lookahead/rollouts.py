@@ -1,11 +1,13 @@
 """Values of continuations by rollouts, of games that are not compiled.
 
 In a rollout chance moves as it does, i as its blueprint says, and o as one of its
-biased continuations. The rollouts of a history use the same random numbers for all of
-them, so that their differences are less noisy than they are. The noise that is left
-favours the opponent: it chooses what looks best.
+biased continuations. The rollouts of a history go different ways, and all of them where
+these are few (`policies.leaf_values.rollout_means`). They use the same random numbers
+for all continuations, so that their differences are less noisy than they are. The noise
+that is left favours the opponent: it chooses what looks best.
 """
 
+import functools
 from collections.abc import Mapping
 
 import numpy as np
@@ -14,13 +16,13 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.compilation import game_checks
 from spiel_cr.compilation.vectorised import VectorisedGame
-from spiel_cr.policies.leaf_values import play_arrays
+from spiel_cr.policies.leaf_values import rollout_mean, rollout_means
 
 # What a biased action's probability is multiplied by, and after all actions had their
 # turn by the square of it, and so on (Brown et al.: 5 for calls, 10 for folds, raises).
 BIAS = 10.0
-# States of arrays that are played at a time, about.
-_AT_ONCE = 1 << 14
+# Rollouts of arrays that are played at a time, about.
+_AT_ONCE = 1 << 16
 
 
 def bias_of(number: int, most: int) -> tuple[int, float]:
@@ -54,6 +56,21 @@ class Rollouts:
         self._seed, self._random = seed, np.random.default_rng(seed)
         self._most = int(policy.game.num_distinct_actions())
 
+    def policy_at(self, key: str) -> tuple[list[int], np.ndarray] | None:
+        """The blueprint's actions and probabilities at an infoset, if it has a table.
+
+        Args:
+          key: its information-state string.
+        """
+        policy = self._policy
+        if not isinstance(policy, openspiel_policy.TabularPolicy):
+            return None
+        if (row := policy.state_lookup.get(key)) is None:
+            return None
+        actions = np.flatnonzero(policy.legal_actions_mask[row])
+        odds = np.asarray(policy.action_probability_array[row, actions], np.float64)
+        return actions.tolist(), odds / odds.sum()
+
     def draw_from(self, number: int, /) -> None:
         """See `policies.leaf_values.Drawn`."""
         self._random = np.random.default_rng([self._seed, number])
@@ -62,28 +79,23 @@ class Rollouts:
         self, game: VectorisedGame | pyspiel.Game, histories: np.ndarray, player: int
     ) -> np.ndarray:
         """float64 [L, k], as of `policies.leaf_values.ChoiceValues`."""
-        total, left = np.zeros((len(histories), self._k)), self._n
-        while left:
-            if isinstance(game, pyspiel.Game):
-                copies = 1
-                total += self._play_states(histories, player)
-            else:
-                rows = len(histories) * self._k
-                copies = min(left, max(1, _AT_ONCE // max(rows, 1)))
-                many = np.repeat(histories, copies, axis=0)
-                found = self._play_arrays(game, many, player)
-                total += found.reshape(-1, copies, self._k).sum(axis=1)
-            left -= copies
-        return total / self._n
+        if isinstance(game, pyspiel.Game):
+            return self._play_states(histories, player)
+        most = max(1, _AT_ONCE // (self._k * self._n))
+        parts = [
+            self._play_arrays(game, histories[begin : begin + most], player)
+            for begin in range(0, len(histories), most)
+        ]
+        return np.concatenate([np.zeros((0, self._k)), *parts])
 
     def _play_arrays(
         self, rules: VectorisedGame, histories: np.ndarray, player: int
     ) -> np.ndarray:
-        """float64 [L, k], player 0's utility of one rollout each."""
+        """float64 [L, k], player 0's mean utility."""
         count, k = len(histories), self._k
 
         def weigh(
-            states: np.ndarray, acts: np.ndarray, live: np.ndarray, odds: np.ndarray
+            states: np.ndarray, acts: np.ndarray, origin: np.ndarray, odds: np.ndarray
         ) -> None:
             for actor in range(2):
                 rows = np.flatnonzero(acts == actor)
@@ -92,15 +104,16 @@ class Rollouts:
                 legal = odds[rows] > 0
                 played = on_arrays(self._policy, rules, states[rows], actor, legal)
                 if actor != player:
-                    played *= self._factors(live[rows] % k, legal)
+                    played *= self._factors(origin[rows] % k, legal)
                 odds[rows] = played
 
-        def draw(live: np.ndarray) -> np.ndarray:
-            numbers: np.ndarray = self._random.random(count)[live // k]
+        def draw(origin: np.ndarray) -> np.ndarray:
+            numbers: np.ndarray = self._random.random(count)[origin // k]
             return numbers
 
         states = np.repeat(histories, k, axis=0)
-        return play_arrays(rules, states, draw, weigh).reshape(count, k)
+        means, _ = rollout_means(rules, states, self._n, draw, weigh)
+        return means.reshape(count, k)
 
     def _factors(self, numbers: np.ndarray, legal: np.ndarray) -> np.ndarray:
         """float64 [n, A], what continuations multiply actions' probabilities by."""
@@ -113,39 +126,30 @@ class Rollouts:
         return factors
 
     def _play_states(self, histories: np.ndarray, player: int) -> np.ndarray:
-        """float64 [L, k], player 0's utility of one rollout each."""
+        """float64 [L, k], player 0's mean utility."""
         utility = np.zeros((len(histories), self._k))
         for row, state in enumerate(histories):
             seed = int(self._random.integers(2**63))
             for j in range(self._k):
-                random = np.random.default_rng(seed)
-                utility[row, j] = self._play(state.clone(), player, j, random)
+                draw = np.random.default_rng(seed).random
+                odds = functools.partial(self._odds, player=player, number=j)
+                utility[row, j] = rollout_mean(state, self._n, draw, odds)
         return utility
 
-    def _play(
-        self,
-        state: pyspiel.State,
-        player: int,
-        number: int,
-        random: np.random.Generator,
-    ) -> float:
-        while not state.is_terminal():
-            odds: Mapping[int, float]
-            if state.is_chance_node():
-                odds = dict(game_checks.chance_outcomes(state))
-            else:
-                odds = self._policy.action_probabilities(state)
-                if state.current_player() != player and number:
-                    action, factor = bias_of(number, self._most)
-                    odds = {
-                        move: p * (factor if place == action else 1.0)
-                        for place, (move, p) in enumerate(sorted(odds.items()))
-                    }
-            moves = sorted(odds)
-            ends = np.cumsum([odds[move] for move in moves])
-            drawn = np.searchsorted(ends, random.random() * ends[-1], "right")
-            state.apply_action(moves[min(int(drawn), len(moves) - 1)])
-        return float(game_checks.player_return(state, 0))
+    def _odds(
+        self, state: pyspiel.State, *, player: int, number: int
+    ) -> Mapping[int, float]:
+        """How likely actions are where o plays one of its continuations."""
+        if state.is_chance_node():
+            return dict(game_checks.chance_outcomes(state))
+        odds: Mapping[int, float] = self._policy.action_probabilities(state)
+        if state.current_player() == player or not number:
+            return odds
+        action, factor = bias_of(number, self._most)
+        return {
+            move: p * (factor if place == action else 1.0)
+            for place, (move, p) in enumerate(sorted(odds.items()))
+        }
 
 
 def on_arrays(

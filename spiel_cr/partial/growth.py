@@ -65,8 +65,7 @@ def grow(
         elif table.used > table.marks[-1]:
             table.marks.append(table.used)
         frontier = table.frontier()
-        late = deadline is not None and time.perf_counter() > deadline
-        if late or not len(frontier) or table.used >= limit:
+        if is_late(deadline) or not len(frontier) or table.used >= limit:
             return
         if not stuck:
             fits = (most if closed else limit) - table.used
@@ -81,6 +80,11 @@ def grow(
             closed, share, taken = False, _SHARE, 0
         else:
             return
+
+
+def is_late(deadline: float | None) -> bool:
+    """Whether a time by `time.perf_counter` is over; None: it never is."""
+    return deadline is not None and time.perf_counter() > deadline
 
 
 def urgency(table: NodeTable, rows: np.ndarray) -> np.ndarray:
@@ -176,6 +180,7 @@ def grow_along(
     limit: int,
     *,
     whole: bool,
+    deadline: float | None,
 ) -> bool:
     """Expands what leads to a decision, and to all that players take for it.
 
@@ -189,12 +194,14 @@ def grow_along(
       known: int [n], labels of its infosets that come before.
       target: the label of the decision.
       limit: rows to have at most.
+      whole: False: leave some roots of its subgame out.
+      deadline: by `time.perf_counter`; None: none.
 
     Returns:
-      Whether the decision is in the tree now, and all of that is.
+      Whether the decision is in the tree now, and all of that is, in time.
     """
     other = 1 - player
-    while True:
+    while not is_late(deadline):
         acts, label = table.player[: table.used], table.label[: table.used]
         own = (acts == player) & ~np.isin(label, known)
         roots = alike(table, np.flatnonzero(own & (label == target)))
@@ -217,6 +224,7 @@ def grow_along(
         if done:
             table.marks.append(table.used)
             return len(roots) > 0
+    return False
 
 
 def alike(table: NodeTable, rows: np.ndarray) -> np.ndarray:

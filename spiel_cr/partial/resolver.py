@@ -168,13 +168,13 @@ class PartialResolver(PartialAgent):
         while not self._can_resolve(key):
             # The rest of the time is for resolving there.
             if not self._resolve_beyond(stages, number, _half(deadline)):
-                if number:
+                if number and not self._blueprint_at(key):
                     self._grow_towards(stages, number, _half(deadline))
                 break
         if self.solved.find(key) >= 0:
             self._knowledge = None
             self._resolve(key, deadline)
-        else:
+        elif not self._blueprint_at(key):
             self._knowledge = self._follow(stages, number, deadline)
             if self._knowledge is not None:
                 most = self._affordable(deadline)
@@ -255,11 +255,14 @@ class PartialResolver(PartialAgent):
             if last < 0 or before.decomposition.own_layer[last] > before.solved:
                 return False
         most = self._affordable(deadline)
-        cut = before.partial.frontier_before(self._played(stages, number), key, most)
-        if cut is None or self._has_no_time(deadline):
+        if self._has_no_time(deadline):
+            return False
+        played = self._played(stages, number)
+        cut = before.partial.frontier_before(played, key, most, deadline)
+        if cut is None:
             return False
         tree = before.partial.focus(cut)
-        if len(tree) > _ROOT_SHARE * most or not tree.expand_whole(most):
+        if len(tree) > _ROOT_SHARE * most or not tree.expand_whole(most, deadline):
             return False
 
         def lay_out(known: SolvedTree | None) -> tuple[SolvedTree, LimitedGame] | None:
@@ -298,23 +301,23 @@ class PartialResolver(PartialAgent):
         if d.own_layer[opening] != before.solved:
             return
         roots = before.subgame_roots(opening)
-        first = d.own_layer[opening] == 1
-        top = before.starts if first else roots
         path = self._played(stages, number)
         key = stages[number].seen[-1]
         labels = before.snapshot.labels[self.player][d.own_layer <= before.solved]
         for whole in (True, False):
             most = self._affordable(deadline)
-            tree = before.focus(top, collapse=True)
+            tree = before.focus(roots, collapse=True)
             if len(tree) > _ROOT_SHARE * most or self._has_no_time(deadline):
                 return
-            if tree.grow_along(path, labels, key, most, whole=whole):
+            if tree.grow_along(
+                *(path, labels, key, most), whole=whole, deadline=deadline
+            ):
                 break
         else:
             return
         nothing = np.zeros(0, np.int32)
         self.counts.grown_towards += self._solve_below(
-            *(tree, None if first else roots, nothing, most, deadline)
+            *(tree, roots, nothing, most, deadline)
         )
 
     def _solve_below(

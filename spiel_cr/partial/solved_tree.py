@@ -21,7 +21,6 @@ from spiel_cr.policies.conversions import (
 )
 from spiel_cr.resolving.decomposition import Decomposition, decompose
 from spiel_cr.resolving.gadget import Forest, build_forest, with_payoff
-from spiel_cr.sequence_form.decisions import Decisions, sum_payoffs
 
 
 @dataclasses.dataclass
@@ -151,14 +150,6 @@ class SolvedTree:
             rows = table.parent[rows]
         return True
 
-    @property
-    def starts(self) -> np.ndarray:
-        """int64, the histories that the tree begins with, none after another."""
-        if not self.partial.has_chance_root:
-            return np.zeros(1, np.int64)
-        starts = self.snapshot.tree.histories.level_start
-        return np.arange(starts[1], starts[2])
-
     def focus(self, histories: np.ndarray, *, collapse: bool = False) -> PartialTree:
         """A tree with room for what comes after some histories."""
         return self.partial.focus(self.snapshot.ids[histories], collapse=collapse)
@@ -250,20 +241,7 @@ class SolvedTree:
 
     def beyond(self) -> LimitedGame:
         """The gadget game of the next layer, wherever it begins."""
-        d, layer = self.decomposition, self.solved + 1
-        decisions = d.decisions
-        above = np.append(d.own_layer, 0)[decisions.owner[decisions.parent]]
-        nothing = np.zeros(0, np.int32)
-        known = KnowledgeSet(
-            layer,
-            free=np.flatnonzero((d.own_layer >= layer) & (above < layer)),
-            fixed=nothing,
-            cut=nothing,
-            roots=d.roots[d.layer[d.roots] == layer],
-            augmented=np.flatnonzero(d.augmented_layer == layer),
-        )
-        game = limited_game(d, known, self.behaviour, self.opponent_values)
-        return dataclasses.replace(game, payoffs=with_payoff(game.payoffs))
+        return self._gadget_game(np.ones(len(self.decomposition.own_layer), bool))
 
     def forest(self) -> Forest:
         """The gadget game of the next layer; the whole tree if it is the first."""
@@ -273,7 +251,7 @@ class SolvedTree:
             self.decomposition, self.solved + 1, reach, self.opponent_values
         )
 
-    def limited(self, free: np.ndarray) -> Forest:
+    def limited(self, free: np.ndarray) -> LimitedGame:
         """The gadget game of the next layer where the player plays as before.
 
         At infosets that open the layer it plays as it did, but for some. After the
@@ -283,17 +261,33 @@ class SolvedTree:
         Args:
           free: int, labels of the opening infosets at which it chooses anew.
         """
-        d, layer, i = self.decomposition, self.solved + 1, self.player
-        forest, labels = self.forest(), self.snapshot.labels[i]
+        d, layer = self.decomposition, self.solved + 1
         opening = d.opens & (d.own_layer == layer)
-        fixed = np.flatnonzero(opening & ~np.isin(labels, free))
-        fixed = np.flatnonzero(infosets_after(d, fixed) & (d.own_layer == layer))
-        return _with_fixed(forest, i, np.isin(forest.own, fixed), self._local(forest))
+        is_free = opening & np.isin(self.snapshot.labels[self.player], free)
+        fixed = infosets_after(d, np.flatnonzero(opening & ~is_free))
+        return self._gadget_game(~(fixed & (d.own_layer == layer)))
 
-    def _local(self, forest: Forest) -> np.ndarray:
-        """float64 [S], how the player plays so far, by its sequences in a forest."""
-        behaviour = self.behaviour[self.player]
-        return np.append(1.0, behaviour[self._sequences(self.player, forest.own)])
+    def _gadget_game(self, chooses: np.ndarray) -> LimitedGame:
+        """The gadget game of all of the next layer.
+
+        Args:
+          chooses: bool [I of i], where it chooses anew, of infosets from the layer on;
+            elsewhere it plays as before.
+        """
+        d, layer = self.decomposition, self.solved + 1
+        chooses = chooses & (d.own_layer >= layer)
+        above = np.append(chooses, False)[d.decisions.owner[d.decisions.parent]]
+        nothing = np.zeros(0, np.int32)
+        known = KnowledgeSet(
+            layer,
+            free=np.flatnonzero(chooses & ~above),
+            fixed=nothing,
+            cut=nothing,
+            roots=d.roots[d.layer[d.roots] == layer],
+            augmented=np.flatnonzero(d.augmented_layer == layer),
+        )
+        game = limited_game(d, known, self.behaviour, self.opponent_values)
+        return dataclasses.replace(game, payoffs=with_payoff(game.payoffs))
 
     def opening_of(self, infoset: int) -> int:
         """The infoset of the player that opened the layer of one of its infosets."""
@@ -332,7 +326,21 @@ class SolvedTree:
             self.opponent_values[game.next_augmented] = values[
                 len(values) - next_augmented :
             ]
+        if not self.solved:
+            self._promise_first()
         self.solved += 1
+
+    def _promise_first(self) -> None:
+        """What the opponent gets in the first layer, if both play as was found."""
+        d, histories = self.decomposition, self.snapshot.tree.histories
+        i, first = self.player, d.layer[d.roots] == 1
+        roots, augmented = d.roots[first], d.root_augmented[first]
+        reach = reach_from_behaviour(d.decisions, self.behaviour[i])
+        worth = history_values(self.snapshot.tree, self.behaviour)[roots]
+        worth *= 1.0 if i == 1 else -1.0
+        worth *= histories.chance[roots] * reach[histories.sequence[i][roots]]
+        self.opponent_values[np.unique(augmented)] = 0.0
+        np.add.at(self.opponent_values, augmented, worth)
 
     def mixed(self, player: int, uniform_share: float) -> np.ndarray:
         """float64 [S], a player's strategy with a share of uniform play."""
@@ -380,40 +388,6 @@ class SolvedTree:
         decisions = self.snapshot.tree.infosets[player].decisions
         first, counts = decisions.first_sequence, decisions.num_actions
         return ranges(first[infosets], counts[infosets])
-
-
-def _with_fixed(
-    forest: Forest, player: int, fixed: np.ndarray, behaviour: np.ndarray
-) -> Forest:
-    """A gadget game in which a player plays some of its infosets by a given strategy.
-
-    That strategy becomes part of the payoffs: those after fixed infosets weigh what it
-    reaches, and belong to the empty sequence or to what comes after it.
-
-    Args:
-      forest: the gadget game.
-      player: whose infosets.
-      fixed: bool [m], its infosets that are fixed; with one, all above it are.
-      behaviour: float64 [S], its action probabilities.
-    """
-    own = forest.decisions[player]
-    held = np.append(True, np.repeat(fixed, own.num_actions))
-    reach = reach_from_behaviour(own, np.where(held, behaviour, 1.0))
-    free = np.flatnonzero(~fixed)
-    number = np.cumsum(~held) * ~held
-    decisions = Decisions(
-        number[own.parent[free]].astype(np.int32), own.num_actions[free]
-    )
-    payoffs, sides = forest.payoffs, list(forest.decisions)
-    ends = list(payoffs[:2])
-    values = payoffs.values * reach[ends[player]]
-    ends[player], sides[player] = number[ends[player]], decisions
-    return dataclasses.replace(
-        forest,
-        decisions=(sides[0], sides[1]),
-        payoffs=with_payoff(sum_payoffs(ends[0], ends[1], values)),
-        own=forest.own[free],
-    )
 
 
 def find_numbers(known: np.ndarray, asked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

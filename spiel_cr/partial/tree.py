@@ -220,6 +220,7 @@ class PartialTree:
         most: int,
         *,
         whole: bool = True,
+        deadline: float | None = None,
     ) -> bool:
         """Expands what leads to one of the player's decisions, see `growth.grow_along`.
 
@@ -229,23 +230,30 @@ class PartialTree:
           key: its information-state string at the decision.
           most: histories to have at most.
           whole: False: leave some roots of its subgame out.
+          deadline: by `time.perf_counter`; None: none.
 
         Returns:
-          Whether there was room.
+          Whether there was room, and time.
         """
         assert self.player is not None
-        target = self._expand_along(played, key, most)
+        target = self._expand_along(played, key, most, deadline)
         return target >= 0 and growth.grow_along(
-            *(self.table, self.simulator, self.player, known, target, most), whole=whole
+            *(self.table, self.simulator, self.player, known, target, most),
+            whole=whole,
+            deadline=deadline,
         )
 
     def _expand_along(
-        self, played: Mapping[int, int | None], key: str, most: int
+        self,
+        played: Mapping[int, int | None],
+        key: str,
+        most: int,
+        deadline: float | None,
     ) -> int:
         """Expands what may lead to a decision; its label, -1: it is not found.
 
         Args:
-          played, key, most: as of `grow_along`.
+          played, key, most, deadline: as of `grow_along`.
         """
         assert self.player is not None
         table, player, target = self.table, self.player, -1
@@ -259,7 +267,8 @@ class PartialTree:
                 found = [n for n, string in enumerate(strings) if string == key]
                 target = int(table.label[others[found[0]]]) if found else -1
             rows = rows[goes_on]
-            if table.used + int(table.num_actions[rows].sum()) > most:
+            full = table.used + int(table.num_actions[rows].sum()) > most
+            if full or growth.is_late(deadline):
                 return -1
             table.expand_rows(self.simulator, rows)
             parents = np.repeat(rows, table.num_actions[rows])
@@ -270,12 +279,16 @@ class PartialTree:
         return target
 
     def frontier_before(
-        self, played: Mapping[int, int | None], key: str, most: int
+        self,
+        played: Mapping[int, int | None],
+        key: str,
+        most: int,
+        deadline: float | None = None,
     ) -> np.ndarray | None:
         """The public states at the frontier beyond which a decision lies.
 
         Args:
-          played, key, most: as of `grow_along`.
+          played, key, most, deadline: as of `grow_along`.
 
         Returns:
           int64 [n], ids; None: the decision is not found, or the tree goes on at some
@@ -292,7 +305,7 @@ class PartialTree:
         if not len(ends):
             return None
         tree = self.focus(table.id[ends])
-        target = tree._expand_along(played, key, most)
+        target = tree._expand_along(played, key, most, deadline)
         if target < 0:
             return None
         below = tree.table
@@ -307,21 +320,23 @@ class PartialTree:
         whole = (table.first[rows] < 0) & (table.num_actions[rows] > 0)
         return table.id[rows] if whole.all() else None
 
-    def expand_whole(self, most: int) -> bool:
+    def expand_whole(self, most: int, deadline: float | None = None) -> bool:
         """Expands all of the frontier, down to the resolving player's next decisions.
 
         Args:
           most: histories to have at most.
+          deadline: by `time.perf_counter`; None: none.
 
         Returns:
-          Whether there was room. What was expanded stays (`truncate`).
+          Whether there was room, and time. What was expanded stays (`truncate`).
         """
         table, decided = self.table, False
         while not decided:
             rows = table.frontier()
             if not len(rows):
                 break
-            if table.used + int(table.num_actions[rows].sum()) > most:
+            full = table.used + int(table.num_actions[rows].sum()) > most
+            if full or growth.is_late(deadline):
                 return False
             decided = bool((table.player[rows] == self.player).any())
             table.expand_rows(self.simulator, rows)

@@ -12,7 +12,7 @@ Histories come in any of the three forms in which a game can be held: as numbers
 compiled game, as the array of states of a vectorised game, or as OpenSpiel's states.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -33,6 +33,9 @@ from spiel_cr.policies.result import check_tabular_file, load_tabular_policy
 
 Strategies: TypeAlias = tuple[np.ndarray, np.ndarray] | openspiel_policy.Policy | str
 AnyGame: TypeAlias = CompiledGame | VectorisedGame | pyspiel.Game
+
+# Rollouts of arrays that are played at a time, about.
+_AT_ONCE = 1 << 16
 
 LEAVES = ("rollouts(n=10,seed=0)", "uniform", "policy(path=FILE)")
 
@@ -82,6 +85,21 @@ class ChoiceValues(Protocol):
 
         Returns:
           float64 [L, k], player 0's expected utility, in the game's units.
+        """
+
+
+@runtime_checkable
+class HasBlueprint(Protocol):
+    """Values of going on by a strategy that can be asked for."""
+
+    def blueprint_at(self, key: str, /) -> tuple[list[int], np.ndarray] | None:
+        """How the resolving player goes on at an infoset.
+
+        Args:
+          key: its information-state string.
+
+        Returns:
+          Actions and float64 [A], their probabilities; None: it is not known.
         """
 
 
@@ -174,7 +192,8 @@ class RolloutValue:
 
     In a compiled game a history's rollouts are drawn once: asking again gives the same
     value. Rollouts of states are drawn anew each time, from one stream of numbers that
-    begins with the seed, or where it was told to begin (`Drawn`).
+    begins with the seed, or where it was told to begin (`Drawn`); those of one history
+    go different ways (`rollout_means`), but for games in C++ without rules on arrays.
     """
 
     def __init__(self, n: int = 10, seed: int = 0) -> None:
@@ -205,15 +224,16 @@ class RolloutValue:
                     *(game, self._n, self._search_seed, self._random)
                 )
             return np.array([self._states.mean(state) for state in histories])
-        total, squares = np.zeros((2, len(histories)))
-        for _ in range(self._n):
-            x = play_arrays(
-                game, histories, lambda rows: self._random.random(len(rows)), None
+        values, self.spread = np.zeros((2, len(histories)))
+        most = max(1, _AT_ONCE // self._n)
+        for begin in range(0, len(histories), most):
+            part = slice(begin, begin + most)
+            values[part], self.spread[part] = rollout_means(
+                *(game, histories[part], self._n),
+                lambda rows: self._random.random(len(rows)),
+                None,
             )
-            total += x
-            squares += x * x
-        self.spread = np.sqrt(np.maximum(squares / self._n - (total / self._n) ** 2, 0))
-        return total / self._n
+        return values
 
     def _compiled(self, game: CompiledGame, histories: np.ndarray) -> np.ndarray:
         arrays = game.histories
@@ -240,44 +260,133 @@ class RolloutValue:
         return total / self._n
 
 
-def play_arrays(
+def rollout_means(
     rules: VectorisedGame,
     states: np.ndarray,
+    n: int,
     draw: Callable[[np.ndarray], np.ndarray],
     weigh: Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], None] | None,
-) -> np.ndarray:
-    """One rollout of each of many states.
+) -> tuple[np.ndarray, np.ndarray]:
+    """Means of n rollouts of each of many states, which go different ways.
+
+    The rollouts of a state are drawn together: all ways are taken, each with its
+    probability for a weight, as long as these are at most n; of more, n are drawn at
+    even distances (systematic resampling, Kitagawa 1996). So means are unbiased, and
+    exact where never more than n ways are open.
 
     Args:
       rules: of the game.
       states: [L, ...], of these rules.
-      draw: for rows int64 [n] from 0 to L - 1 that go on, float64 [n] from 0 to 1.
+      n: rollouts of each.
+      draw: for numbers int64 [m] of states, ascending, float64 [m] from 0 to 1.
       weigh: `weigh(states, player, rows, odds)` may change how likely actions are,
-        float64 [n, A], 1 for legal ones of players; None: all legal actions alike.
+        float64 [r, A], 1 for legal ones of players; `rows` are the numbers of the
+        states that these come from. None: all legal actions alike.
 
     Returns:
-      float64 [L], player 0's utility.
+      Player 0's mean utility and its standard deviation over rollouts, float64 [L].
     """
-    utility = np.zeros(len(states))
-    live = np.arange(len(states))
-    while len(live):
+    count = len(states)
+    total, squares = np.zeros((2, count))
+    rows, weight = np.arange(count), np.ones(count)
+    while len(rows):
         player = rules.current_player(states)
         over = player == TERMINAL
         if over.any():
-            utility[live[over]] = rules.returns(states[over])
-            states, live, player = states[~over], live[~over], player[~over]
-            if not len(live):
+            ends, share = rows[over], weight[over]
+            utility = rules.returns(states[over])
+            total += np.bincount(ends, share * utility, count)
+            squares += np.bincount(ends, share * utility**2, count)
+            states, player = states[~over], player[~over]
+            rows, weight = rows[~over], weight[~over]
+            if not len(rows):
                 break
         odds = rules.legal_actions_mask(states).astype(np.float64)
         draws = player == CHANCE
         if draws.any():
             odds[draws] *= rules.chance_probabilities(states[draws])
         if weigh is not None:
-            weigh(states, player, live, odds)
-        ends = np.cumsum(odds, axis=1)
-        drawn = draw(live) * ends[:, -1]
-        states = rules.child(states, (ends <= drawn[:, None]).sum(axis=1))
-    return utility
+            weigh(states, player, rows, odds)
+        odds *= (weight / odds.sum(axis=1))[:, None]
+        at, action = np.nonzero(odds)
+        weight = _thinned(rows[at], odds[at, action], n, draw)
+        kept = weight > 0
+        at, action, weight = at[kept], action[kept], weight[kept]
+        states, rows = rules.child(states[at], action), rows[at]
+    return total, np.sqrt(np.maximum(squares - total**2, 0))
+
+
+def _thinned(
+    rows: np.ndarray,
+    weight: np.ndarray,
+    n: int,
+    draw: Callable[[np.ndarray], np.ndarray],
+) -> np.ndarray:
+    """float64 [m], weights, positive at at most n of the places of each row.
+
+    Args:
+      rows: int64 [m], ascending.
+      weight: float64 [m], above 0.
+      n, draw: as of `rollout_means`.
+    """
+    number, first, counts = np.unique(rows, return_index=True, return_counts=True)
+    if (counts <= n).all():
+        return weight
+    group = np.repeat(np.arange(len(number)), counts)
+    ends = np.cumsum(weight)
+    begin = ends[first] - weight[first]
+    whole = ends[first + counts - 1] - begin
+    # How many of the n points of its row lie before the end of each place.
+    share = (ends - begin[group]) / whole[group]
+    points = np.ceil(n * share - draw(number)[group]).clip(0, n)
+    points[first + counts - 1] = n
+    drawn = np.diff(points, prepend=0.0)
+    drawn[first] = points[first]
+    return np.where(counts[group] <= n, weight, drawn * whole[group] / n)
+
+
+def rollout_mean(
+    state: pyspiel.State,
+    n: int,
+    draw: Callable[[], float],
+    odds: Callable[[pyspiel.State], Mapping[int, float]],
+) -> float:
+    """Player 0's mean utility over n rollouts of a state, as of `rollout_means`.
+
+    Args:
+      state: is not changed.
+      n: rollouts.
+      draw: gives numbers from 0 to 1.
+      odds: how likely actions are, in any scale.
+    """
+    found, total = [(state, 1.0)], 0.0
+    while found:
+        ways = []
+        for at, weight in found:
+            if at.is_terminal():
+                total += weight * game_checks.player_return(at, 0)
+                continue
+            known = {action: p for action, p in sorted(odds(at).items()) if p > 0}
+            scale = weight / sum(known.values())
+            ways += [(at, action, scale * p) for action, p in known.items()]
+        if len(ways) > n:
+            weights = np.array([weight for *_, weight in ways])
+            nothing = np.zeros(len(ways), np.int64)
+            thinned = _thinned(nothing, weights, n, lambda _: np.array([draw()]))
+            ways = [
+                (at, action, weight)
+                for (at, action, _), weight in zip(ways, thinned.tolist(), strict=True)
+                if weight > 0
+            ]
+        found = [(at.child(action), weight) for at, action, weight in ways]
+    return total
+
+
+def uniform_odds(state: pyspiel.State) -> dict[int, float]:
+    """All legal actions alike, and chance as it is."""
+    if state.is_chance_node():
+        return dict(game_checks.chance_outcomes(state))
+    return dict.fromkeys(state.legal_actions(), 1.0)
 
 
 class _StateRollouts:
@@ -303,19 +412,7 @@ class _StateRollouts:
         if player >= 0 and self._search is not None:
             total = self._search.mcts_search(state).total_reward
             return float(-total if player else total)
-        return sum(self._play(state.clone()) for _ in range(self._n)) / self._n
-
-    def _play(self, state: pyspiel.State) -> float:
-        while not state.is_terminal():
-            if state.is_chance_node():
-                moves, odds = zip(*game_checks.chance_outcomes(state), strict=True)
-                ends = np.cumsum(odds)
-                drawn = np.searchsorted(ends, self._random.random() * ends[-1], "right")
-                state.apply_action(moves[min(int(drawn), len(moves) - 1)])
-            else:
-                legal = state.legal_actions()
-                state.apply_action(legal[int(self._random.integers(len(legal)))])
-        return float(game_checks.player_return(state, 0))
+        return rollout_mean(state, self._n, self._random.random, uniform_odds)
 
 
 def parse_leaf(leaf: str | LeafValue, *, compiled: bool = True) -> LeafValue:
