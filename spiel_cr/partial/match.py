@@ -46,7 +46,7 @@ class PartialStatistics:
     Attributes:
       safe_resolves: subgames of the tree that were solved where the match is.
       limited_resolves: knowledge-limited subgames that were.
-      resolved_beyond: public states at which a tree ended that were solved from there,
+      frontier_resolves: public states at which a tree ended that were solved from there,
         by what was promised there.
       blueprint: decisions at which the player went on as its leaf values assume.
       grown_towards: times that a tree ended before the decision and grew to it.
@@ -63,7 +63,7 @@ class PartialStatistics:
 
     safe_resolves: int = 0
     limited_resolves: int = 0
-    resolved_beyond: int = 0
+    frontier_resolves: int = 0
     grown_towards: int = 0
     unsafe_restarts: int = 0
     blueprint: int = 0
@@ -176,7 +176,7 @@ class PartialAgent(abc.ABC):
         Args:
           stages: as of `strategy`; none: for the start of the game.
         """
-        seen = [part for stage in stages for part in stage][:-1]
+        seen = [each for stage in stages for each in stage][:-1]
         text = repr((self._draws, seen)).encode(errors="surrogatepass")
         digest = hashlib.blake2b(text, digest_size=8).digest()
         number = int.from_bytes(digest, "little")

@@ -113,7 +113,7 @@ class PartialResolver(PartialAgent):
         # By who updates first: a program belongs to the order of the players, too.
         self._capacities = Capacities(), Capacities()
         # The last game that was laid out of each kind, until the first match.
-        self._laid_out: dict[int, Forest] = {}
+        self._laid_out: dict[int, _Game] = {}
         # To expand histories, and then to lay them out for solving.
         self._expanding, self._laying = Cost(), Cost()
         tree = self._first_tree(game)
@@ -140,7 +140,7 @@ class PartialResolver(PartialAgent):
     def _solve_start(self, tree: PartialTree) -> SolvedTree:
         """Grows and solves the tree that every match begins with."""
 
-        def lay_out(before: SolvedTree | None) -> tuple[SolvedTree, Forest]:
+        def lay_out(before: SolvedTree | None) -> tuple[SolvedTree, _Game]:
             start = SolvedTree.of(tree, self.player, before)
             if not len(start.snapshot.tree.infosets[self.player]):
                 # No room for all decisions that the opponent cannot tell apart.
@@ -167,7 +167,7 @@ class PartialResolver(PartialAgent):
         key = stages[number].seen[-1]
         while not self._can_resolve(key):
             # The rest of the time is for resolving there.
-            if not self._resolve_beyond(stages, number, _half(deadline)):
+            if not self._resolve_frontier(stages, number, _half(deadline)):
                 if number and not self._blueprint_at(key):
                     self._grow_towards(stages, number, _half(deadline))
                 break
@@ -237,7 +237,7 @@ class PartialResolver(PartialAgent):
         tree = self.solved.focus(roots, collapse=True)
         return tree, len(tree) <= _ROOT_SHARE * most
 
-    def _resolve_beyond(
+    def _resolve_frontier(
         self, stages: Sequence[Stage], number: int, deadline: float | None
     ) -> bool:
         """Resolves the public state at the frontier beyond which a decision lies.
@@ -269,10 +269,10 @@ class PartialResolver(PartialAgent):
             after = self._make_solved(tree, known, cut)
             if after is None or not before.hand_on_ends(after, cut):
                 return None
-            return after, after.beyond()
+            return after, after.next_layer()
 
         if self._solve_laid(tree, lay_out, most, deadline):
-            self.counts.resolved_beyond += 1
+            self.counts.frontier_resolves += 1
             return True
         return False
 

@@ -230,16 +230,16 @@ class SolvedTree:
         else:
             values, known = histories.utility[ends][:, None], np.arange(len(ends))
         # Augmented infosets may be joined; o chooses by what it knew before.
-        known, part = np.unique(
+        known, group = np.unique(
             np.stack([d.root_augmented[place], known]), axis=1, return_inverse=True
         )
         total = np.zeros((known.shape[1], values.shape[1]))
-        np.add.at(total, part.reshape(-1), weight[:, None] * values)
+        np.add.at(total, group.reshape(-1), weight[:, None] * values)
         np.add.at(after.opponent_values, known[0], total.max(axis=1))
         after.solved = int(layer[0]) - 1
         return True
 
-    def beyond(self) -> LimitedGame:
+    def next_layer(self) -> LimitedGame:
         """The gadget game of the next layer, wherever it begins."""
         return self._gadget_game(np.ones(len(self.decomposition.own_layer), bool))
 
