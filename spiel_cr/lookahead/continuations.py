@@ -104,10 +104,6 @@ class Continuations:
             self._known = game, values
         return self._known[1][player][histories]
 
-    def blueprint_at(self, key: str, /) -> tuple[list[int], np.ndarray] | None:
-        """See `policies.leaf_values.HasBlueprint`; of games that are not compiled."""
-        return self._by_rollouts().policy_at(key)
-
     def draw_from(self, number: int, /) -> None:
         """See `policies.leaf_values.Drawn`; means nothing in compiled games."""
         self._drawn = number

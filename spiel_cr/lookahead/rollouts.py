@@ -56,21 +56,6 @@ class Rollouts:
         self._seed, self._random = seed, np.random.default_rng(seed)
         self._most = int(policy.game.num_distinct_actions())
 
-    def policy_at(self, key: str) -> tuple[list[int], np.ndarray] | None:
-        """The blueprint's actions and probabilities at an infoset, if it has a table.
-
-        Args:
-          key: its information-state string.
-        """
-        policy = self._policy
-        if not isinstance(policy, openspiel_policy.TabularPolicy):
-            return None
-        if (row := policy.state_lookup.get(key)) is None:
-            return None
-        actions = np.flatnonzero(policy.legal_actions_mask[row])
-        odds = np.asarray(policy.action_probability_array[row, actions], np.float64)
-        return actions.tolist(), odds / odds.sum()
-
     def draw_from(self, number: int, /) -> None:
         """See `policies.leaf_values.Drawn`."""
         self._random = np.random.default_rng([self._seed, number])

@@ -25,7 +25,7 @@ from spiel_cr.partial.particle_belief import ParticleFilter, Strategy, uniform_s
 from spiel_cr.partial.simulator import Nodes
 from spiel_cr.partial.solved_tree import SolvedTree
 from spiel_cr.partial.tree import PartialTree
-from spiel_cr.policies.leaf_values import Drawn, HasBlueprint
+from spiel_cr.policies.leaf_values import Drawn
 from spiel_cr.policies.observations import Stage, continues
 from spiel_cr.resolving.clock import Clock, Cost, Statistics
 
@@ -46,9 +46,8 @@ class PartialStatistics:
     Attributes:
       safe_resolves: subgames of the tree that were solved where the match is.
       limited_resolves: knowledge-limited subgames that were.
-      frontier_resolves: public states at which a tree ended that were solved from there,
-        by what was promised there.
-      blueprint: decisions at which the player went on as its leaf values assume.
+      frontier_resolves: public states at which a tree ended that were solved from
+        there, by what was promised there.
       grown_towards: times that a tree ended before the decision and grew to it.
       unsafe_restarts: decisions for which a new tree was made from what the player
         thought possible.
@@ -66,7 +65,6 @@ class PartialStatistics:
     frontier_resolves: int = 0
     grown_towards: int = 0
     unsafe_restarts: int = 0
-    blueprint: int = 0
     reused: int = 0
     fallback: int = 0
     blueprint: int = 0
@@ -165,11 +163,6 @@ class PartialAgent(abc.ABC):
         self._stages: list[Stage] = []
         self._knowledge: Knowledge | None = None
 
-    def _blueprint_at(self, key: str) -> tuple[list[int], np.ndarray] | None:
-        """How leaf values assume that the player goes on at an infoset, if they do."""
-        leaf = self._leaf
-        return leaf.blueprint_at(key) if isinstance(leaf, HasBlueprint) else None
-
     def _draw_from(self, stages: Sequence[Stage]) -> None:
         """Begins random numbers for a decision, from what the player has seen by it.
 
@@ -211,8 +204,6 @@ class PartialAgent(abc.ABC):
                 self.counts.blueprint += 1
             elif infoset >= 0:
                 answer = self.solved.strategy(infoset)
-            elif (answer := self._blueprint_at(stages[-1].seen[-1])) is not None:
-                self.counts.blueprint += 1
             else:
                 self.counts.uniform += 1
         self.statistics.programs_compiled += self._programs() - programs

@@ -168,13 +168,13 @@ class PartialResolver(PartialAgent):
         while not self._can_resolve(key):
             # The rest of the time is for resolving there.
             if not self._resolve_frontier(stages, number, _half(deadline)):
-                if number and not self._blueprint_at(key):
+                if number and self.blueprint is None:
                     self._grow_towards(stages, number, _half(deadline))
                 break
         if self.solved.find(key) >= 0:
             self._knowledge = None
             self._resolve(key, deadline)
-        elif not self._blueprint_at(key):
+        else:
             self._knowledge = self._follow(stages, number, deadline)
             if self._knowledge is not None:
                 most = self._affordable(deadline)

@@ -358,7 +358,9 @@ class PartialTree:
         assert self.player is not None
         none = np.zeros(0, np.int32)
         return growth.grow_along(
-            *(self.table, self.simulator, self.player, none, target, most), whole=False
+            *(self.table, self.simulator, self.player, none, target, most),
+            whole=False,
+            deadline=None,
         )
 
     def truncate(self, most: int) -> None:

@@ -89,21 +89,6 @@ class ChoiceValues(Protocol):
 
 
 @runtime_checkable
-class HasBlueprint(Protocol):
-    """Values of going on by a strategy that can be asked for."""
-
-    def blueprint_at(self, key: str, /) -> tuple[list[int], np.ndarray] | None:
-        """How the resolving player goes on at an infoset.
-
-        Args:
-          key: its information-state string.
-
-        Returns:
-          Actions and float64 [A], their probabilities; None: it is not known.
-        """
-
-
-@runtime_checkable
 class Drawn(Protocol):
     """Values that depend on random numbers."""
 
