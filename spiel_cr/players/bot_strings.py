@@ -14,10 +14,12 @@ from spiel_cr.common.parameters import parse, table_of
 from spiel_cr.compilation import loading
 from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.deep.policy import check_file, load_deep_policy
 from spiel_cr.partial.config import PartialConfig
 from spiel_cr.players import bots
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.honest import HonestPolicy
+from spiel_cr.players.iterate_bot import IterateBot
 from spiel_cr.players.partial_bots import (
     DEFAULT_GADGET,
     DEFAULT_SOLVER,
@@ -61,7 +63,7 @@ def _partial(given: dict[str, Any], names: Mapping[str, Any]) -> PartialConfig |
 
 
 # Bots that never ask for the compiled game.
-_NEED_NO_TREE = ("honest", "uniform")
+_NEED_NO_TREE = ("uniform", "honest", "deep")
 
 # Makes a bot of a game, a seat and a seed.
 _Make = Callable[[Game, int, int], pyspiel.Bot]
@@ -143,6 +145,21 @@ def _honest(given: dict[str, Any]) -> _Make:
     return make
 
 
+def _deep(given: dict[str, Any]) -> _Make:
+    if "path" not in given:
+        raise ValueError("bot='deep' needs a file; write deep(path=FILE.npz)")
+    path, draws = given["path"], given.get("draw", False)
+    check_file(path)
+
+    def make(game: Game, player: int, seed: int) -> PolicyBot | IterateBot:
+        policy = load_deep_policy(path, bots.plain_game(game))
+        if draws:
+            return IterateBot(player, policy, seed=seed)
+        return PolicyBot(player, policy, seed=seed)
+
+    return make
+
+
 def _uniform(given: dict[str, Any]) -> _Make:
     return lambda game, player, seed: bots.uniform_bot(game, player, seed=seed)
 
@@ -169,6 +186,11 @@ BOTS: dict[str, _Kind] = {
         _honest,
         {"rollouts": int},
         "poker: calls if it wins half of its rollouts, else folds",
+    ),
+    "deep": _Kind(
+        _deep,
+        {"path": str, "draw": bool},
+        "plays networks from a file; draw=true: one iterate of a bank per match",
     ),
     "uniform": _Kind(_uniform, {}, "plays all actions alike"),
 }

@@ -9,6 +9,7 @@ from spiel_cr.common.parameters import parse
 from spiel_cr.compilation import loading
 from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.deep.policy import load_deep_policy
 from spiel_cr.players.bot_strings import (
     BOTS,
     bot_name,
@@ -17,6 +18,7 @@ from spiel_cr.players.bot_strings import (
     needs_whole,
 )
 from spiel_cr.players.bots import PolicyBot, ResolvingBot, plain_game
+from spiel_cr.players.iterate_bot import IterateBot
 from spiel_cr.responses.opponents import CHUMPS, BotPolicy, chump
 from spiel_cr.solving.policy_files import (
     check_policy_file,
@@ -64,6 +66,9 @@ def load_opponent(
 
     if text.endswith(".npz"):
         return load_policy(text, compiled() if needs_compiled(text) else game)
+    if bot_name(text) == "deep":
+        # Also where the bot draws an iterate per match: over matches it plays this.
+        return load_deep_policy(parse(text, "opponent").given["path"], plain)
     if bot_name(text) in BOTS:
         return _from_bot(text, compiled() if needs_whole(text) else plain, seed)
     algorithm, iterations = _read_algorithm(text)
@@ -159,7 +164,7 @@ def load_rival(
     if bot_name(text) not in BOTS or text == "uniform":
         return None
     bot = load_bot(text, game, player, seed=seed)
-    if isinstance(bot, PolicyBot):
+    if isinstance(bot, PolicyBot | IterateBot):
         return None
     if isinstance(bot, ResolvingBot):
         config = bot.resolver.config

@@ -1,4 +1,4 @@
-"""Policies in files: of compiled games, of signal games, of games never compiled."""
+"""Policies in files: of compiled games, of signal games, of others; of networks."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,6 +10,8 @@ from spiel_cr.common import storage
 from spiel_cr.compilation.compiler import Game
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.deep import policy as deep_policy
+from spiel_cr.deep.policy import DeepPolicy
 from spiel_cr.gameshrink.merging import merged
 from spiel_cr.policies import result
 from spiel_cr.signals import files as signal_files
@@ -29,7 +31,8 @@ def needs_compiled(path: storage.Path) -> bool:
       OSError: there is no such file, or it cannot be read.
       DamagedFileError: the file is no file of ours, or was changed since.
     """
-    return result.read_metadata(path).get("kind") not in (TABLE, signal_files.KIND)
+    known = (TABLE, signal_files.KIND, deep_policy.KIND)
+    return result.read_metadata(path).get("kind") not in known
 
 
 def is_of_signals(path: storage.Path) -> bool:
@@ -39,6 +42,15 @@ def is_of_signals(path: storage.Path) -> bool:
       OSError, DamagedFileError: as `needs_compiled`.
     """
     return result.read_metadata(path).get("kind") == signal_files.KIND
+
+
+def is_of_networks(path: storage.Path) -> bool:
+    """Whether a file holds a policy of networks.
+
+    Raises:
+      OSError, DamagedFileError: as `needs_compiled`.
+    """
+    return result.read_metadata(path).get("kind") == deep_policy.KIND
 
 
 def check_policy_file(path: storage.Path) -> None:
@@ -53,6 +65,8 @@ def check_policy_file(path: storage.Path) -> None:
     kind = result.read_metadata(path).get("kind")
     if kind == signal_files.KIND:
         signal_files.check_file(path)
+    elif kind == deep_policy.KIND:
+        deep_policy.check_file(path)
     elif kind == TABLE:
         check_table_file(path)
     else:
@@ -61,7 +75,7 @@ def check_policy_file(path: storage.Path) -> None:
 
 def load_policy(
     path: storage.Path, game: AnyGame | None = None
-) -> openspiel_policy.TabularPolicy | SignalPolicy | TablePolicy:
+) -> openspiel_policy.TabularPolicy | SignalPolicy | TablePolicy | DeepPolicy:
     """Reads a policy from a file.
 
     Args:
@@ -73,7 +87,8 @@ def load_policy(
       A table by information-state strings over every infoset, for which the game is
       compiled; or, where the game was solved in the form of signals, a policy that is
       read state by state; or, where it was sampled without compiling, a table by hashes
-      that is uniform at infosets that were never met, and counts these.
+      that is uniform at infosets that were never met, and counts these; or networks
+      that are asked state by state.
 
     Raises:
       OSError: there is no such file, or it cannot be read.
@@ -88,6 +103,9 @@ def load_policy(
         return _load_signals(path, metadata, game)
     if isinstance(game, SignalGame):
         game = game.game
+    if named_kind == deep_policy.KIND:
+        plain = None if game is None else _plain(game)
+        return deep_policy.load_deep_policy(path, plain)
     if named_kind != TABLE:
         return result.load_tabular_policy(path, game)
     return load_table_policy(path, None if game is None else _plain(game))

@@ -42,7 +42,7 @@ SPIEL_CR = {
     "resolving",
     "responses": "common sequence_form compilation policies",
     "players": "common compilation policies signals gameshrink cfr mccfr lookahead "
-    "uncompiled solving resolving partial responses",
+    "uncompiled deep solving resolving partial responses",
 }
 EVAL = {
     "common": "",
