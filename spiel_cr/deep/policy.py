@@ -427,13 +427,13 @@ def _read(path: storage.Path) -> tuple[str, NetworkAverage | BankAverage]:
     fallback = result.text_of(metadata, "fallback", path)
     if fallback not in FALLBACK:
         raise damaged(f"its fallback is {fallback!r}")
-    weights = []
+    weights: list[np.ndarray] = []
     for player, own in enumerate(leaves):
-        weight = arrays.get(f"weights{player}")
+        weight = arrays.get(f"weights{player}", np.zeros(0))
+        fits = weight.dtype == np.float64 and weight.ndim == 1
         # Written so that NaN fails.
-        good = weight is not None and weight.dtype == np.float64 and weight.ndim == 1
-        good = good and bool((weight >= 0).all()) and 0 < weight.sum() < math.inf
-        if not good or not own or any(len(leaf) != len(weight) for leaf in own):
+        fits = fits and bool((weight >= 0).all()) and 0 < weight.sum() < math.inf
+        if not fits or not own or any(len(leaf) != len(weight) for leaf in own):
             raise damaged(f"weights of player {player}'s iterates are missing or wrong")
         weights.append(weight)
     return named, BankAverage(

@@ -44,15 +44,6 @@ def is_of_signals(path: storage.Path) -> bool:
     return result.read_metadata(path).get("kind") == signal_files.KIND
 
 
-def is_of_networks(path: storage.Path) -> bool:
-    """Whether a file holds a policy of networks.
-
-    Raises:
-      OSError, DamagedFileError: as `needs_compiled`.
-    """
-    return result.read_metadata(path).get("kind") == deep_policy.KIND
-
-
 def check_policy_file(path: storage.Path) -> None:
     """Refuses what `load_policy` refuses whatever the game; nothing is compiled.
 

@@ -293,7 +293,9 @@ def _not_bots() -> list[Bad]:
     bad += [Bad(t) for t in _NO_WORD]
     bad += [Bad(t) for text in _BOTS[2:4] for t in _broken(text)]
     for name, kind in BOTS.items():
-        base = {"path": "kuhn.npz"} if name == "policy" else {"iterations": "2"}
+        base = (
+            {"path": "kuhn.npz"} if name in ("policy", "deep") else {"iterations": "2"}
+        )
         base = {} if name in ("uniform", "honest") else base
         bad += _bad_parameters(name, base, kind.parameters)
     paths = [p for p in _NOT_POLICY if p and p not in _NO_WORD]
