@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: help demo test test-quick test-slow lint types format bench bench-players bench-sampling \
 	bench-best-response bench-learning-curves bench-holdem bench-large bench-partial \
-	bench-uncompiled bench-resolving fuzz-moves clean
+	bench-uncompiled bench-resolving bench-deep fuzz-moves clean
 
 help:
 	@echo "make demo       resolve a game and print NashConv beside bundled baselines"
@@ -22,6 +22,7 @@ help:
 	@echo "make bench-large     games of millions of histories"
 	@echo "make bench-partial   players of games that are too large to be compiled"
 	@echo "make bench-uncompiled sampled games that are never compiled (two hours)"
+	@echo "make bench-deep      deep CFR and its successors on small games (an hour)"
 	@echo "make bench-resolving resolved strategies: NashConv by iterations a solve"
 	@echo "make fuzz-moves      a million moves of all bots, and 100 000 by the clock (an hour)"
 	@echo "make format     rewrite the code as the formatter wants it"
@@ -92,6 +93,9 @@ bench-uncompiled: $(VENV)/.installed-test
 
 bench-resolving: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks.resolving
+
+bench-deep: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks.deep
 
 fuzz-moves: $(VENV)/.installed-test
 	$(BIN)/python -m tests.fuzz.moves

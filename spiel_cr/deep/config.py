@@ -95,16 +95,16 @@ class DeepConfig:
     network: str = "mlp"
     features: str = "information_state"
     fallback: str = "argmax"
-    hidden: int = 64
-    layers: int = 3
+    hidden: int = 128
+    layers: int = 2
     traversals: int = 1000
     steps: int = 200
     batch: int = 2048
-    learning_rate: float = 1e-3
+    learning_rate: float = 3e-3
     restart: bool = False
-    balance: float = 1.0
+    balance: float = 0.75
     average_steps: int = 4000
-    critic_steps: int = 200
+    critic_steps: int = 100
     critic_batch: int = 512
     critic_rate: float = 1e-3
     critic_capacity: int = 200_000
@@ -187,13 +187,20 @@ PRESETS: dict[str, DeepConfig] = {
     for preset in (
         DeepConfig("deep-cfr"),
         DeepConfig("sd-cfr", averaging="bank"),
-        DeepConfig("dream", sampling="outcome", values="corrected", averaging="bank"),
+        DeepConfig(
+            "dream",
+            sampling="outcome",
+            values="corrected",
+            averaging="bank",
+            traversals=4000,
+        ),
         DeepConfig(
             "escher",
             sampling="outcome",
             values="critic",
             epsilon=1.0,
             importance=False,
+            traversals=2000,
         ),
         DeepConfig(
             "vr-deep-dcfr+",
@@ -202,6 +209,7 @@ PRESETS: dict[str, DeepConfig] = {
             accumulate="cumulative",
             alpha=2.0,
             gamma=2.0,
+            traversals=2000,
         ),
         DeepConfig(
             "vr-deep-pdcfr+",
@@ -211,6 +219,7 @@ PRESETS: dict[str, DeepConfig] = {
             predictive=True,
             alpha=2.3,
             gamma=2.0,
+            traversals=2000,
         ),
     )
 }

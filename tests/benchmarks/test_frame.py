@@ -10,7 +10,7 @@ from benchmarks import best_response, cfr, document, frame, large, partial
 from tests.support.benchmark_pages import FACTS, run_on_page
 
 NAMES = (
-    "best_response cfr large learning_curves partial partial.exploitability players "
+    "best_response cfr deep large learning_curves partial partial.exploitability players "
     "resolving sampling uncompiled"
 ).split()
 ALL = [importlib.import_module(f"benchmarks.{name}").BENCHMARK for name in NAMES]
