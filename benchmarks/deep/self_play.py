@@ -21,8 +21,6 @@ from spiel_cr.compilation.compiler import compile_game
 from spiel_cr.deep.infosets import Seen
 from spiel_cr.deep.self_play.learning import SelfPlay
 from spiel_cr.deep.tensors import stepped
-from spiel_cr.policies import best_responses
-from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.signals.loading import signal_game
 
 # Points of a curve.
@@ -93,15 +91,10 @@ def measure(name: str, algorithm: str, seed: int, decisions: int | None) -> Row:
     case = CASES[name]
     decisions = decisions or case.decisions
     if case.judge == "compiled":
-        tree = compile_game(case.game)
-        solver = SelfPlay(tree, algorithm, decisions=decisions, seed=seed)
-
-        def judged() -> float:
-            pairs = zip(tree.form.decisions, solver.behaviour(), strict=True)
-            reach = tuple(reach_from_behaviour(own, played) for own, played in pairs)
-            return best_responses.nash_conv(tree.form, reach)
-
-        curve = _curve(solver, decisions, judged, _POINTS)
+        solver = SelfPlay(
+            compile_game(case.game), algorithm, decisions=decisions, seed=seed
+        )
+        curve = _curve(solver, decisions, solver.nash_conv, _POINTS)
     else:
         source, knowledge = stepped(case.game)
         solver = SelfPlay(

@@ -7,6 +7,7 @@ signal by signal.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +42,7 @@ def behaviour_of(signals: SignalGame, strategy: Strategy) -> list[np.ndarray]:
     Raises:
       ValueError: the game has other rounds, or no such rules.
     """
-    rules = vectorised.of_game(signals.game)
+    rules: Any = vectorised.of_game(signals.game)
     if signals.num_rounds != 1 or not hasattr(rules, "information_state_tensor"):
         raise ValueError(
             f"{signals.game}: needs one round of signals and rules on arrays that give "
@@ -86,7 +87,9 @@ def behaviour_of(signals: SignalGame, strategy: Strategy) -> list[np.ndarray]:
     return found
 
 
-def _one_deal_each(signals: SignalGame, rules: vectorised.VectorisedGame) -> list:
+def _one_deal_each(
+    signals: SignalGame, rules: vectorised.VectorisedGame
+) -> list[np.ndarray]:
     """Of each player states [H, ...] after the deal, one for each of its signals."""
     rows, states = rules.new_initial_states(), [signals.game.new_initial_state()]
     while (rules.current_player(rows) == CHANCE).all():

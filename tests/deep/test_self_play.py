@@ -12,6 +12,7 @@ from spiel_cr.compilation.compiler import compile_game
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.tree import TERMINAL
 from spiel_cr.deep.infosets import CompiledKnowledge, Seen
+from spiel_cr.deep.policy import DeepPolicy
 from spiel_cr.deep.self_play import network
 from spiel_cr.deep.self_play.config import (
     SELF_PLAY_PRESETS,
@@ -21,6 +22,7 @@ from spiel_cr.deep.self_play.config import (
 from spiel_cr.deep.self_play.learning import SelfPlay, padded_size
 from spiel_cr.deep.self_play.network import NEVER, Model, Rows, Settings
 from spiel_cr.deep.self_play.rollouts import Answer, Episodes, advantages, play
+from spiel_cr.deep.tensors import stepped
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.uncompiled.rules_source import RulesSource
@@ -42,11 +44,6 @@ def slope_of(parameters, magnet, rows, temperature, settings):
     return jax.grad(
         lambda own: network.loss(TABLE, own, magnet, rows, temperature, settings)[0]
     )(parameters)
-
-
-def nash_conv(tree, behaviour):
-    reach = map(reach_from_behaviour, tree.form.decisions, behaviour)
-    return best_responses.nash_conv(tree.form, tuple(reach))
 
 
 def softmax(logits):
@@ -147,6 +144,17 @@ def test_the_loss_is_least_where_magnetic_mirror_descent_goes():
 
     assert abs(slope(closed / closed.sum())).max() < 1e-12
     assert abs(slope(old)).max() > 0.1
+
+
+def test_what_is_not_legal_is_not_seen():
+    legal = np.array([[True, False, True], [False, True, False]])
+    parameters = np.array([[1.0, 50.0, 2.0, 7.0], [50.0, 1.0, 50.0, 8.0]], np.float32)
+    seen = np.array([0, 1, 0], np.int32)
+    log_policy, value = network.evaluate(TABLE, parameters, seen, legal[seen])
+    first = np.log(softmax(np.array([1.0, 2.0])))
+    wanted = [[first[0], NEVER, first[1]], [NEVER, 0, NEVER]]
+    np.testing.assert_allclose(log_policy, np.array(wanted)[seen], rtol=1e-6)
+    assert value.tolist() == [7, 8, 7]
 
 
 def enumerated(tree, behaviour, values):
@@ -308,6 +316,18 @@ def test_same_seed_same_bits(kuhn):
     for one, other in zip(first.behaviour(), second.behaviour(), strict=True):
         np.testing.assert_array_equal(one, other)
     assert (first.behaviour()[0] != third.behaviour()[0]).any()
+    # A new one goes on where the first is.
+    other = SelfPlay(kuhn, SMALL, decisions=1000, seed=1)
+    other.restore(first.arrays())
+    for solver in (first, other):
+        solver.run(800)
+    assert first.decisions == other.decisions and first.steps == other.steps
+    for name, one in first.arrays().items():
+        np.testing.assert_array_equal(one, other.arrays()[name], err_msg=name)
+    with pytest.raises(ValueError, match="learner 0"):
+        SelfPlay(kuhn, f"{SMALL[:-1]},magnet=moving)", decisions=9).restore(
+            first.arrays()
+        )
 
 
 @pytest.mark.slow
@@ -321,7 +341,7 @@ def test_a_table_comes_near_the_equilibrium_of_kuhn_poker(kuhn, magnet):
         decisions=2_000_000,
     )
     solver.run(2_000_000)
-    assert nash_conv(kuhn, solver.behaviour()) < 0.05
+    assert solver.nash_conv() < 0.05
 
 
 @pytest.mark.slow
@@ -330,9 +350,48 @@ def test_networks_learn_kuhn_poker(kuhn, shared):
     solver = SelfPlay(
         kuhn, f"ppo(hidden=32,shared={shared},temperature=0.1)", decisions=100_000
     )
-    before = nash_conv(kuhn, solver.behaviour())
+    before = solver.nash_conv()
     solver.run(100_000)
-    assert nash_conv(kuhn, solver.behaviour()) < before / 2
+    assert solver.nash_conv() < before / 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shared", ["true", "false"])
+def test_results_are_networks_that_play_the_same(kuhn, shared):
+    """Without values; and, where both players had one network, with one each."""
+    solver = SelfPlay(
+        kuhn, f"ppo(hidden=3,episodes=64,epochs=1,shared={shared})", decisions=400
+    )
+    solver.run(400)
+    policy = DeepPolicy(kuhn.game, solver.result())
+    for player, own in enumerate(kuhn.infosets):
+        for infoset in range(len(own)):
+            state = kuhn.state_at(own.history[infoset])
+            first = own.decisions.first_sequence[infoset]
+            wanted = solver.behaviour()[player][first : first + 2]
+            found = [policy.action_probabilities(state)[a] for a in (0, 1)]
+            np.testing.assert_allclose(found, wanted, rtol=1e-5)
+            assert abs(wanted[0] - 0.5) > 1e-6
+    table = SelfPlay(kuhn, SMALL, decisions=1).result()
+    assert table.behaviour[1].tolist() == [1.0] + 12 * [0.5]
+
+
+@pytest.mark.slow
+def test_games_that_are_not_compiled_are_played_by_tensors():
+    """By rules on arrays and by states alike: both see the same."""
+    for use_rules in (True, False):
+        source, knowledge = stepped(
+            "liars_dice(numdice=1,dice_sides=3)", use_rules=use_rules
+        )
+        solver = SelfPlay(
+            source, "ppo(episodes=64,hidden=8)", decisions=10, knowledge=knowledge
+        )
+        rows = play(source, solver, 50, np.random.default_rng(1)).answer
+        assert rows.seen.shape[1] == knowledge.num_features == rows.legal.shape[1] + 5
+        point = solver.step()
+        assert 64 < point.decisions < 1000 and point.losses[0].value > 0
+        with pytest.raises(ValueError, match="not compiled"):
+            solver.behaviour()
 
 
 def test_sizes_are_few_and_fit():

@@ -1,6 +1,7 @@
 """Self-play by policy gradients: play, estimate advantages, learn, again."""
 
 import time
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -11,12 +12,15 @@ from spiel_cr.common.checks import check_seed, check_whole
 from spiel_cr.common.jax_utils import precision
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.deep import nets
+from spiel_cr.deep.averages import ExactAverage, NetworkAverage
 from spiel_cr.deep.compiled_source import CompiledSource
 from spiel_cr.deep.infosets import CompiledKnowledge, Knowledge, Seen
 from spiel_cr.deep.self_play import network
 from spiel_cr.deep.self_play.config import SelfPlayConfig, parse_self_play
 from spiel_cr.deep.self_play.network import Losses, Model, Rows, Settings
 from spiel_cr.deep.self_play.rollouts import Answer, Episodes, advantages, play
+from spiel_cr.policies import best_responses
+from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.uncompiled.source import Positions, Source
 
 # Decisions of a step are padded to at least so many, and above to one of so many sizes
@@ -24,6 +28,8 @@ from spiel_cr.uncompiled.source import Positions, Source
 _LEAST, _SIZES = 64, 8
 # Networks are asked about all infosets at once, if there are no more.
 _MOST_INFOSETS = 1 << 14
+# What is counted, and kept in a checkpoint.
+_COUNTS = ("decisions", "iterations", "steps", "flops")
 _PLAYERS = np.eye(2, dtype=np.float32)
 
 
@@ -50,6 +56,7 @@ class SelfPlay:
       source: of histories.
       knowledge: of what is known at its positions.
       config: the algorithm.
+      seed: of everything random.
       decisions: of both players, so far.
       iterations: done so far.
       steps: of the optimiser so far, of all networks.
@@ -83,7 +90,7 @@ class SelfPlay:
         """
         self.config = config = parse_self_play(algorithm)
         self._total = check_whole(decisions, "decisions", 1)
-        self._random = np.random.default_rng(check_seed(seed))
+        self.seed = check_seed(seed)
         if isinstance(game, CompiledGame):
             self.source: Source = CompiledSource(game)
             knowledge = CompiledKnowledge(game)
@@ -107,6 +114,7 @@ class SelfPlay:
         )
         self.decisions = self.iterations = self.steps = self.flops = 0
         self.seconds_of = dict.fromkeys(("play", "learn"), 0.0)
+        # Answers of the networks as they are, at all infosets.
         self._known: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         with precision(np.dtype(np.float32)):
             made = [self._make(n, seed) for n in range(1 if self._shared else 2)]
@@ -145,14 +153,15 @@ class SelfPlay:
         temperature, rate = config.temperature_at(share), config.rate_at(share)
         with precision(np.dtype(np.float32)):
             begin = time.process_time()
-            self._known.clear()
-            episodes = play(self.source, self, config.episodes, self._random)
+            random = np.random.default_rng([self.seed, self.iterations])
+            episodes = play(self.source, self, config.episodes, random)
             estimates = advantages(episodes, config.trace, self.knowledge.scale)
             middle = time.process_time()
             losses = [
-                self._learn(number, episodes, estimates, temperature, rate)
+                self._learn(number, episodes, estimates, temperature, rate, random)
                 for number in range(len(self._learners))
             ]
+            self._known.clear()
         self.seconds_of["play"] += middle - begin
         self.seconds_of["learn"] += time.process_time() - middle
         self.decisions += len(episodes.player)
@@ -178,15 +187,14 @@ class SelfPlay:
         estimates: tuple[np.ndarray, np.ndarray],
         temperature: float,
         rate: float,
+        random: np.random.Generator,
     ) -> Losses:
         """Steps of the optimiser for one network."""
         config = self.config
         rows = self._rows(number, episodes, *estimates)
         size = padded_size(-(-len(rows.action) // config.minibatches))
         rows = network.pad_rows(rows, size * config.minibatches)
-        orders = [
-            self._random.permutation(len(rows.action)) for _ in range(config.epochs)
-        ]
+        orders = [random.permutation(len(rows.action)) for _ in range(config.epochs)]
         batches = np.concatenate(orders).astype(np.int32).reshape(-1, size)
         self._learners[number], losses = network.advance(
             *(self._models[number], self._learners[number], rows, batches),
@@ -286,17 +294,97 @@ class SelfPlay:
         Raises:
           ValueError: the game is not compiled.
         """
-        known = self.knowledge
-        if not isinstance(known, CompiledKnowledge):
-            raise ValueError(
-                f"{self.source.game} is not compiled, so its infosets are not known; "
-                f"compile it, or ask for decisions by `strategy`"
-            )
-        found = []
+        known, found = self._compiled(), []
         for player, count in enumerate(known.num_infosets):
             seen = Seen(np.arange(count), known.legal[player])
             found.append(known.behaviour(player, self.strategy(player, seen)))
         return found[0], found[1]
+
+    def nash_conv(self) -> float:
+        """NashConv of what both play now, in a compiled game's units.
+
+        Raises:
+          ValueError: the game is not compiled.
+        """
+        form = self._compiled().tree.form
+        pairs = zip(form.decisions, self.behaviour(), strict=True)
+        first, second = (reach_from_behaviour(own, played) for own, played in pairs)
+        return best_responses.nash_conv(form, (first, second))
+
+    def result(self) -> NetworkAverage | ExactAverage:
+        """What both play now, for files and policies: networks, or a table's numbers.
+
+        It is the last iterate, no average; networks are without values, and each player
+        has its own.
+        """
+        if self.config.network == "table":
+            return ExactAverage(self.behaviour())
+        known, config = self.knowledge, self.config
+        shape = nets.Shape(
+            *(known.num_features, known.num_actions, config.hidden, config.layers)
+        )
+        first, second = (self._policy_leaves(player) for player in range(2))
+        return NetworkAverage(shape, "information_state", (first, second))
+
+    def _policy_leaves(self, player: int) -> list[np.ndarray]:
+        """A perceptron's arrays without its value, and without being told who acts."""
+        learner = self._learners[0 if self._shared else player]
+        leaves = nets.leaves(learner.parameters)
+        leaves[-2:] = [own[..., :-1] for own in leaves[-2:]]
+        if self._shared:
+            # Who acts is one more bias.
+            bias, kernel = sorted(leaves[:2], key=np.ndim)
+            features = self.knowledge.num_features
+            made = {1: bias + kernel[features + player], 2: kernel[:features]}
+            leaves[:2] = [made[own.ndim] for own in leaves[:2]]
+        return leaves
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All there is, for `restore`: numbers and arrays, no objects."""
+        found = {
+            f"learner{number}.{place}": np.asarray(leaf)
+            for number, learner in enumerate(self._learners)
+            for place, leaf in enumerate(jax.tree.leaves(learner))
+        }
+        for name in _COUNTS:
+            found[name] = np.array(getattr(self, name))
+        return found
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Goes on where another one was; from there on both give the same bits.
+
+        Args:
+          arrays: from `arrays` of a solver of the same game, settings and seed.
+
+        Raises:
+          ValueError: they are of another game, or of other settings.
+        """
+        restored = []
+        for number, learner in enumerate(self._learners):
+            leaves, structure = jax.tree.flatten(learner)
+            names = [f"learner{number}.{place}" for place in range(len(leaves))]
+            shapes = [np.shape(arrays[name]) for name in names if name in arrays]
+            if shapes != [np.shape(leaf) for leaf in leaves]:
+                raise ValueError(
+                    f"arrays: those of learner {number} have the shapes {shapes}, "
+                    f"which are of another game or other settings; give those of a "
+                    f"solver that was made like this one"
+                )
+            with precision(np.dtype(np.float32)):
+                own = [jnp.asarray(arrays[name]) for name in names]
+            restored.append(jax.tree.unflatten(structure, own))
+        self._learners = restored
+        self._known.clear()
+        for name in _COUNTS:
+            setattr(self, name, int(arrays[name]))
+
+    def _compiled(self) -> CompiledKnowledge:
+        if isinstance(self.knowledge, CompiledKnowledge):
+            return self.knowledge
+        raise ValueError(
+            f"{self.source.game} is not compiled, so its infosets are not known; "
+            f"compile it, or ask for decisions by `strategy`"
+        )
 
 
 def padded_size(count: int) -> int:
