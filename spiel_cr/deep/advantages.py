@@ -24,10 +24,9 @@ from spiel_cr.deep.fitting import Plan
 from spiel_cr.deep.infosets import CompiledKnowledge, Knowledge, Seen
 from spiel_cr.deep.memory import Reservoir, Sums, Targets, per_infoset
 
-
 # Advantages, but for those of bad actions, are small beside the range of utilities, and
-# steps of Adam move outputs by about the learning rate: with this share of half of the
-# range as the unit of outputs, fits on Leduc poker miss the strategy by a fifth as much.
+# steps of Adam move outputs by about the learning rate. With this share of half of the
+# range as the unit of outputs, fits on Leduc poker miss strategies by a fifth as much.
 _UNIT = 1 / 16
 
 
