@@ -24,8 +24,9 @@ from spiel_cr.uncompiled.workers import MOST_WORKERS
 from ..common.plurals import counted
 from ..judging import python_judge
 from ..reporting import plots
-from . import solve_deep, solve_uncompiled
 from .command import Commands, add_command, given, option, path_value, writing
+from .solving import deep as solve_deep
+from .solving import uncompiled as solve_uncompiled
 
 COMPILE = ("auto", "always", "never")
 

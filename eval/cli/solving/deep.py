@@ -9,9 +9,9 @@ from spiel_cr.policies.result import SolveResult
 from spiel_cr.solving import deep_game
 from spiel_cr.solving.deep_game import DeepResult
 
-from ..common.plurals import counted
-from ..reporting import plots
-from .command import given, writing
+from ...common.plurals import counted
+from ...reporting import plots
+from ..command import given, writing
 
 # Options that networks do not have, with the values that they have if left out.
 _NONE_OF_THEIRS = {"dtype": None, "imperfect_recall": False, "workers": 1}

@@ -8,8 +8,8 @@ from spiel_cr.cfr.config import MCCFRConfig, parse_any
 from spiel_cr.common import memory, storage
 from spiel_cr.solving.sampled_game import SampledResult, check_sampling
 
-from ..common.plurals import counted
-from .command import given, writing
+from ...common.plurals import counted
+from ..command import given, writing
 
 # Options that need the compiled game, with the values that they have if left out.
 _WHOLE = {

@@ -1,0 +1,1 @@
+"""The command `solve` where the game is not solved whole: by sampling, by networks."""
