@@ -4,10 +4,10 @@ Run `python -m benchmarks.leaves.training --help`. docs/leaves.md has the table.
 """
 
 import argparse
+import dataclasses
 import pathlib
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import spiel_cr
 from benchmarks import frame
@@ -16,40 +16,16 @@ from benchmarks.frame import Row
 from benchmarks.leaves.ranges import PLANS, file_name
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.compilation.compiler import compile_game
-from spiel_cr.value_training import TrainingConfig, train_values
+from spiel_cr.value_training import train_values
+from spiel_cr.value_training.config import parse_training
 
-# What differs from `TrainingConfig`'s own settings.
-SETTINGS: dict[str, dict[str, Any]] = {
-    "leduc": {
-        "hidden": 128,
-        "random_ranges": 256,
-        "met_ranges": 192,
-        "met_iterations": 1000,
-        "looks": 60,
-        "met_share": 0.9,
-    },
-    "goofspiel 4": {},
-    "goofspiel 5": {
-        "hidden": 128,
-        "steps": 800,
-        "met_iterations": 300,
-        "met_share": 0.85,
-        "average": 0.998,
-        "delta": 0.05,
-    },
-    "liar's dice 1x4": {"met_iterations": 300},
-    "liar's dice 1x5": {"met_iterations": 300},
-    "liar's dice 1x6": {
-        "hidden": 96,
-        "steps": 600,
-        "rounds": 10,
-        "batch": 12,
-        "random_ranges": 160,
-        "met_ranges": 160,
-        "met_iterations": 400,
-        "met_share": 0.85,
-        "average": 0.998,
-    },
+# For `parse_training`, and so for `spiel-cr train-values --config`.
+SETTINGS = {
+    "leduc": "leduc",
+    "goofspiel 5": "goofspiel",
+    "liar's dice 1x4": "liars-dice",
+    "liar's dice 1x5": "liars-dice",
+    "liar's dice 1x6": "liars-dice-large",
 }
 
 
@@ -89,7 +65,7 @@ def measure(name: str, folder: str, minutes: float, seed: int, iterations: int) 
     out = pathlib.Path(folder, f"{file_name(name)}.npz")
     out.parent.mkdir(parents=True, exist_ok=True)
     tree = compile_game(plan.game, observations=True)
-    config = TrainingConfig(seed=seed, **SETTINGS[name])
+    config = dataclasses.replace(parse_training(SETTINGS[name]), seed=seed)
     result = train_values(
         tree,
         plan.depth,
@@ -129,10 +105,7 @@ def markdown(rows: Sequence[Row]) -> str:
     columns: dict[str, Column] = {
         "game": "{name}",
         "histories": "{histories:,}",
-        "settings": lambda row: (
-            ", ".join(f"{key}={value}" for key, value in row["settings"].items())
-            or "defaults"
-        ),
+        "settings": "{settings}",
         "steps": "{steps:,}",
         "s": "{seconds:.0f}",
         "validation loss": "{validation_loss:.4f}",

@@ -6,7 +6,7 @@ import os
 import pathlib
 
 from spiel_cr.common import storage
-from spiel_cr.value_training.config import TrainingConfig
+from spiel_cr.value_training.config import PRESETS, parse_training
 from spiel_cr.value_training.training import train_values
 
 from ..reporting import plots
@@ -16,13 +16,14 @@ from .command import (
     add_depth_options,
     option,
     path_value,
+    whole_value,
     writing,
 )
 
 _SETTINGS = {
     "rounds": "how often the game is resolved with the network so far, and the ranges "
     "that this met join the data",
-    "steps": "steps of Adam before the first and after each of these",
+    "steps": "steps of the optimiser before the first and after each of these",
     "hidden": "units of each layer",
     "met_iterations": "iterations of the solves in which the game is resolved",
 }
@@ -53,11 +54,17 @@ def add(commands: Commands) -> None:
     option(parser, "--checkpoint", text, metavar="PATH", type=path_value)
     text = "draw validation losses and NashConv over the training (png, svg or pdf)"
     option(parser, "--plot", text)
-    option(parser, "--seed", "of weights, ranges and batches")
+    text = (
+        f"settings: {', '.join(PRESETS)}, named by the games that they were chosen "
+        f"for, with parameters as in 'leduc(hidden=64,steps=1000)'"
+    )
+    option(parser, "--config", text, "default")
     for name, text in _SETTINGS.items():
-        default = getattr(TrainingConfig, name)
         flag = "--" + name.replace("_", "-")
-        option(parser, flag, text, default, metavar="N")
+        text += " (default: as --config says)"
+        option(parser, flag, text, metavar="N", type=int)
+    text = "of weights, ranges and batches (default: as --config says)"
+    parser.add_argument("--seed", type=whole_value, help=text)
 
 
 def _train(arguments: argparse.Namespace) -> dict[str, object]:
@@ -75,10 +82,10 @@ def _train(arguments: argparse.Namespace) -> dict[str, object]:
             "--plot": arguments.plot,
         }
     )
-    config = TrainingConfig(
-        seed=arguments.seed,
-        **{name: getattr(arguments, name) for name in _SETTINGS},
-    )
+    config = parse_training(arguments.config, "--config")
+    given = {name: getattr(arguments, name) for name in (*_SETTINGS, "seed")}
+    given = {name: value for name, value in given.items() if value is not None}
+    config = dataclasses.replace(config, **given)
     result = train_values(
         arguments.game,
         arguments.depth,

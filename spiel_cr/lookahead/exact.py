@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spiel_cr.cfr import cfr
+from spiel_cr.cfr import cfr, footprint
 from spiel_cr.cfr.config import CFRConfig, parse_algorithm
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.jax_utils import typed
@@ -28,6 +28,9 @@ from spiel_cr.lookahead.values import Ranges
 from spiel_cr.sequence_form import layout, treeplex
 from spiel_cr.sequence_form.decisions import Decisions, Payoffs, sum_payoffs
 from spiel_cr.sequence_form.layout import SequenceForm
+
+# Of XLA, where a solve runs within another one's program; fitted to peaks of processes.
+_NESTED = 80e6
 
 
 class ExactValues:
@@ -67,6 +70,10 @@ class ExactValues:
             self._laid_out(layout.build(*game, capacity=capacity), selection, sizes)
             for game, selection in zip(games, selections, strict=True)
         ]
+
+    def peak_bytes(self, tree: CompiledGame, states: PublicStates) -> float:
+        """A second solver, of a game that is no larger; see `SizedFunction`."""
+        return _NESTED + footprint.solver_bytes(tree.form, np.float64)
 
     def _laid_out(
         self, form: SequenceForm, states: PublicStates, sizes: Sequence[int]

@@ -30,6 +30,9 @@ from spiel_cr.lookahead.values import Ranges
 _KIND = "value network"
 # A network's error may be larger than what it estimates.
 _MARGIN = 2.0
+# Of XLA, for the network in a program, and numbers for each infoset at a cut and
+# unit of a layer; fitted to peaks of processes.
+_PROGRAM, _COPIES = 250e6, 48
 
 
 @dataclasses.dataclass(frozen=True)
@@ -250,6 +253,11 @@ class NetworkValues:
             )
         return laid_out
 
+    def peak_bytes(self, tree: CompiledGame, states: PublicStates) -> float:
+        """Its program and its layers at all infosets; see `SizedFunction`."""
+        units = self.architecture.hidden * sum(len(own) for own in states.infosets)
+        return _PROGRAM + _COPIES * np.dtype(np.float32).itemsize * units
+
     def save(self, path: storage.Path) -> None:
         """Writes the network to an .npz file, whole or not at all.
 
@@ -323,7 +331,7 @@ def _from_file(
       KeyError, TypeError, ValueError, IndexError: they do not fit together.
     """
     sizes = {
-        key: check_whole(value, key, 0 if key == "blocks" else 1)
+        key: check_whole(value, key, 0 if key in ("blocks", "pairs") else 1)
         for key, value in metadata["architecture"].items()
     }
     architecture = Architecture(**sizes)

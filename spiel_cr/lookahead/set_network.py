@@ -6,9 +6,17 @@ other player may hold given that one holds this (known exactly: chance and its r
 and from both ranges as a whole. So the network has no more inputs for a larger range,
 and its values do not depend on the order of infosets.
 
-Values are zero-sum by construction: the network gives each public state one value V of
-player 0, and every infoset a difference from it, of which the mean over the player's
-range is subtracted. Only the asked player's infosets are decoded.
+Values are zero-sum by construction. The network gives each public state one value V of
+player 0, and every infoset a difference from it. What becomes of that depends on
+`Architecture.pairs`:
+
+  - 0: the mean of the differences over the player's range is subtracted. Only the asked
+    player's infosets are decoded.
+  - K: the network says what each *pair* of infosets is worth to player 0, V plus player
+    0's difference less player 1's plus the product of two vectors of K numbers, and
+    an infoset is worth the mean over what the other player may hold. Where the ranges
+    change little and what is played below not at all, values are linear in the other
+    player's range, and this network need not learn that.
 
 Inside, arithmetic is in single precision; weights of chance and ranges, which values
 are multiplied with, keep theirs.
@@ -40,11 +48,14 @@ class Architecture(NamedTuple):
       features: F, numbers known of an infoset.
       hidden: H, units of every layer.
       blocks: residual layers of the decoder.
+      pairs: K, the rank of what pairs of infosets are worth; 0: each player's infosets
+        are valued alone.
     """
 
     features: int
     hidden: int = 64
     blocks: int = 2
+    pairs: int = 0
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Shapes of all parameters, by name."""
@@ -72,6 +83,8 @@ class Architecture(NamedTuple):
             for block in range(self.blocks):
                 found[f"{head}_block{block}"] = (h, h)
                 found[f"{head}_block{block}_bias"] = (h,)
+        if self.pairs:
+            found["decode_pair_out"] = (h, self.pairs)
         return found
 
 
@@ -261,64 +274,103 @@ def values(
       u, float32 [J], its value per unit of that, of size 1 at most but for errors, own
       perspective. A counterfactual value is q · u · the game's largest utility.
     """
+    return both_values(parameters, embedded, places, ranges)[player]
+
+
+def both_values(
+    parameters: Parameters,
+    embedded: tuple[Embedded, Embedded],
+    places: Places,
+    ranges: tuple[jax.Array, jax.Array],
+) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]:
+    """`values` of player 0 and of player 1."""
     padded = tuple(jnp.append(own, jnp.zeros((), own.dtype)) for own in ranges)
     tables = tuple(
         Embedded(*(jnp.concatenate([own, own[:1] * 0]) for own in side))
         for side in embedded
     )
-    weights, relative = [], []
-    for group in places.groups:
-        q, u = _group_values(parameters, tables, group, player, padded)
-        weights.append(q.reshape(-1))
-        relative.append(u.reshape(-1))
-    order = places.order[player]
-    return jnp.concatenate(weights)[order], jnp.concatenate(relative)[order]
+    groups = [
+        _group_values(parameters, tables, group, padded) for group in places.groups
+    ]
+    first, second = (
+        tuple(
+            jnp.concatenate([group[p][k].reshape(-1) for group in groups])[
+                places.order[p]
+            ]
+            for k in range(2)
+        )
+        for p in range(2)
+    )
+    return (first[0], first[1]), (second[0], second[1])
 
 
 def _group_values(
     parameters: Parameters,
     tables: tuple[Embedded, ...],
     group: Group,
-    player: int,
     ranges: tuple[jax.Array, ...],
-) -> tuple[jax.Array, jax.Array]:
-    """`values` of one group, [P, n] each; 0 at padding."""
-    other = 1 - player
-    mine, theirs = group.infosets[player], group.infosets[other]
-    pairs = group.weights if player == 0 else group.weights.swapaxes(1, 2)
-    pairs = pairs.astype(ranges[0].dtype)
-    held = ranges[other][theirs]
-    q = (pairs * held[:, None, :]).sum(axis=2)
+) -> list[tuple[jax.Array, jax.Array]]:
+    """`both_values` of one group, each [P, n]; 0 at padding."""
+    places = group.infosets
+    rows = [
+        Embedded(*(table[mine] for table in own))
+        for own, mine in zip(tables, places, strict=True)
+    ]
+    weights = group.weights.astype(ranges[0].dtype)
+    pairs = weights, weights.swapaxes(1, 2)
+    held = [own[mine] for own, mine in zip(ranges, places, strict=True)]
     # Distributions, for what depends on ranges in another way than by scale.
-    own = _distribution(ranges[player][mine], mine < len(ranges[player]) - 1)
-    their = _distribution(held, theirs < len(ranges[other]) - 1)
-    joint = pairs * own[:, :, None] * their[:, None, :]
-    shares = _share(pairs * their[:, None, :], 2).astype(jnp.float32)
+    mixed = [
+        _distribution(reach, mine < len(own) - 1)
+        for reach, mine, own in zip(held, places, ranges, strict=True)
+    ]
+    joint = weights * mixed[0][:, :, None] * mixed[1][:, None, :]
     total = joint.sum(axis=(1, 2))[:, None]
     scale = 1 / jnp.where(total > 0, total, 1)
-    own_share = (joint.sum(axis=2) * scale).astype(jnp.float32)
-    other_share = (joint.sum(axis=1) * scale).astype(jnp.float32)
-
-    first, second = tables[player], tables[other]
-    hidden = (
-        first.decode_self[mine]
-        + _means(shares, second.decode_given[theirs])
-        # Payoffs are products of what both hold.
-        + first.decode_scale[mine] * _means(shares, second.decode_scaled[theirs])
-        + (
-            _mean(own_share, first.decode_own[mine])
-            + _mean(other_share, second.decode_other[theirs])
-        )[:, None]
+    own_share = [(joint.sum(axis=2 - p) * scale).astype(jnp.float32) for p in range(2)]
+    # Of what the other may hold, by what one holds.
+    given = [
+        _share(pairs[p] * mixed[1 - p][:, None, :], 2).astype(jnp.float32)
+        for p in range(2)
+    ]
+    context = [
+        _mean(own_share[p], rows[p].decode_own)
+        + _mean(own_share[1 - p], rows[1 - p].decode_other)
+        for p in range(2)
+    ]
+    decoded = [
+        _decode(
+            parameters,
+            "decode",
+            rows[p].decode_self
+            + _means(given[p], rows[1 - p].decode_given)
+            # Payoffs are products of what both hold.
+            + rows[p].decode_scale * _means(given[p], rows[1 - p].decode_scaled)
+            + context[p][:, None],
+        )
+        for p in range(2)
+    ]
+    hidden = _mean(own_share[0], rows[0].value) + _mean(own_share[1], rows[1].value)
+    hidden = _decode(parameters, "value", hidden + parameters["value_bias"][None])
+    value = hidden @ parameters["value_out"] + parameters["value_out_bias"]
+    difference = [own @ parameters["decode_out"] for own in decoded]
+    vectors = (
+        [own @ parameters["decode_pair_out"] for own in decoded]
+        if ("decode_pair_out" in parameters)
+        else None
     )
-    difference = _head(parameters, "decode", hidden)
-    centre = (own_share * difference).sum(axis=1)
-    hidden = _mean(own_share, first.value[mine]) + _mean(
-        other_share, second.value[theirs]
-    )
-    value = _head(parameters, "value", hidden + parameters["value_bias"][None])
-    value = value + parameters["value_out_bias"]
-    value = value if player == 0 else -value
-    return q, difference + (value - centre)[:, None]
+    found = []
+    for p in range(2):
+        o, sign = 1 - p, 1 - 2 * p
+        if vectors is None:
+            other = (own_share[p] * difference[p]).sum(axis=1)[:, None]
+        else:
+            other = _means(given[p], difference[o][..., None])[..., 0]
+            product = vectors[p] * _means(given[p], vectors[o])
+            other = other - sign * product.sum(axis=2)
+        q = (pairs[p] * held[o][:, None, :]).sum(axis=2)
+        found.append((q, difference[p] - other + sign * value[:, None]))
+    return found
 
 
 def _distribution(reach: jax.Array, real: jax.Array) -> jax.Array:
@@ -351,12 +403,12 @@ def _affine(parameters: Parameters, name: str, hidden: jax.Array) -> jax.Array:
     return hidden @ parameters[name] + jnp.expand_dims(bias, axes)
 
 
-def _head(parameters: Parameters, head: str, hidden: jax.Array) -> jax.Array:
-    """[...] from what is in front of the first nonlinearity, [..., H]."""
+def _decode(parameters: Parameters, head: str, hidden: jax.Array) -> jax.Array:
+    """[..., H] from what is in front of the first nonlinearity, [..., H]."""
     hidden = jax.nn.relu(hidden)
     block = 0
     while f"{head}_block{block}" in parameters:
         inner = _affine(parameters, f"{head}_block{block}", hidden)
         hidden = hidden + jax.nn.relu(inner)
         block += 1
-    return hidden @ parameters[f"{head}_out"]
+    return hidden

@@ -74,6 +74,19 @@ class CheckedFunction(Protocol):
         """
 
 
+@runtime_checkable
+class SizedFunction(ValueFunction, Protocol):
+    """A value function that knows how much memory it takes."""
+
+    def peak_bytes(self, tree: CompiledGame, states: PublicStates) -> float:
+        """What values at some public states take beside a solver, at the peak.
+
+        Args:
+          tree: the compiled game.
+          states: where a lookahead ends.
+        """
+
+
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Cut:

@@ -36,7 +36,7 @@ from spiel_cr.policies.conversions import reach_from_behaviour, uniform_behaviou
 from spiel_cr.policies.result import Result, SolveResult
 from spiel_cr.resolving.decomposition import Decomposition, decompose
 from spiel_cr.resolving.gadget import Forest, build_forest
-from spiel_cr.resolving.lookahead import look_ahead, warn_if_never_cut
+from spiel_cr.resolving.lookahead import leaf_bytes, look_ahead, warn_if_never_cut
 from spiel_cr.resolving.public_gadget import PublicForest, build_public_forest
 from spiel_cr.resolving.public_layers import PublicDecomposition, decompose_public
 from spiel_cr.signals import footprint as signal_footprint
@@ -233,6 +233,9 @@ def resolve(
         compiled_roles = [decompose(tree, player) for player in range(2)]
         if limit is not None:
             warn_if_never_cut(compiled_roles, limit.depth, limit.unit)
+            need += leaf_bytes(compiled_roles, *limit)
+            remedy = "take a smaller depth, or a leaf that needs less"
+            _check_need(tree.game, need, dtype, memory_limit, held=held, remedy=remedy)
         roles = compiled_roles
         finish = functools.partial(SolveResult, tree=tree)
     average, timings = _resolve_roles(roles, config, iterations, dtype, progress, limit)
@@ -280,10 +283,13 @@ def _check_need(
     need: float,
     dtype: np.typing.DTypeLike,
     limit: memory.Limit,
+    *,
+    remedy: str | None = None,
     **options: Any,
 ) -> None:
     """Raises GameTooLargeError where resolving would take more than the limit."""
-    remedy = "take dtype float32" if dtype != np.float32 else "take a smaller game"
+    if remedy is None:
+        remedy = "take dtype float32" if dtype != np.float32 else "take a smaller game"
     memory.check_need(f"resolving {game}", need, limit, remedy, **options)
 
 

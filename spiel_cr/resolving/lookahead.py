@@ -21,7 +21,7 @@ from spiel_cr.common.checks import check_choice, check_iterations
 from spiel_cr.compilation.tree import CHANCE, TERMINAL, Histories
 from spiel_cr.lookahead.leaf_strings import DepthUnit, Leaf
 from spiel_cr.lookahead.public_states import PublicStates
-from spiel_cr.lookahead.values import ValueFunction
+from spiel_cr.lookahead.values import SizedFunction, ValueFunction
 from spiel_cr.policies.leaf_values import ChoiceValues, choice_utilities, leaf_utilities
 from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.resolving.gadget import Choices, Lookahead
@@ -111,6 +111,27 @@ def warn_if_never_cut(
         "take a smaller depth, or leave depth and leaf out",
         *(depth, unit, game),
     )
+
+
+def leaf_bytes(
+    decompositions: Sequence[Decomposition], depth: int, unit: DepthUnit, value: Leaf
+) -> float:
+    """What values at the ends of lookaheads take, at the peak; 0: next to nothing.
+
+    Args:
+      decompositions: of the roles that are resolved.
+      depth, unit: of the lookaheads, see `look_ahead`.
+      value: at their ends.
+    """
+    if not isinstance(value, SizedFunction):
+        return 0.0
+    most = 0.0
+    for role in decompositions:
+        for number in range(1, role.num_layers + 1):
+            states = states_at_cut(role, number, depth, unit)
+            if states is not None:
+                most = max(most, value.peak_bytes(role.tree, states))
+    return most
 
 
 def public_states_of(decomposition: Decomposition) -> PublicStates:

@@ -1,9 +1,10 @@
-"""Settings of the training of value networks."""
+"""Settings of the training of value networks, as `name(parameter=value)`."""
 
 import dataclasses
 
 from spiel_cr.cfr.config import parse_algorithm
 from spiel_cr.common.checks import check_number, check_seed, check_whole
+from spiel_cr.common.parameters import parse, table_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,19 +18,25 @@ class TrainingConfig:
     Attributes:
       hidden: units of every layer.
       blocks: residual layers of the decoder.
+      pairs: rank of what pairs of infosets are worth, see `set_network`; 0: each
+        player's infosets are valued alone.
       random_ranges: pairs of random ranges for every public state.
       met_ranges: pairs of ranges that the resolver met, in every round.
       rounds: how often the game is resolved.
       pure: share of pure random ranges.
       met_share: share of ranges that the resolver met in a batch, once there are any.
+      recency: a range in a batch that was met in round k is chosen with probability in
+        proportion to k^recency; 0: every round counts alike.
       label_iterations: of the solves that make targets.
       label_algorithm: of these solves.
       met_iterations: of each solve where the game is resolved.
       met_algorithm: of these solves.
       looks: how often a solve's ranges are noted.
-      steps: of Adam, in each phase.
+      steps: of the optimiser, in each phase.
       batch: pairs of ranges of every public state in a step.
-      learning_rate: at first; falls to 0 along a cosine.
+      learning_rate: of Adam at first; falls to 0 along a cosine.
+      matrix_rate: at first, of Muon (Jordan et al. 2024), which then fits matrices, and
+        Adam the rest; falls likewise. 0: Adam fits all.
       average: weight that the moving average of the parameters keeps in a step.
       delta: errors beyond it count linearly (Huber), in units of the largest utility.
       held_out: share of the random and of the met ranges that only validate; of each
@@ -39,11 +46,13 @@ class TrainingConfig:
 
     hidden: int = 64
     blocks: int = 2
+    pairs: int = 0
     random_ranges: int = 256
     met_ranges: int = 192
     rounds: int = 12
     pure: float = 0.1
     met_share: float = 0.9
+    recency: float = 0.0
     label_iterations: int = 300
     label_algorithm: str = "cfr+"
     met_iterations: int = 500
@@ -52,6 +61,7 @@ class TrainingConfig:
     steps: int = 500
     batch: int = 16
     learning_rate: float = 2e-3
+    matrix_rate: float = 0.0
     average: float = 0.998
     delta: float = 0.02
     held_out: float = 0.1
@@ -63,10 +73,12 @@ class TrainingConfig:
             check_whole(getattr(self, name), name, 1)
         for name in ("random_ranges", "met_ranges", "batch"):
             check_whole(getattr(self, name), name, 2)
-        for name in ("blocks", "rounds"):
+        for name in ("blocks", "pairs", "rounds"):
             check_whole(getattr(self, name), name, 0, 1000)
         for name in ("pure", "met_share"):
             check_number(getattr(self, name), name, "[0, 1]")
+        for name in ("recency", "matrix_rate"):
+            check_number(getattr(self, name), name, "[0, inf)")
         check_number(self.average, "average", "[0, 1)")
         check_number(self.held_out, "held_out", "(0, 1)")
         for name in ("learning_rate", "delta"):
@@ -74,3 +86,58 @@ class TrainingConfig:
         for name in ("label_algorithm", "met_algorithm"):
             parse_algorithm(getattr(self, name))
         check_seed(self.seed)
+
+
+# By the games that they were chosen for; docs/leaves.md says how far they come.
+PRESETS: dict[str, TrainingConfig] = {
+    "default": TrainingConfig(),
+    "leduc": TrainingConfig(hidden=128, met_iterations=1000),
+    "goofspiel": TrainingConfig(
+        hidden=128,
+        pairs=32,
+        met_ranges=256,
+        met_share=0.85,
+        recency=1.0,
+        label_algorithm="pcfr+",
+        met_iterations=500,
+        rounds=10,
+        steps=600,
+        matrix_rate=0.01,
+        delta=0.05,
+    ),
+    "liars-dice": TrainingConfig(met_iterations=300),
+    "liars-dice-large": TrainingConfig(
+        hidden=96,
+        random_ranges=160,
+        met_ranges=160,
+        met_share=0.85,
+        met_iterations=400,
+        rounds=10,
+        steps=600,
+        batch=12,
+    ),
+}
+_TABLE = table_of(TrainingConfig)
+
+
+def parse_training(text: str | TrainingConfig, name: str = "config") -> TrainingConfig:
+    """Reads a string like "default" or "leduc(hidden=64,steps=1000)".
+
+    Args:
+      text: the name of one of `PRESETS`, with any attributes of `TrainingConfig` in
+        brackets; a TrainingConfig is returned as it is.
+      name: of the argument, for errors.
+
+    Raises:
+      ValueError: unknown preset or attribute, or a value out of range.
+    """
+    if isinstance(text, TrainingConfig):
+        return text
+    parameters = parse(text, name)
+    preset = PRESETS.get(parameters.name)
+    if preset is None:
+        raise ValueError(
+            f"{name}={text!r}: there is no preset {parameters.name!r}; choose one of "
+            f"{', '.join(PRESETS)}"
+        )
+    return dataclasses.replace(preset, **parameters.convert(_TABLE))

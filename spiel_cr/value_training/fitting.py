@@ -1,4 +1,4 @@
-"""Steps of Adam on samples of all parts at once, within one program."""
+"""Steps of an optimiser on samples of all parts at once, within one program."""
 
 import functools
 from typing import Any, NamedTuple
@@ -12,6 +12,8 @@ from spiel_cr.lookahead.public_states import PublicStates
 from spiel_cr.lookahead.set_network import Parameters, Places
 from spiel_cr.value_training.data import Samples
 
+# Newton-Schulz steps of Muon: more of them cost time, and 3 were enough in trials.
+_ORTHOGONALISE = 3
 # Steps between two looks at the clock.
 CHUNK = 50
 
@@ -34,7 +36,7 @@ class Fit(NamedTuple):
     Attributes:
       parameters: of the network.
       average: their moving average, which is the result.
-      optimiser: Adam's state.
+      optimiser: its state.
       step: int scalar, steps done.
     """
 
@@ -50,6 +52,7 @@ class Settings(NamedTuple):
     batch: int
     total: int
     learning_rate: float
+    matrix_rate: float
     average: float
     delta: float
 
@@ -133,21 +136,20 @@ def loss(
             set_network.embed(parameters, part.features[0], 0),
             set_network.embed(parameters, part.features[1], 1),
         )
-        for p in range(2):
 
-            def of_row(
-                first: jax.Array,
-                second: jax.Array,
-                part: Part = part,
-                embedded: Any = embedded,
-                p: int = p,
-            ) -> jax.Array:
-                ranges = first, second
-                return set_network.values(parameters, embedded, part.places, p, ranges)[
-                    1
-                ]
+        def of_row(
+            first: jax.Array,
+            second: jax.Array,
+            part: Part = part,
+            embedded: Any = embedded,
+        ) -> tuple[jax.Array, jax.Array]:
+            found = set_network.both_values(
+                parameters, embedded, part.places, (first, second)
+            )
+            return found[0][1], found[1][1]
 
-            error = jnp.abs(jax.vmap(of_row)(*some.ranges) - some.targets[p])
+        for p, own in enumerate(jax.vmap(of_row)(*some.ranges)):
+            error = jnp.abs(own - some.targets[p])
             huber = jnp.where(
                 error < delta, error * error / (2 * delta), error - delta / 2
             )
@@ -162,9 +164,22 @@ validation_loss = jax.jit(loss)
 def _optimiser(settings: Settings) -> Any:
     try:
         import optax
+        import optax.contrib
     except ImportError as error:
         raise ImportError(
             f"training needs optax ({error}); install it: pip install 'spiel_cr[deep]'"
         ) from error
     rate = optax.cosine_decay_schedule(settings.learning_rate, settings.total)
-    return optax.chain(optax.clip_by_global_norm(1.0), optax.adam(rate))
+    descend = optax.adam(rate)
+    if settings.matrix_rate:
+        rate = optax.cosine_decay_schedule(settings.matrix_rate, settings.total)
+        descend = optax.multi_transform(
+            {
+                "matrix": optax.contrib.muon(rate, ns_steps=_ORTHOGONALISE),
+                "other": descend,
+            },
+            lambda parameters: jax.tree.map(
+                lambda own: "matrix" if own.ndim == 2 else "other", parameters
+            ),
+        )
+    return optax.chain(optax.clip_by_global_norm(1.0), descend)

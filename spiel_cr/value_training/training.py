@@ -25,7 +25,7 @@ from spiel_cr.lookahead.leaf_strings import DepthUnit, check_lookahead
 from spiel_cr.lookahead.network import NetworkValues, known_states
 from spiel_cr.lookahead.public_states import PublicStates
 from spiel_cr.value_training import fitting
-from spiel_cr.value_training.config import TrainingConfig
+from spiel_cr.value_training.config import TrainingConfig, parse_training
 from spiel_cr.value_training.cuts import find_cuts
 from spiel_cr.value_training.data import Labeller, Samples, joined
 from spiel_cr.value_training.met_ranges import draw, meet
@@ -38,7 +38,7 @@ class TrainingPoint(NamedTuple):
     """A point of the curves.
 
     Attributes:
-      step: steps of Adam so far.
+      step: steps of the optimiser so far.
       train_loss: mean over the newest steps, at most `fitting.CHUNK`; Huber's, see
         `fitting.loss`.
       validation_loss: of the averaged network at the random ranges that are held out.
@@ -77,7 +77,7 @@ def train_values(
     out: storage.Path,
     *,
     depth_unit: DepthUnit = "moves",
-    config: TrainingConfig | None = None,
+    config: str | TrainingConfig = "default",
     minutes: float | None = None,
     checkpoint: storage.Path | None = None,
     curve: storage.Path | None = None,
@@ -92,7 +92,7 @@ def train_values(
       game: OpenSpiel game string, game, or a game compiled with `observations=True`.
       depth, depth_unit: of lookaheads, see `resolving.lookahead.look_ahead`.
       out: the .npz file that the network is written to; one that is there is replaced.
-      config: settings; None: the defaults.
+      config: settings, or a string for `parse_training`.
       minutes: stop soon after; None: when all steps are done. What is there by then is
         written. A phase's data that are not complete by then are begun anew at the next
         time, so each run needs enough time for these.
@@ -111,7 +111,7 @@ def train_values(
         game does, or the checkpoint is of another training.
       DamagedFileError: the checkpoint was changed since it was written.
     """
-    config = TrainingConfig() if config is None else config
+    config = parse_training(config)
     check_lookahead(depth, depth_unit, None)
     if minutes is not None:
         check_number(minutes, "minutes", "(0, inf)")
@@ -159,13 +159,14 @@ class _Training:
         self._scale = float(np.abs(tree.histories.utility).max()) or 1.0
         self._known = known_states([(tree, states) for states in self._cuts.parts])
         architecture = set_network.Architecture(
-            self._known.rows.shape[1], config.hidden, config.blocks
+            *(self._known.rows.shape[1], config.hidden, config.blocks, config.pairs)
         )
         self._architecture = architecture
         self._settings = fitting.Settings(
             batch=config.batch,
             total=config.steps * (1 + config.rounds),
             learning_rate=config.learning_rate,
+            matrix_rate=config.matrix_rate,
             average=config.average,
             delta=config.delta,
         )
@@ -309,7 +310,10 @@ class _Training:
             # Of each block the last rows are held out.
             chosen = random.integers(sizes[0] - self._held_out(sizes[0]), size=shape)
             if len(blocks) > 1:
-                block = 1 + random.integers(len(blocks) - 1, size=shape)
+                weights = np.arange(1, len(blocks)) ** config.recency
+                block = 1 + random.choice(
+                    len(weights), shape, p=weights / weights.sum()
+                )
                 kept = config.met_ranges - self._held_out(config.met_ranges)
                 met = starts[block] + random.integers(kept, size=shape)
                 chosen = np.where(random.random(shape) < config.met_share, met, chosen)

@@ -8,8 +8,9 @@ import jax
 import numpy as np
 import pytest
 
-from spiel_cr.common import storage
-from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.cfr import footprint
+from spiel_cr.common import memory, storage
+from spiel_cr.common.errors import DamagedFileError, GameTooLargeError
 from spiel_cr.compilation import compiler
 from spiel_cr.compilation.fingerprints import fingerprint
 from spiel_cr.lookahead import ExactValues, features, set_network
@@ -40,11 +41,11 @@ def layer_states(name, player, layer=2):
     return states.select(states.numbers[np.unique(mine)])
 
 
-def untrained(name, states, *, seed=0):
+def untrained(name, states, *, seed=0, pairs=0):
     """A network of random weights that knows some public states."""
     tree = compiled(name)
     known = known_states([(tree, states)])
-    architecture = set_network.Architecture(known.rows.shape[1], hidden=16, blocks=1)
+    architecture = set_network.Architecture(known.rows.shape[1], 16, 1, pairs)
     return NetworkValues(
         architecture,
         set_network.initial(architecture, seed),
@@ -69,11 +70,17 @@ def random_ranges(states, seed=0, zeros=False):
 
 
 @pytest.mark.parametrize(
-    "name", ["kuhn", pytest.param("ii_goofspiel4", marks=pytest.mark.slow)]
+    ("name", "pairs"),
+    [
+        pytest.param("kuhn", 0, marks=pytest.mark.slow),
+        ("kuhn", 3),
+        pytest.param("ii_goofspiel4", 0, marks=pytest.mark.slow),
+        pytest.param("ii_goofspiel4", 3, marks=pytest.mark.slow),
+    ],
 )
-def test_any_weights_give_zero_sum_values_that_scale_with_the_other_range(name):
+def test_any_weights_give_zero_sum_values_that_scale_with_the_other_range(name, pairs):
     states = layer_states(name, 0)
-    network = untrained(name, states)
+    network = untrained(name, states, pairs=pairs)
     below = network.lay_out(compiled(name), states)
     ranges = random_ranges(states)
     first, second = values_of(below, ranges)
@@ -111,9 +118,10 @@ def test_values_are_zero_where_the_other_never_is_and_finite_where_oneself_is_no
 
 
 @pytest.mark.slow
-def test_the_order_of_infosets_does_not_matter():
+@pytest.mark.parametrize("pairs", [0, 3])
+def test_the_order_of_infosets_does_not_matter(pairs):
     states = layer_states("kuhn", 0)
-    network = untrained("kuhn", states)
+    network = untrained("kuhn", states, pairs=pairs)
     rng = np.random.default_rng(1)
     # Infosets change places within their states.
     order = [np.lexsort((rng.random(len(own)), own)) for own in states.state]
@@ -267,6 +275,19 @@ def test_a_depth_that_cuts_nothing_is_warned_of(caplog):
     warn_if_never_cut(roles, 50, "moves")
     (said,) = caplog.messages
     assert said.startswith("depth=50 (moves): every lookahead reaches the end of kuhn")
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_the_memory_limit_counts_what_stands_at_the_cut(exact, monkeypatch):
+    tree = compiled("kuhn")
+    leaf = ExactValues(1) if exact else untrained("kuhn", layer_states("kuhn", 0))
+    # A process that holds nothing else, and room for all but the leaf.
+    monkeypatch.setattr(memory, "held_bytes", lambda: 0)
+    limit = footprint.peak_bytes(tree, np.float64) + 50e6
+    with pytest.raises(
+        GameTooLargeError, match="kuhn.*take a smaller depth, or a leaf"
+    ):
+        continual.resolve(tree, 1, depth=1, leaf=leaf, memory_limit=limit)
 
 
 def test_the_file_gives_the_network_back(tmp_path):

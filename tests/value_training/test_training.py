@@ -15,7 +15,13 @@ from spiel_cr.compilation import compiler
 from spiel_cr.lookahead import ExactValues
 from spiel_cr.lookahead.network import load_network
 from spiel_cr.resolving.continual import resolve
-from spiel_cr.value_training import TrainingConfig, train_values, training
+from spiel_cr.value_training import (
+    TrainingConfig,
+    fitting,
+    train_values,
+    training,
+)
+from spiel_cr.value_training.config import PRESETS, parse_training
 from spiel_cr.value_training.cuts import find_cuts
 from spiel_cr.value_training.data import Labeller, other_reach
 from spiel_cr.value_training.met_ranges import meet
@@ -31,6 +37,8 @@ SMALL = TrainingConfig(
     random_ranges=24,
     met_ranges=16,
     rounds=1,
+    pairs=4,
+    recency=1.0,
     label_iterations=30,
     met_iterations=20,
     looks=5,
@@ -178,12 +186,43 @@ def test_training_learns_resumes_and_repeats(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow  # compiles for seconds
-def test_training_lowers_the_validation_loss(tmp_path):
-    config = dataclasses.replace(SMALL, rounds=0, steps=400)
+@pytest.mark.parametrize("matrix_rate", [0.0, 0.01])
+def test_training_lowers_the_validation_loss(tmp_path, matrix_rate):
+    config = dataclasses.replace(SMALL, rounds=0, steps=400, matrix_rate=matrix_rate)
     result = train_values("kuhn_poker", 1, tmp_path / "out.npz", config=config)
     start, end = result.curve
     assert (start.step, end.step) == (200, 400)
     assert end.validation_loss < 0.9 * start.validation_loss
+
+
+@pytest.mark.slow  # compiles for seconds
+def test_each_kind_of_parameter_has_its_own_rate():
+    """Muon moves a matrix by orthogonal steps, Adam each bias by its rate."""
+    rates = {"batch": 1, "total": 1000, "average": 0.9, "delta": 0.1}
+    settings = fitting.Settings(learning_rate=1e-3, matrix_rate=1e-2, **rates)
+    optimiser = fitting._optimiser(settings)
+    matrix = np.random.default_rng(0).standard_normal((6, 6)).astype(np.float32)
+    parameters = {"matrix": matrix, "bias": np.ones(6, np.float32)}
+    moved, _ = optimiser.update(parameters, optimiser.init(parameters), parameters)
+    assert np.asarray(moved["bias"]) == pytest.approx(-1e-3, rel=1e-2)
+    sizes = np.linalg.svd(moved["matrix"], compute_uv=False)
+    # Three Newton-Schulz steps bring singular values near 1, small ones not quite.
+    assert (sizes < 1.3e-2).all() and (sizes > 1e-3).all()
+    assert sizes.max() / sizes.min() < np.linalg.cond(matrix) / 2
+
+
+def test_settings_are_read_from_strings():
+    ours = parse_training("leduc(hidden=8,label_algorithm=pcfr+,seed=3)")
+    fields = {"hidden": 8, "label_algorithm": "pcfr+", "seed": 3}
+    assert ours == dataclasses.replace(PRESETS["leduc"], **fields)
+    assert parse_training(ours) is ours
+    for text, match in (
+        ("poker", "no preset 'poker'; choose one of default, leduc"),
+        ("leduc(units=8)", "unknown parameter 'units'"),
+        ("leduc(steps=0)", "steps=0 must"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            parse_training(text)
 
 
 def test_without_time_the_network_is_as_it_began(tmp_path):
@@ -201,6 +240,7 @@ def test_without_time_the_network_is_as_it_began(tmp_path):
         ({"pure": 1.5}, "pure=1.5 must"),
         ({"label_algorithm": "os-mccfr"}, "os-mccfr"),
         ({"rounds": -1}, "rounds=-1 must"),
+        ({"matrix_rate": -1}, "matrix_rate=-1 must"),
         ({"held_out": 0}, "held_out=0 must"),
     ],
 )
