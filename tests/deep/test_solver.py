@@ -10,8 +10,7 @@ from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.deep import DeepSolver
 from spiel_cr.solving.whole_game import solve
 from tests.support import games, reference
-from tests.support.deep import twice_in_a_row
-from tests.support.made_games import MadeGame
+from tests.support.made_games import MadeGame, twice_in_a_row
 
 FULL = "sampling=full,memory=exact,network=table,fallback=uniform"
 # A preset with a table, without sampling; and the same by its paper.

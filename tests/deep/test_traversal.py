@@ -9,12 +9,11 @@ from spiel_cr.compilation.compiler import compile_game
 from spiel_cr.deep import full
 from spiel_cr.deep.compiled_source import CompiledSource
 from spiel_cr.deep.draws import points
-from spiel_cr.deep.infosets import CompiledKnowledge
+from spiel_cr.deep.infosets import CompiledKnowledge, Seen
 from spiel_cr.deep.traversal import Sampling, Traversal, traverse
 from spiel_cr.policies.conversions import history_values
 from tests.support import games, reference
-from tests.support.deep import Fixed, twice_in_a_row
-from tests.support.made_games import MadeGame
+from tests.support.made_games import MadeGame, twice_in_a_row
 from tests.support.uncompiled import Enumerated, Grid
 
 # Parts of the draws of chance, and who decides at each depth. Strategies are multiples
@@ -23,6 +22,31 @@ GRIDS = {"kuhn": ((3, 2), (0, 1, 0)), "twice": ((), (0, 0, 1, 1))}
 EPSILON = 0.5
 # Sums of at most 2e4 terms of size 1 to 30, over their number.
 TOLERANCE = 1e-12
+
+
+class Fixed:
+    """Strategies of a compiled game that never change.
+
+    Attributes:
+      behaviour: for each player float64 [S].
+    """
+
+    def __init__(self, knowledge: CompiledKnowledge, seed: int) -> None:
+        """Multiples of 1/4, none of them zero at two or three legal actions."""
+        random = np.random.default_rng(seed)
+        self._tables = []
+        for legal in knowledge.legal:
+            table = np.zeros(legal.shape)
+            for row, mask in enumerate(legal):
+                actions = np.flatnonzero(mask)
+                shares = np.ones(len(actions))
+                shares[random.integers(len(actions))] += 4 - len(actions)
+                table[row, actions] = shares / 4 if len(actions) > 1 else 1.0
+            self._tables.append(table)
+        self.behaviour = [knowledge.behaviour(p, self._tables[p]) for p in range(2)]
+
+    def __call__(self, player: int, seen: Seen) -> np.ndarray:
+        return self._tables[player][seen.rows]
 
 
 @functools.cache

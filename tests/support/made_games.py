@@ -301,3 +301,16 @@ def rps_plus(path: Path) -> Node:
     if len(path) == 2:
         return Node(1, (0, 1, 2), infos)
     return Node(0, (0, 1, 2) if not path else (0,), infos)
+
+
+def twice_in_a_row(path: Path) -> Node:
+    """Player 0 moves twice, then player 1 twice, who sees the first move alone.
+
+    Player 0 remembers its own moves; player 1 is told the first one.
+    """
+    infos = (f"0 did {path[:2]}", f"1 saw {path[:1]} and did {path[2:]} at {len(path)}")
+    if len(path) == 4:
+        first, second, third, fourth = path
+        pays = 3 * (first == third) - 2 * (second != fourth) + (second & third) - 0.5
+        return Node(TERMINAL, utility=float(pays))
+    return Node(0 if len(path) < 2 else 1, (0, 1), infos)
