@@ -151,7 +151,7 @@ def _response(game: str, algorithm: str, path: str, options: Row) -> Row:
     row: Row = {"simulations": options["simulations"]}
     for player in range(2):
         rooted = responses.respond(
-            *(policy.source, policy.strategy, player),
+            *(policy.source, responses.Fixed(policy.strategy), player),
             seconds=options["response_seconds"],
             matches=options["matches"],
             seed=options["seed"],

@@ -9,7 +9,8 @@ the responder's own play. What the response is worth is measured in matches afte
 """
 
 import time
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -25,7 +26,22 @@ _STEP = 0.01
 _TRUSTED = 10
 
 
-class _Fixed:
+class Opponent(Protocol):
+    """Draws actions of a fixed strategy."""
+
+    def draw(
+        self, positions: Positions, places: np.ndarray, random: np.random.Generator
+    ) -> np.ndarray:
+        """int64 [m], an action each, counted among the legal ones.
+
+        Args:
+          positions: of the source.
+          places: int64 [m], indices of decisions, of one player.
+          random: advanced.
+        """
+
+
+class Fixed:
     """Draws actions of a fixed strategy by keys; uniform where it has no row."""
 
     def __init__(self, strategy: TableStrategy) -> None:
@@ -34,9 +50,10 @@ class _Fixed:
         self._first = np.cumsum(count) - count
 
     def draw(
-        self, key: np.ndarray, num_actions: np.ndarray, random: np.random.Generator
+        self, positions: Positions, places: np.ndarray, random: np.random.Generator
     ) -> np.ndarray:
-        """int64 [n], an action each, for keys, uint64 [n, 2]."""
+        """See `Opponent`."""
+        key, num_actions = positions.key[places], positions.num_actions[places]
         row = self._strategy.find(key)
         actions = np.arange(num_actions.max())
         legal = actions < num_actions[:, None]
@@ -71,18 +88,18 @@ class Responder:
     """Means of returns by infoset and action."""
 
     def __init__(
-        self, source: Source, strategy: TableStrategy, player: int, *, most_rows: int
+        self, source: Source, opponent: Opponent, player: int, *, most_rows: int
     ) -> None:
         """An empty table.
 
         Args:
           source: of histories.
-          strategy: of the opponent.
+          opponent: a fixed strategy, of both seats.
           player: the responder.
           most_rows: of the table.
         """
         self._source, self._player = source, player
-        self._fixed = _Fixed(strategy)
+        self._fixed = opponent
         width = source.max_actions
         self._key = np.zeros((most_rows, 2), np.uint64)
         self._index = Index(self._key)
@@ -128,16 +145,12 @@ class Responder:
             mine = positions.player[live] == self._player
             if not mine.all():
                 there = live[~mine]
-                action[~mine] = self._fixed.draw(
-                    positions.key[there], positions.num_actions[there], random
-                )
+                action[~mine] = self._fixed.draw(positions, there, random)
             if mine.any():
                 there = live[mine]
                 games = which[there]
                 row = self._rows(positions, there, games, added if learns else None)
-                chosen = self._choose(
-                    row, positions.key[there], positions.num_actions[there], random
-                )
+                chosen = self._choose(row, positions, there, random)
                 if learns:
                     any_ = explores[games] == own[games]
                     drawn = random.random(len(there)) * positions.num_actions[there]
@@ -181,23 +194,26 @@ class Responder:
     def _choose(
         self,
         row: np.ndarray,
-        key: np.ndarray,
-        num_actions: np.ndarray,
+        positions: Positions,
+        there: np.ndarray,
         random: np.random.Generator,
     ) -> np.ndarray:
         """int64 [n], the best actions known; the fixed strategy's where too little is.
 
         Args:
           row: int64 [n], -1: there is none.
-          key: uint64 [n, 2].
-          num_actions: int32 [n].
+          positions: of the source.
+          there: int64 [n], places of these decisions.
           random: of the fixed strategy.
         """
         visits = np.where(row[:, None] >= 0, self._visits[row], 0)
         value = np.where(visits > 0, self._mean[row], -np.inf)
-        trusted = visits.sum(axis=1) >= _TRUSTED * num_actions
-        drawn = self._fixed.draw(key, num_actions, random)
-        return np.where(trusted, np.argmax(value, axis=1), drawn)
+        trusted = visits.sum(axis=1) >= _TRUSTED * positions.num_actions[there]
+        chosen = np.argmax(value, axis=1)
+        unknown = np.flatnonzero(~trusted)
+        if len(unknown):
+            chosen[unknown] = self._fixed.draw(positions, there[unknown], random)
+        return chosen
 
     def _learn(
         self,
@@ -232,7 +248,7 @@ class Responder:
 
 def respond(
     source: Source,
-    strategy: TableStrategy,
+    opponent: Opponent,
     player: int,
     *,
     seconds: float,
@@ -240,6 +256,7 @@ def respond(
     seed: int,
     most_rows: int = 1 << 21,
     batch: int = 1024,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> Response:
     """Learns a response for a while, then plays matches with what it has learned.
 
@@ -252,11 +269,12 @@ def respond(
       seed: of all that is drawn.
       most_rows: of the responder's table.
       batch: simulations at a time.
+      clock: what `seconds` are by.
     """
     random = np.random.default_rng(seed)
-    responder = Responder(source, strategy, player, most_rows=most_rows)
-    begun, simulations = time.perf_counter(), 0
-    while time.perf_counter() - begun < seconds:
+    responder = Responder(source, opponent, player, most_rows=most_rows)
+    begun, simulations = clock(), 0
+    while clock() - begun < seconds:
         responder.play(batch, random, learns=True)
         simulations += batch
     returns = responder.play(matches, random, learns=False)

@@ -49,9 +49,10 @@ def test_responses_from_the_root_are_nearly_best():
     behaviour = behaviour_from_policy(tree, result.policy)
     reach = reach_of(tree.form, behaviour)
     found = []
+    opponent = responses.Fixed(result.policy.strategy)
     for player in range(2):
         response = responses.respond(
-            *(result.policy.source, result.policy.strategy, player),
+            *(result.policy.source, opponent, player),
             seconds=0.3,
             matches=20_000,
             seed=1,
