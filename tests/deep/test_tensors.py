@@ -131,7 +131,7 @@ def test_iterates_are_those_of_the_compiled_game(dice, algorithm):
     head, _, tail = algorithm.partition("(")
     settings = (
         "traversals=60,batch=100000,steps=20,hidden=16,layers=1,draws=independent,"
-        "average_steps=30,critic_steps=20,critic_batch=64"
+        "average_steps=30,critic_steps=20,critic_batch=64,balance=1"
     )
     text = f"{head}({settings}{',' + tail if tail else ')'}"
     ours = DeepSolver(compiled.tree, text, seed=4)
