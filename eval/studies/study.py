@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from spiel_cr.common import storage
+
 
 class Line(NamedTuple):
     """A published figure beside ours.
@@ -30,9 +32,12 @@ class Study(NamedTuple):
       text: one line of help.
       source: of the published figures.
       run: computes the lines; takes the share of the default size, 1 for all of it.
+      run_in: the same, and keeps in a folder what it computes, to go on from there;
+        None: it keeps nothing.
     """
 
     name: str
     text: str
     source: str
     run: Callable[[float], Iterable[Line]]
+    run_in: Callable[[float, storage.Path], Iterable[Line]] | None = None

@@ -592,6 +592,9 @@ def _agree(
     if command == "train-values":
         # Kuhn poker has one round.
         chosen.pop("--depth-unit", None)
+    if command == "study":
+        # Studies that take seconds keep nothing.
+        chosen.pop("--out", None)
     if command == "show":
         for flag in _OF_NODES:
             chosen.pop(flag, None)
