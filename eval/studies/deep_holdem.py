@@ -322,7 +322,8 @@ def _respond(plan: _Plan, path: pathlib.Path, method: str) -> dict[str, Any]:
     responders = [_responder(game, seat, policy, method) for seat in range(2)]
     players = [PolicyBot(seat, policy, seed=_SEED) for seat in range(2)]
     random = np.random.default_rng(_SEED)
-    started, deals = time.perf_counter(), []
+    deals: list[float] = []
+    started = time.perf_counter()
     while not deals or time.perf_counter() - started < plan.seconds:
         won = []
         for seat in range(2):
