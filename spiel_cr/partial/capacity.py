@@ -26,7 +26,7 @@ _LAST_LONGER = 3
 _WASTE = 4.0
 # Shapes learnt at most, but for the last ones. Further subgames that fit none widen the
 # last ones learnt.
-_MOST_SHAPES = 3
+_MOST_SHAPES = 2
 
 
 class Capacities:

@@ -13,10 +13,11 @@ what both players consider possible (`opponent_knowledge.py`).
 import dataclasses
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 import pyspiel
+from tqdm import tqdm
 
 from spiel_cr.cfr import cfr
 from spiel_cr.cfr.config import parse_algorithm
@@ -116,15 +117,34 @@ class PartialResolver(PartialAgent):
         self._laid_out: dict[int, _Game] = {}
         # To expand histories, and then to lay them out for solving.
         self._expanding, self._laying = Cost(), Cost()
-        tree = self._first_tree(game)
-        start = self._solve_start(tree)
-        self._start_from(start)
-        for number in range(settings.warmup_matches):
-            self._play_warmup(tree.game, np.random.default_rng([seed, number]))
-        if config.move_ms is not None:  # otherwise there is time to compile
-            self._close_capacities()
+        # Programs compiled before the first match, and seconds for that.
+        self._compiled = 0, 0.0
+        with self._steps("the start") as bar:
+            tree = self._first_tree(game)
+            start = self._solve_start(tree)
+            self._start_from(start)
+            for number in range(settings.warmup_matches):
+                self._step(bar, f"warm-up match {number + 1}")
+                self._play_warmup(tree.game, np.random.default_rng([seed, number]))
+            self._step(bar, "last programs")
+            if config.move_ms is not None:  # otherwise there is time to compile
+                self._close_capacities()
+            self._step(bar, "ready")
         self._laid_out.clear()
         self._reset()
+
+    def _steps(self, first: str) -> "tqdm[NoReturn]":
+        """Progress of the construction, on terminals."""
+        total = 2 + self.settings.warmup_matches
+        described = f"player {self.player}: {first}"
+        return tqdm(total=total, desc=described, disable=None, leave=False)
+
+    def _step(self, bar: "tqdm[NoReturn]", what: str) -> None:
+        """Says what comes next, and what compiling took so far."""
+        programs, seconds = self._compiled
+        bar.set_description(f"player {self.player}: {what}", refresh=False)
+        bar.set_postfix_str(f"{programs} programs compiled in {seconds:.1f} s", False)
+        bar.update()
 
     def _close_capacities(self) -> None:
         """Compiles the last programs."""
@@ -522,13 +542,18 @@ class PartialResolver(PartialAgent):
 
     def _make_solver(self, game: _Game, capacity: PaddedShapes, first: int) -> Solver:
         form = build(game.decisions, game.payoffs, capacity=capacity)
-        return cfr.make_solver(
+        before = cfr.programs()
+        solver = cfr.make_solver(
             form,
             config=self._solver,
             values=True,
             first=first,
             compile=cfr.compile_for(form, self.config.iterations or _SHORT_RUN),
         )
+        if new := cfr.programs() - before:
+            programs, seconds = self._compiled
+            self._compiled = programs + new, seconds + solver.compile_seconds
+        return solver
 
     def _play_warmup(self, game: pyspiel.Game, random: np.random.Generator) -> None:
         """Plays a warm-up match: half of its moves, and the opponent's, are random."""
