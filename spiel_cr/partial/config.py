@@ -4,6 +4,7 @@ import dataclasses
 
 from spiel_cr.common.checks import check_iterations, check_number, check_whole
 from spiel_cr.common.parameters import parse
+from spiel_cr.lookahead.continuations import Continuations
 from spiel_cr.lookahead.leaf_strings import MULTI_VALUED, read_leaf
 from spiel_cr.policies.leaf_values import ChoiceValues, LeafValue, parse_leaf
 from spiel_cr.resolving.config import ResolvingConfig
@@ -26,6 +27,9 @@ class PartialConfig:
         that only the opponent considers possible (`opponent_knowledge.py`).
       expansion_share: share of a move's time for growing the tree; the rest is for
         solving it.
+      until_end: solve only trees that reach the end of the game; where there is no
+        capacity or time for one, and before that, play the blueprint of
+        leaf=continuations(path=...).
       warmup_matches: matches played at construction, to learn what shapes subgames have
         and how much time they take.
     """
@@ -36,6 +40,7 @@ class PartialConfig:
     uniform_share: float = 0.05
     opponent_share: float = 0.5
     expansion_share: float = 0.7
+    until_end: bool = False
     warmup_matches: int = 3
 
     def __post_init__(self) -> None:
@@ -47,6 +52,14 @@ class PartialConfig:
             read_leaf(leaf, check_histories_file)
         elif not isinstance(leaf, ChoiceValues):
             parse_leaf(leaf, compiled=False)
+        if self.until_end and not (
+            isinstance(leaf, Continuations)
+            or (isinstance(leaf, str) and parse(leaf, "leaf").name in MULTI_VALUED)
+        ):
+            raise ValueError(
+                f"until_end=True plays a blueprint elsewhere, and leaf={leaf!r} has "
+                f"none; give leaf=continuations(path=FILE), or leave until_end out"
+            )
         check_number(self.uniform_share, "uniform_share", "[0, 1]")
         check_number(
             *(self.opponent_share, "opponent_share", "[0, 1)"),

@@ -32,6 +32,8 @@ from spiel_cr.resolving.clock import Clock, Cost, Statistics
 # A tree for an unsafe restart has at most one root per 64 histories that it has room
 # for, but always room for a few.
 _HISTORIES_PER_ROOT, _LEAST_ROOTS = 64, 4
+# Fewer roots than that, if there are more, say too little of what may have happened.
+_LEAST_ROOTS_TO_THE_END = 16
 # What leads from its roots to the decision may take this share of its room.
 _LEADING_SHARE = 0.5
 # Under a clock: the share of the time left for following histories, and how many are
@@ -200,6 +202,7 @@ class PartialAgent(abc.ABC):
             infoset = self.solved.find(stages[-1].seen[-1])
             answer = None
             unsolved = infoset < 0 or self.counts.fallback > fallback
+            unsolved |= self.settings.until_end and self.solved is self._start
             if unsolved and self.blueprint is not None:
                 self.counts.blueprint += 1
             elif infoset >= 0:
@@ -249,6 +252,27 @@ class PartialAgent(abc.ABC):
         if tree.grow_to(int(belief.nodes.label[0]), capacity):
             return tree
         return partial.rooted_at(*belief.resample(most, self._random))
+
+    def _tree_to_the_end(
+        self, knowledge: Knowledge, max_histories: int
+    ) -> PartialTree | None:
+        """A tree of all that may come, from as many histories as have capacity.
+
+        Returns:
+          None: there is no capacity for enough of them.
+        """
+        known = len(knowledge.roots.weights) + len(knowledge.opponent_roots.weights)
+        most = min(known, self.settings.max_particles, max_histories // 4)
+        while most >= min(known, _LEAST_ROOTS_TO_THE_END):
+            roots = knowledge.draw_roots(
+                most, self.settings.opponent_share, self._random
+            )
+            tree = self.solved.partial.rooted_at(*roots)
+            tree.grow(max_histories)
+            if not tree.can_grow:
+                return tree
+            most //= 3
+        return None
 
     def _can_restart(self, knowledge: Knowledge, max_histories: int) -> bool:
         """Whether a new tree is better than a blueprint: it has room for all roots."""

@@ -42,6 +42,8 @@ _SHRINK = 0.7
 _MOST_SHRINKS = 12
 # A tree has at least this many histories, however little time is left, if N allows.
 _LEAST = 100
+# With a blueprint, that at the start has as many.
+_MEASURED = 3000
 # Programs are chosen as for moves under a clock: these run shortly.
 _SHORT_RUN = 1
 # Rounds of growth and solving: up to which share of the room a tree grows in each, and
@@ -170,8 +172,11 @@ class PartialResolver(PartialAgent):
                 raise no_capacity(tree, self.player)
             return start, start.forest()
 
-        # All the room is used: no move waits for this.
+        # All the room is used: no move waits for this. Where a blueprint is played, the
+        # tree only tells what trees cost.
         most, end = self.settings.max_histories, None
+        if self.settings.until_end:
+            most = min(most, _MEASURED)
         if (until := self._clock.init_deadline(self.config.init_ms)) is not None:
             end = until - time.perf_counter()
         laid = self._grow_and_solve(tree, lay_out, most, None, end)
@@ -185,6 +190,9 @@ class PartialResolver(PartialAgent):
             self._knowledge = None
             return
         key = stages[number].seen[-1]
+        if self.settings.until_end:
+            self._solve_to_the_end(stages, number, deadline)
+            return
         while not self._can_resolve(key):
             # The rest of the time is for resolving there.
             if not self._resolve_frontier(stages, number, _half(deadline)):
@@ -201,6 +209,23 @@ class PartialResolver(PartialAgent):
                 if self._can_restart(self._knowledge, most):
                     tree = self._restarted_tree(self._knowledge, most)
                     self.counts.unsafe_restarts += self._restart_from(tree, deadline)
+
+    def _solve_to_the_end(
+        self, stages: Sequence[Stage], number: int, deadline: float | None
+    ) -> None:
+        """Solves what a decision needs if that reaches the end of the game."""
+        key, begun = stages[number].seen[-1], self.solved is not self._start
+        if begun and self.solved.find(key) >= 0:
+            self._knowledge = None
+            self._resolve(key, deadline)
+            return
+        self._knowledge = self._follow(stages, number, deadline)
+        if self._knowledge is None or self._has_no_time(deadline):
+            return
+        most = self._affordable(deadline)
+        tree = self._tree_to_the_end(self._knowledge, most)
+        if tree is not None:
+            self.counts.unsafe_restarts += self._restart_from(tree, deadline)
 
     def _can_resolve(self, key: str) -> bool:
         """Whether the tree has a decision, and all roots of its subgame."""

@@ -1,0 +1,92 @@
+"""What a player of partial trees takes from a blueprint."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import spiel_cr
+from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.lookahead.continuations import Continuations
+from spiel_cr.partial.blueprint import Blueprint
+from spiel_cr.partial.config import PartialConfig
+from spiel_cr.partial.leaves import parse_partial_leaf
+from spiel_cr.partial.tree import PartialTree
+from spiel_cr.players import partial_bots
+from spiel_cr.resolving.config import ResolvingConfig
+
+GOOFSPIEL = "python_ii_goofspiel(num_cards=4)"
+
+
+@functools.cache
+def sampled(game):
+    algorithm = "os-mccfr(batch=64)"
+    return spiel_cr.sample_uncompiled(game, algorithm, iterations=20, seed=1)
+
+
+@pytest.fixture
+def path(tmp_path):
+    sampled(GOOFSPIEL).save(tmp_path / "sampled.npz")
+    return str(tmp_path / "sampled.npz")
+
+
+def test_files_of_both_kinds_are_read(path, tmp_path):
+    whole, solved = str(tmp_path / "whole.npz"), "liars_dice(numdice=1,dice_sides=2)"
+    spiel_cr.solve(solved, "lp").save(whole)
+    for file, name in ((path, GOOFSPIEL), (whole, solved)):
+        game = spiel_cr.load_game(name)
+        state = game.new_initial_state()
+        while state.is_chance_node():
+            state.apply_action(state.legal_actions()[0])
+        leaf = parse_partial_leaf(f"continuations(path={file},k=2,rollouts=1)")
+        assert isinstance(leaf, Continuations) and leaf.k == 2
+        expected = spiel_cr.load_policy(file, game)
+        given = leaf.policy().action_probabilities(state)
+        assert given == pytest.approx(expected.action_probabilities(state))
+        assert PartialConfig(9, leaf=f"continuations(path={file})").leaf
+    (tmp_path / "bad.npz").write_bytes(b"nothing")
+    with pytest.raises(DamagedFileError):
+        PartialConfig(9, leaf=f"continuations(path={tmp_path / 'bad.npz'})")
+
+
+@pytest.mark.parametrize("vectorised", [True, False])
+def test_histories_are_asked_for_together_as_one_by_one(vectorised):
+    """By rules on arrays, and by OpenSpiel's states: what its policy says of each."""
+    policy = sampled(GOOFSPIEL).policy
+    partial = PartialTree.start(GOOFSPIEL, 300, vectorised=vectorised)
+    partial.grow()
+    tree = partial.compile().tree
+    blueprint = Blueprint(policy, partial.simulator)
+    for player in range(2):
+        mine = np.flatnonzero(tree.histories.player == player)
+        nodes = partial.nodes(partial.compile().ids[mine])
+        odds = np.split(
+            blueprint.play(nodes, player), np.cumsum(nodes.num_actions)[:-1]
+        )
+        for history, found in zip(mine, odds, strict=True):
+            given = policy.action_probabilities(tree.state_at(history))
+            assert found == pytest.approx([p for _, p in sorted(given.items())])
+
+
+@pytest.mark.slow
+def test_a_blueprint_answers_where_nothing_is_solved(path):
+    """Until the end fits; from there on what is solved counts."""
+    policy = spiel_cr.load_policy(path, spiel_cr.load_game(GOOFSPIEL))
+    leaf = f"continuations(path={path},k=1,rollouts=1)"
+    settings = PartialConfig(200, leaf=leaf, until_end=True, warmup_matches=0)
+    bot = partial_bots.PartialResolvingBot(
+        GOOFSPIEL, 0, ResolvingConfig("cfr+", iterations=50), partial=settings
+    )
+    state = bot.agent.solved.partial.game.new_initial_state()
+    assert dict(bot.get_policy(state)) == policy.action_probabilities(state)
+    assert bot.counts.blueprint == 1
+    for action in (0, 0, 1, 1):
+        state.apply_action(action)
+    # Both hold the cards 3 and 4, for point cards 3 and 4: the higher bid is for 4.
+    assert dict(bot.get_policy(state))[2] > 0.9
+    assert bot.counts.unsafe_restarts == 1 and bot.counts.blueprint == 1
+
+
+def test_without_a_blueprint_no_tree_is_left_out():
+    with pytest.raises(ValueError, match="until_end=True plays a blueprint elsewhere"):
+        PartialConfig(9, until_end=True)
