@@ -28,6 +28,8 @@ def test_capacities_take_what_fits():
     deep = (padded_shape([2], [2], [2], [2], [2], rows=[30]),) * 2
     known.learn(deep)
     assert len(known) == 2
+    mixed = (need[0], deep[1])
+    assert known.find(mixed) is None
     # What is much smaller than all known gets one of its own.
     wide = (padded_shape([2] * 500, rows=[30] * 500),) * 2
     assert known.learn(wide) is not known.learn(need) is learnt
@@ -36,7 +38,5 @@ def test_capacities_take_what_fits():
     alone = Capacities()
     alone.learn(wide)
     assert alone.learn(tiny) is alone.find(tiny) and len(alone) == 2
-    mixed = (need[0], deep[1])
-    assert known.find(mixed) is None
     known.close()
     assert known.find(mixed) is not None
