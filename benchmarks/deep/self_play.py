@@ -19,6 +19,7 @@ from benchmarks.frame import Row
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.compilation.compiler import compile_game
 from spiel_cr.deep.infosets import Seen
+from spiel_cr.deep.self_play.config import parse_self_play
 from spiel_cr.deep.self_play.learning import SelfPlay
 from spiel_cr.deep.tensors import stepped
 from spiel_cr.signals.loading import signal_game
@@ -86,24 +87,21 @@ def measure(name: str, algorithm: str, seed: int, decisions: int | None) -> Row:
       name: of a case.
       algorithm: a preset with settings.
       seed: of the run.
-      decisions: of it; None: the case's.
+      decisions: of it, and of its schedule; None: the case's.
     """
     case = CASES[name]
     decisions = decisions or case.decisions
+    config = dataclasses.replace(parse_self_play(algorithm), schedule=decisions)
     if case.judge == "compiled":
-        solver = SelfPlay(
-            compile_game(case.game), algorithm, decisions=decisions, seed=seed
-        )
+        solver = SelfPlay(compile_game(case.game), config, seed=seed)
         curve = _curve(solver, decisions, solver.nash_conv, _POINTS)
     else:
         source, knowledge = stepped(case.game)
-        solver = SelfPlay(
-            source, algorithm, decisions=decisions, seed=seed, knowledge=knowledge
-        )
+        solver = SelfPlay(source, config, seed=seed, knowledge=knowledge)
         curve = _curve(solver, decisions, lambda: float("nan"), 1)
         if case.judge == "signals":
             curve = [(solver.decisions, _judge_by_signals(case.game, solver))]
-    play, learn = (solver.seconds_of[what] for what in ("play", "learn"))
+    play, learn = (solver.processor_seconds_of[what] for what in ("play", "learn"))
     return {
         "name": name,
         "game": case.game,
@@ -128,7 +126,7 @@ def _curve(
     """Decisions and NashConv on the way, at equal distances."""
     curve = []
     for point in range(1, points + 1):
-        solver.run(max(1, decisions * point // points))
+        solver.run_to(decisions * point // points)
         curve.append((solver.decisions, judged()))
     return curve
 

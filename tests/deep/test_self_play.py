@@ -30,7 +30,10 @@ from spiel_cr.uncompiled.rules_source import RulesSource
 TABLE = Model(None, None)
 PLAIN = Settings(math.inf, 0.0, 0.0, 1.0)
 # Small: few decisions, and one program for several tests.
-SMALL = "mmd(network=table,episodes=64,epochs=1,minibatches=2,learning_rate=0.01)"
+SMALL = (
+    "mmd(network=table,schedule=1000,episodes=64,epochs=1,minibatches=2,"
+    "learning_rate=0.01)"
+)
 
 
 @pytest.fixture(scope="module")
@@ -289,7 +292,7 @@ def test_matches_are_played_by_the_rules_and_the_odds():
 @pytest.mark.slow
 def test_actions_are_drawn_by_their_probabilities(kuhn):
     """First bets of player 0: a chi-squared value above 30 has odds of 1e-5."""
-    solver = SelfPlay(kuhn, SMALL, decisions=1000)
+    solver = SelfPlay(kuhn, SMALL)
     table = np.array(np.random.default_rng(5).normal(size=(6, 3)), np.float32)
     solver._learners[0] = solver._learners[0]._replace(parameters=jnp.asarray(table))
     episodes = play(solver.source, solver, 20_000, np.random.default_rng(6))
@@ -307,27 +310,27 @@ def test_actions_are_drawn_by_their_probabilities(kuhn):
 
 def test_same_seed_same_bits(kuhn):
     def after(seed):
-        solver = SelfPlay(kuhn, SMALL, decisions=1000, seed=seed)
-        solver.run(400)
+        solver = SelfPlay(kuhn, SMALL, seed=seed)
+        solver.run_to(400)
         return solver
 
     first, second, third = after(1), after(1), after(2)
     assert 400 <= first.decisions < 700 and first.iterations == second.iterations > 1
-    for one, other in zip(first.behaviour(), second.behaviour(), strict=True):
+    for one, other in zip(
+        first.average_behaviours(), second.average_behaviours(), strict=True
+    ):
         np.testing.assert_array_equal(one, other)
-    assert (first.behaviour()[0] != third.behaviour()[0]).any()
+    assert (first.average_behaviours()[0] != third.average_behaviours()[0]).any()
     # A new one goes on where the first is.
-    other = SelfPlay(kuhn, SMALL, decisions=1000, seed=1)
+    other = SelfPlay(kuhn, SMALL, seed=1)
     other.restore(first.arrays())
     for solver in (first, other):
-        solver.run(800)
+        solver.run_to(800)
     assert first.decisions == other.decisions and first.steps == other.steps
     for name, one in first.arrays().items():
         np.testing.assert_array_equal(one, other.arrays()[name], err_msg=name)
     with pytest.raises(ValueError, match="learner 0"):
-        SelfPlay(kuhn, f"{SMALL[:-1]},magnet=moving)", decisions=9).restore(
-            first.arrays()
-        )
+        SelfPlay(kuhn, f"{SMALL[:-1]},magnet=moving)").restore(first.arrays())
 
 
 @pytest.mark.slow
@@ -337,21 +340,19 @@ def test_a_table_comes_near_the_equilibrium_of_kuhn_poker(kuhn, magnet):
     solver = SelfPlay(
         kuhn,
         "mmd(network=table,epochs=1,learning_rate=0.003,proximity=0.1,"
-        f"temperature=0.2,last_temperature=0.005,magnet={magnet})",
-        decisions=2_000_000,
+        f"temperature=0.2,last_temperature=0.005,magnet={magnet},clip=inf,"
+        "normalise=false,episodes=512,schedule=2e6)",
     )
-    solver.run(2_000_000)
+    solver.run_to(2_000_000)
     assert solver.nash_conv() < 0.05
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shared", ["true", "false"])
 def test_networks_learn_kuhn_poker(kuhn, shared):
-    solver = SelfPlay(
-        kuhn, f"ppo(hidden=32,shared={shared},temperature=0.1)", decisions=100_000
-    )
+    solver = SelfPlay(kuhn, f"ppo(hidden=32,shared={shared},schedule=1e5,episodes=512)")
     before = solver.nash_conv()
-    solver.run(100_000)
+    solver.run_to(100_000)
     assert solver.nash_conv() < before / 2
 
 
@@ -359,20 +360,18 @@ def test_networks_learn_kuhn_poker(kuhn, shared):
 @pytest.mark.parametrize("shared", ["true", "false"])
 def test_results_are_networks_that_play_the_same(kuhn, shared):
     """Without values; and, where both players had one network, with one each."""
-    solver = SelfPlay(
-        kuhn, f"ppo(hidden=3,episodes=64,epochs=1,shared={shared})", decisions=400
-    )
-    solver.run(400)
-    policy = DeepPolicy(kuhn.game, solver.result())
+    solver = SelfPlay(kuhn, f"ppo(hidden=3,episodes=64,epochs=1,shared={shared})")
+    solver.run_to(400)
+    policy = DeepPolicy(kuhn.game, solver.average())
     for player, own in enumerate(kuhn.infosets):
         for infoset in range(len(own)):
             state = kuhn.state_at(own.history[infoset])
             first = own.decisions.first_sequence[infoset]
-            wanted = solver.behaviour()[player][first : first + 2]
+            wanted = solver.average_behaviours()[player][first : first + 2]
             found = [policy.action_probabilities(state)[a] for a in (0, 1)]
             np.testing.assert_allclose(found, wanted, rtol=1e-5)
             assert abs(wanted[0] - 0.5) > 1e-6
-    table = SelfPlay(kuhn, SMALL, decisions=1).result()
+    table = SelfPlay(kuhn, SMALL).average()
     assert table.behaviour[1].tolist() == [1.0] + 12 * [0.5]
 
 
@@ -383,15 +382,13 @@ def test_games_that_are_not_compiled_are_played_by_tensors():
         source, knowledge = stepped(
             "liars_dice(numdice=1,dice_sides=3)", use_rules=use_rules
         )
-        solver = SelfPlay(
-            source, "ppo(episodes=64,hidden=8)", decisions=10, knowledge=knowledge
-        )
+        solver = SelfPlay(source, "ppo(episodes=64,hidden=8)", knowledge=knowledge)
         rows = play(source, solver, 50, np.random.default_rng(1)).answer
         assert rows.seen.shape[1] == knowledge.num_features == rows.legal.shape[1] + 5
         point = solver.step()
         assert 64 < point.decisions < 1000 and point.losses[0].value > 0
         with pytest.raises(ValueError, match="not compiled"):
-            solver.behaviour()
+            solver.average_behaviours()
 
 
 def test_sizes_are_few_and_fit():
@@ -403,12 +400,17 @@ def test_sizes_are_few_and_fit():
 
 def test_schedules():
     config = SelfPlayConfig(
-        "x", temperature=0.4, last_temperature=0.1, learning_rate=2.0, last_rate=1.0
+        *("x", "mlp"),
+        schedule=10,
+        temperature=0.4,
+        last_temperature=0.1,
+        learning_rate=2.0,
+        last_rate=1.0,
     )
-    assert [config.temperature_at(s) for s in (0, 0.5, 1)] == pytest.approx(
-        [0.4, 0.2, 0.1]
-    )
-    assert [config.rate_at(s) for s in (0, 0.5, 1)] == pytest.approx([2.0, 1.5, 1.0])
+    temperatures = [config.temperature_at(done) for done in (0, 5, 10, 20)]
+    assert temperatures == pytest.approx([0.4, 0.2, 0.1, 0.1])
+    rates = [config.rate_at(done) for done in (0, 5, 10, 20)]
+    assert rates == pytest.approx([2.0, 1.5, 1.0, 1.0])
 
 
 @pytest.mark.parametrize(
@@ -437,6 +439,6 @@ def test_presets_are_read():
 def test_tables_and_sources_without_knowledge_are_refused():
     source = RulesSource(load_game("phantom_ttt"))
     with pytest.raises(ValueError, match="network=table"):
-        SelfPlay(source, SMALL, decisions=10)
+        SelfPlay(source, SMALL)
     with pytest.raises(ValueError, match="knowledge=None"):
-        SelfPlay(source, "ppo", decisions=10)
+        SelfPlay(source, "ppo")

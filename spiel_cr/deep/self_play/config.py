@@ -6,7 +6,7 @@ import math
 from spiel_cr.common.checks import check_choice, check_number, check_whole
 from spiel_cr.common.parameters import parse, table_of
 
-_MOST_EPISODES = 1 << 20
+_MOST_EPISODES, _LONGEST = 1 << 20, 10**15
 _CHOICES = {"network": ("mlp", "table"), "magnet": ("uniform", "moving")}
 
 
@@ -26,6 +26,9 @@ class SelfPlayConfig:
       layers: hidden layers of a perceptron.
       shared: both players have one network, which is told who acts; else one each.
         Tables are never shared.
+      schedule: decisions of both players after which rates and temperatures are at
+        their ends, where they stay. Little is learned after that, so it is the length
+        of a run that uses it well.
       episodes: matches of an iteration, played side by side.
       epochs: how often an iteration's decisions are gone through.
       minibatches: steps of the optimiser in an epoch.
@@ -53,19 +56,20 @@ class SelfPlayConfig:
 
     name: str = dataclasses.field(compare=False)
     network: str = "mlp"
-    hidden: int = 128
+    hidden: int = 64
     layers: int = 2
     shared: bool = False
-    episodes: int = 512
+    schedule: int = 10_000_000
+    episodes: int = 2048
     epochs: int = 4
     minibatches: int = 4
-    learning_rate: float = 1e-3
+    learning_rate: float = 5e-4
     last_rate: float = 0.0
     trace: float = 0.95
     normalise: bool = True
-    clip: float = 0.2
-    temperature: float = 0.05
-    last_temperature: float = 0.05
+    clip: float = 0.1
+    temperature: float = 0.1
+    last_temperature: float = 0.1
     magnet: str = "uniform"
     magnet_rate: float = 0.01
     proximity: float = 0.0
@@ -75,6 +79,7 @@ class SelfPlayConfig:
     def __post_init__(self) -> None:
         for field, choices in _CHOICES.items():
             check_choice(getattr(self, field), field, choices)
+        check_whole(self.schedule, "schedule", 1, _LONGEST)
         check_whole(self.episodes, "episodes", 1, _MOST_EPISODES)
         for field, most in (
             *(("hidden", 1 << 14), ("layers", 64)),
@@ -97,34 +102,41 @@ class SelfPlayConfig:
             )
         check_number(self.gradient_norm, "gradient_norm", "(0, inf)")
 
-    def temperature_at(self, share: float) -> float:
-        """The weight of the magnet after a share of all decisions, in [0, 1]."""
+    def temperature_at(self, decisions: int) -> float:
+        """The weight of the magnet after so many decisions."""
         if not self.temperature:
             return 0.0
         ratio = self.last_temperature / self.temperature
-        return float(self.temperature * ratio**share)
+        return float(self.temperature * ratio ** self._share(decisions))
 
-    def rate_at(self, share: float) -> float:
-        """Adam's learning rate after a share of all decisions, in [0, 1]."""
+    def rate_at(self, decisions: int) -> float:
+        """Adam's learning rate after so many decisions."""
+        share = self._share(decisions)
         return (1 - share) * self.learning_rate + share * self.last_rate
+
+    def _share(self, decisions: int) -> float:
+        return min(1.0, decisions / self.schedule)
+
+    @property
+    def needs_compiled(self) -> str | None:
+        """A setting that only compiled games have; None: there is none."""
+        return "network=table" if self.network == "table" else None
+
+    @property
+    def features(self) -> str:
+        """What a perceptron sees, as `deep.config.FEATURES`."""
+        return "information_state"
 
 
 # `ppo`: the clipped objective of Schulman et al. 2017 with an entropy bonus, in
 # self-play. `mmd`: magnetic mirror descent (Sokota et al. 2022), a divergence from the
-# policy that played and one from a uniform magnet, whose weight falls. Sizes, rates and
-# temperatures are our own choice.
+# policy that played and one from a uniform magnet, whose weight falls; clipped, too, as
+# Rudolph et al. 2025 do. Sizes, rates and temperatures are our own choice.
 SELF_PLAY_PRESETS: dict[str, SelfPlayConfig] = {
     preset.name: preset
     for preset in (
         SelfPlayConfig("ppo"),
-        SelfPlayConfig(
-            "mmd",
-            normalise=False,
-            clip=math.inf,
-            temperature=0.1,
-            last_temperature=0.01,
-            proximity=0.5,
-        ),
+        SelfPlayConfig("mmd", temperature=0.2, last_temperature=0.05, proximity=0.2),
     )
 }
 # What may be written in brackets.

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spiel_cr.common.checks import check_seed, check_whole
+from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.common.jax_utils import precision
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.deep import nets
@@ -29,7 +29,7 @@ _LEAST, _SIZES = 64, 8
 # Networks are asked about all infosets at once, if there are no more.
 _MOST_INFOSETS = 1 << 14
 # What is counted, and kept in a checkpoint.
-_COUNTS = ("decisions", "iterations", "steps", "flops")
+_COUNTS = ("iterations", "episodes", "decisions", "steps", "flops")
 _PLAYERS = np.eye(2, dtype=np.float32)
 
 
@@ -57,12 +57,15 @@ class SelfPlay:
       knowledge: of what is known at its positions.
       config: the algorithm.
       seed: of everything random.
-      decisions: of both players, so far.
       iterations: done so far.
+      episodes: matches so far.
+      decisions: of both players in them.
       steps: of the optimiser so far, of all networks.
       flops: floating-point operations of these steps, of perceptrons, as if all
         products of matrices were all there is: 6 for each weight and row.
-      seconds_of: of processor time, by what was done: "play", "learn".
+      seconds_of: time spent, by what was done: "play", "learn"; programs being
+        compiled included.
+      processor_seconds_of: the same, of the processor.
     """
 
     def __init__(
@@ -70,7 +73,6 @@ class SelfPlay:
         game: CompiledGame | Source,
         algorithm: str | SelfPlayConfig = "mmd",
         *,
-        decisions: int,
         seed: int = 0,
         knowledge: Knowledge | None = None,
     ) -> None:
@@ -79,7 +81,6 @@ class SelfPlay:
         Args:
           game: compiled; or a source of histories of any game, which the caller closes.
           algorithm: a preset with settings, or a configuration.
-          decisions: that the schedules of temperature and learning rate are made for.
           seed: of everything; the same seed gives the same bits on one machine.
           knowledge: of the source's positions; only where `game` is a source.
 
@@ -89,18 +90,16 @@ class SelfPlay:
           ImportError: flax or optax is missing.
         """
         self.config = config = parse_self_play(algorithm)
-        self._total = check_whole(decisions, "decisions", 1)
         self.seed = check_seed(seed)
         if isinstance(game, CompiledGame):
             self.source: Source = CompiledSource(game)
             knowledge = CompiledKnowledge(game)
         else:
             self.source = game
-            if config.network == "table":
+            if config.needs_compiled:
                 raise ValueError(
-                    f"algorithm={config.name!r}: network=table has a row for each "
-                    f"infoset of a compiled game; choose network=mlp, or compile the "
-                    f"game"
+                    f"algorithm={config.name!r}: {config.needs_compiled} needs the "
+                    f"compiled game; choose another setting, or compile the game"
                 )
             if knowledge is None:
                 raise ValueError(
@@ -112,8 +111,9 @@ class SelfPlay:
         self.settings = Settings(
             config.clip, config.proximity, config.value_weight, config.gradient_norm
         )
-        self.decisions = self.iterations = self.steps = self.flops = 0
+        self.iterations = self.episodes = self.decisions = self.steps = self.flops = 0
         self.seconds_of = dict.fromkeys(("play", "learn"), 0.0)
+        self.processor_seconds_of = dict(self.seconds_of)
         # Answers of the networks as they are, at all infosets.
         self._known: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         with precision(np.dtype(np.float32)):
@@ -149,36 +149,60 @@ class SelfPlay:
     def step(self) -> SelfPlayPoint:
         """One iteration: matches, and steps of the optimiser on their decisions."""
         config = self.config
-        share = min(1.0, self.decisions / self._total)
-        temperature, rate = config.temperature_at(share), config.rate_at(share)
+        temperature = config.temperature_at(self.decisions)
+        rate = config.rate_at(self.decisions)
         with precision(np.dtype(np.float32)):
-            begin = time.process_time()
+            begin = _clocks()
             random = np.random.default_rng([self.seed, self.iterations])
             episodes = play(self.source, self, config.episodes, random)
             estimates = advantages(episodes, config.trace, self.knowledge.scale)
-            middle = time.process_time()
+            middle = _clocks()
             losses = [
                 self._learn(number, episodes, estimates, temperature, rate, random)
                 for number in range(len(self._learners))
             ]
             self._known.clear()
-        self.seconds_of["play"] += middle - begin
-        self.seconds_of["learn"] += time.process_time() - middle
+        spent = {"play": middle - begin, "learn": _clocks() - middle}
+        for name, (seconds, processor) in spent.items():
+            self.seconds_of[name] += float(seconds)
+            self.processor_seconds_of[name] += float(processor)
         self.decisions += len(episodes.player)
+        self.episodes += config.episodes
         self.iterations += 1
         return SelfPlayPoint(
             self.iterations, self.decisions, temperature, tuple(losses)
         )
 
-    def run(self, decisions: int) -> None:
-        """Iterates until so many decisions were made in all; the last matches end.
+    def run(self, iterations: int) -> None:
+        """Does some more iterations.
 
         Args:
-          decisions: of both players, in all.
+          iterations: how many, at least 1.
+
+        Raises:
+          ValueError: it is not a whole number.
         """
-        check_whole(decisions, "decisions", 1)
+        for _ in range(check_iterations(iterations)):
+            self.step()
+
+    def run_to(self, decisions: int) -> None:
+        """Iterates until both players have made so many decisions in all, or more.
+
+        Args:
+          decisions: in all.
+        """
         while self.decisions < decisions:
             self.step()
+
+    @property
+    def nodes(self) -> int:
+        """Decisions and ends that matches have visited."""
+        return self.decisions + self.episodes
+
+    @property
+    def seconds(self) -> float:
+        """Time spent iterating so far."""
+        return sum(self.seconds_of.values())
 
     def _learn(
         self,
@@ -285,8 +309,8 @@ class SelfPlay:
         found: np.ndarray = policy / policy.sum(axis=1, keepdims=True)
         return found
 
-    def behaviour(self) -> tuple[np.ndarray, np.ndarray]:
-        """What both play now at all infosets of a compiled game.
+    def average_behaviours(self) -> tuple[np.ndarray, np.ndarray]:
+        """What both play now: the last iterate is the result, nothing is averaged.
 
         Returns:
           Of each player float64 [S], action probabilities by logical sequence.
@@ -294,11 +318,20 @@ class SelfPlay:
         Raises:
           ValueError: the game is not compiled.
         """
-        known, found = self._compiled(), []
-        for player, count in enumerate(known.num_infosets):
-            seen = Seen(np.arange(count), known.legal[player])
-            found.append(known.behaviour(player, self.strategy(player, seen)))
-        return found[0], found[1]
+        return self.current_behaviour(0), self.current_behaviour(1)
+
+    def current_behaviour(self, player: int) -> np.ndarray:
+        """float64 [S], what a player plays now, by logical sequence.
+
+        Args:
+          player: 0 or 1.
+
+        Raises:
+          ValueError: the game is not compiled.
+        """
+        known = self._compiled()
+        seen = Seen(np.arange(known.num_infosets[player]), known.legal[player])
+        return known.behaviour(player, self.strategy(player, seen))
 
     def nash_conv(self) -> float:
         """NashConv of what both play now, in a compiled game's units.
@@ -307,18 +340,18 @@ class SelfPlay:
           ValueError: the game is not compiled.
         """
         form = self._compiled().tree.form
-        pairs = zip(form.decisions, self.behaviour(), strict=True)
+        pairs = zip(form.decisions, self.average_behaviours(), strict=True)
         first, second = (reach_from_behaviour(own, played) for own, played in pairs)
         return best_responses.nash_conv(form, (first, second))
 
-    def result(self) -> NetworkAverage | ExactAverage:
+    def average(self) -> NetworkAverage | ExactAverage:
         """What both play now, for files and policies: networks, or a table's numbers.
 
         It is the last iterate, no average; networks are without values, and each player
         has its own.
         """
         if self.config.network == "table":
-            return ExactAverage(self.behaviour())
+            return ExactAverage(self.average_behaviours())
         known, config = self.knowledge, self.config
         shape = nets.Shape(
             *(known.num_features, known.num_actions, config.hidden, config.layers)
@@ -350,11 +383,14 @@ class SelfPlay:
             found[name] = np.array(getattr(self, name))
         return found
 
-    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+    def restore(
+        self, arrays: Mapping[str, np.ndarray], *, seconds: float = 0.0
+    ) -> None:
         """Goes on where another one was; from there on both give the same bits.
 
         Args:
           arrays: from `arrays` of a solver of the same game, settings and seed.
+          seconds: time that was spent before.
 
         Raises:
           ValueError: they are of another game, or of other settings.
@@ -377,6 +413,7 @@ class SelfPlay:
         self._known.clear()
         for name in _COUNTS:
             setattr(self, name, int(arrays[name]))
+        self.seconds_of = {"play": 0.0, "learn": seconds}
 
     def _compiled(self) -> CompiledKnowledge:
         if isinstance(self.knowledge, CompiledKnowledge):
@@ -392,6 +429,11 @@ def padded_size(count: int) -> int:
     count = max(count, _LEAST)
     unit = (1 << (count - 1).bit_length()) // (2 * _SIZES)
     return -(-count // unit) * unit
+
+
+def _clocks() -> np.ndarray:
+    """float64 [2], seconds of this machine's clock and of the processor."""
+    return np.array([time.perf_counter(), time.process_time()])
 
 
 def _with_player(features: np.ndarray, player: int) -> np.ndarray:
