@@ -14,7 +14,6 @@ from spiel_cr.common import memory, storage
 from spiel_cr.common.checks import check_whole
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.compilation.compiler import Game, as_compiled
-from spiel_cr.deep.config import PRESETS as DEEP
 from spiel_cr.policies.result import Result
 from spiel_cr.signals.finding import FORMS, naming_signals
 from spiel_cr.signals.result import SignalResult
@@ -84,7 +83,7 @@ def add_solver_options(parser: argparse.ArgumentParser) -> None:
         f"'dcfr(alpha=1.5,beta=0,gamma=2)'; solve also takes "
         f"{', '.join(spiel_cr.SAMPLED_PRESETS)}, which sample, as in "
         f"'evr-mccfr(epsilon=0.6,baseline=average,decay=0.5,batch=1024)', "
-        f"{', '.join(DEEP)}, which train networks, as in "
+        f"{', '.join(deep_game.ALGORITHMS)}, which train networks, as in "
         f"'sd-cfr(hidden=64,traversals=1000)', and lp, linear programming, exact up to "
         f"rounding",
         "cfr+",

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from spiel_cr.deep.config import PRESETS, DeepConfig, parse_deep
-from spiel_cr.deep.solver import DeepSolver
+from spiel_cr.deep.config import DeepConfig
+from spiel_cr.solving import deep_game
 
 from ..common.game_instance import GameInstance, MissingError, Strategy
 from .protocol import Entry, SolverAdapter, seconds_of_compiling
@@ -22,7 +22,9 @@ class DeepAdapter(SolverAdapter):
     each time that it is asked. Programs are compiled by another solver before.
     """
 
-    def __init__(self, instance: GameInstance, config: DeepConfig, seed: int) -> None:
+    def __init__(
+        self, instance: GameInstance, config: deep_game.AnyConfig, seed: int
+    ) -> None:
         """Compiles all programs.
 
         Args:
@@ -34,7 +36,7 @@ class DeepAdapter(SolverAdapter):
           MissingError: the game has no tensors for networks.
         """
         try:
-            other = DeepSolver(instance.tree, config, seed=seed)
+            other = deep_game.make_deep(instance.tree, config, seed=seed)
         except ValueError as error:
             raise MissingError(str(error)) from error
 
@@ -43,7 +45,7 @@ class DeepAdapter(SolverAdapter):
             other.average_behaviours()
 
         self.compile_seconds = seconds_of_compiling(work)
-        self._solver = DeepSolver(instance.tree, config, seed=seed)
+        self._solver = deep_game.make_deep(instance.tree, config, seed=seed)
 
     def run(self, iterations: int) -> None:
         self._solver.run(iterations)
@@ -67,17 +69,23 @@ def find(text: str) -> Entry | None:
     Raises:
       ValueError: one of this family, but with bad parameters.
     """
-    if text.partition("(")[0].strip() not in PRESETS:
+    if not deep_game.is_deep(text):
         return None
-    config = parse_deep(text)
+    config = deep_game.parse_any(text)
 
     def make(instance: GameInstance, seed: int) -> DeepAdapter:
         return DeepAdapter(instance, config, seed)
 
-    how = (
-        f"Average strategy ({config.averages[0]}); one iteration is "
-        f"{config.traversals} {_SAMPLES[config.sampling]}, and the fits after them; "
-        f"seconds are with those of the average."
-    )
+    if isinstance(config, DeepConfig):
+        how = (
+            f"Average strategy ({config.averages[0]}); one iteration is "
+            f"{config.traversals} {_SAMPLES[config.sampling]}, and the fits after "
+            f"them; seconds are with those of the average."
+        )
+    else:
+        how = (
+            f"Last iterate; one iteration is {config.episodes} matches of self-play, "
+            f"and the steps of the optimiser after them."
+        )
     options: dict[str, Any] = {"modules": ("flax", "optax"), "extra": "deep"}
     return Entry(text, f"spiel_cr {text}", True, how, make, samples=True, **options)

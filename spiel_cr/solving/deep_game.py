@@ -1,4 +1,4 @@
-"""Solving by deep CFR and its successors: `solve_deep`, and what it gives.
+"""Solving by deep CFR, its successors and self-play: `solve_deep`, and what it gives.
 
 A game that fits into memory is compiled, and the result is a strategy in numbers, with
 an exact NashConv. Any other game is sampled as it is, and the result are networks.
@@ -26,12 +26,25 @@ from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.deep.averages import BankAverage, NetworkAverage
 from spiel_cr.deep.config import PRESETS, DeepConfig, parse_deep
+from spiel_cr.deep.infosets import Knowledge
 from spiel_cr.deep.policy import DeepPolicy, save_deep_policy
+from spiel_cr.deep.self_play.config import (
+    SELF_PLAY_PRESETS,
+    SelfPlayConfig,
+    parse_self_play,
+)
+from spiel_cr.deep.self_play.learning import SelfPlay
 from spiel_cr.deep.solver import DeepSolver
 from spiel_cr.deep.tensors import stepped
 from spiel_cr.policies.result import CurvePoint, SolveResult
 from spiel_cr.solving.checkpoint import Keeper
 from spiel_cr.uncompiled import key_making
+from spiel_cr.uncompiled.source import Source
+
+# Settings of both kinds, and their solvers, which are driven alike.
+AnyConfig = DeepConfig | SelfPlayConfig
+AnySolver = DeepSolver | SelfPlay
+ALGORITHMS: dict[str, AnyConfig] = {**PRESETS, **SELF_PLAY_PRESETS}
 
 COMPILE = ("auto", "always", "never")
 # What checkpoints say that they are of.
@@ -86,13 +99,42 @@ class DeepResult:
 
 def is_deep(algorithm: object) -> bool:
     """Whether an algorithm is of this family, whatever its parameters."""
-    if isinstance(algorithm, DeepConfig):
+    if isinstance(algorithm, AnyConfig):
         return True
-    return isinstance(algorithm, str) and _name(algorithm) in PRESETS
+    return isinstance(algorithm, str) and _name(algorithm) in ALGORITHMS
 
 
 def _name(algorithm: str) -> str:
     return algorithm.partition("(")[0].strip()
+
+
+def parse_any(algorithm: str | AnyConfig) -> AnyConfig:
+    """Reads "sd-cfr(hidden=64)" or "mmd(hidden=64)".
+
+    Args:
+      algorithm: a preset of `deep.config` or `deep.self_play.config`, with any of its
+        parameters; a configuration is taken as it is.
+
+    Raises:
+      ValueError: an unknown preset or parameter, or a bad value.
+    """
+    if isinstance(algorithm, SelfPlayConfig) or (
+        isinstance(algorithm, str) and _name(algorithm) in SELF_PLAY_PRESETS
+    ):
+        return parse_self_play(algorithm)
+    return parse_deep(algorithm)
+
+
+def make_deep(
+    game: CompiledGame | Source,
+    config: AnyConfig,
+    *,
+    seed: int,
+    knowledge: Knowledge | None = None,
+) -> AnySolver:
+    """The solver of a configuration; arguments and errors are those of `DeepSolver`."""
+    make = SelfPlay if isinstance(config, SelfPlayConfig) else DeepSolver
+    return make(game, config, seed=seed, knowledge=knowledge)  # type: ignore[arg-type]
 
 
 class _Goal(NamedTuple):
@@ -105,7 +147,7 @@ class _Goal(NamedTuple):
 
 
 def check_deep(
-    algorithm: str | DeepConfig,
+    algorithm: str | AnyConfig,
     iterations: int | None = None,
     *,
     seconds: float | None = None,
@@ -114,7 +156,7 @@ def check_deep(
     seed: int = 0,
     compile: str = "auto",
     checkpoint_every: float = 60.0,
-) -> DeepConfig:
+) -> AnyConfig:
     """Refuses arguments of `solve_deep` that no game makes right.
 
     Args: as there.
@@ -125,7 +167,7 @@ def check_deep(
     Raises:
       ValueError: a bad argument.
     """
-    config = parse_deep(algorithm)
+    config = parse_any(algorithm)
     check_seed(seed)
     for name, count in (("iterations", iterations), ("eval_every", eval_every)):
         if count is not None:
@@ -145,7 +187,7 @@ def check_deep(
 
 def solve_deep(
     game: Game,
-    algorithm: str | DeepConfig = "sd-cfr",
+    algorithm: str | AnyConfig = "sd-cfr",
     iterations: int | None = None,
     *,
     seconds: float | None = None,
@@ -168,7 +210,8 @@ def solve_deep(
     Args:
       game: OpenSpiel game string, game, or compiled game.
       algorithm: a preset with settings, such as "sd-cfr(hidden=64,traversals=500)", or
-        a configuration; see `deep.config`.
+        a configuration; see `deep.config`. Or self-play, "mmd" or "ppo", whose result
+        is the last iterate; see `deep.self_play.config`.
       iterations: how many at most; in each, both players are updated once. By default
         100, or no limit where `seconds` or `until` says when to stop.
       seconds: stop after this time of iterating (what a checkpoint took included).
@@ -231,7 +274,7 @@ def solve_deep(
             assert not isinstance(game, CompiledGame)
             source, knowledge = stepped(game, config.features, use_rules=vectorised)
             try:
-                solver = DeepSolver(source, config, seed=seed, knowledge=knowledge)
+                solver = make_deep(source, config, seed=seed, knowledge=knowledge)
                 seal = key_making.fingerprint(source)
                 keeper = _keeper(solver, seal, checkpoint_path, checkpoint_every)
                 build_seconds = time.perf_counter() - started
@@ -249,7 +292,7 @@ def solve_deep(
                 seconds=solver.seconds,
                 build_seconds=build_seconds,
             )
-        solver = DeepSolver(tree, config, seed=seed)
+        solver = make_deep(tree, config, seed=seed)
         keeper = _keeper(solver, fingerprint(tree), checkpoint_path, checkpoint_every)
         build_seconds = time.perf_counter() - started
         curve = _run(solver, goal, keeper, progress=progress)
@@ -269,7 +312,7 @@ def solve_deep(
 
 def _compiled(
     game: Game,
-    config: DeepConfig,
+    config: AnyConfig,
     compile: str,
     *,
     vectorised: bool,
@@ -302,7 +345,7 @@ def _compiled(
 
 
 def _keeper(
-    solver: DeepSolver, seal: str, path: storage.Path | None, every: float
+    solver: AnySolver, seal: str, path: storage.Path | None, every: float
 ) -> Keeper | None:
     """A checkpoint, read where it exists.
 
@@ -330,7 +373,7 @@ def _keeper(
 
 
 def _run(
-    solver: DeepSolver, goal: _Goal, keeper: Keeper | None, *, progress: bool
+    solver: AnySolver, goal: _Goal, keeper: Keeper | None, *, progress: bool
 ) -> tuple[CurvePoint, ...]:
     """Iterates to the goal; checkpoints on the way and at the end, however it comes.
 

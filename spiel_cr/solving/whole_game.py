@@ -20,7 +20,6 @@ from spiel_cr.common.checks import (
     check_seed,
 )
 from spiel_cr.common.memory import Limit
-from spiel_cr.deep.config import DeepConfig
 from spiel_cr.policies.result import CurvePoint, Result, SolveResult
 from spiel_cr.signals.finding import FORMS
 from spiel_cr.signals.game import SignalGame
@@ -118,7 +117,7 @@ class _Goal(NamedTuple):
 
 def solve(
     game: AnyGame,
-    algorithm: str | CFRConfig | MCCFRConfig | DeepConfig = "cfr+",
+    algorithm: str | CFRConfig | MCCFRConfig | deep_game.AnyConfig = "cfr+",
     iterations: int | None = None,
     *,
     seconds: float | None = None,
@@ -230,7 +229,7 @@ def solve(
         )
         assert isinstance(trained, SolveResult)
         return trained
-    assert not isinstance(algorithm, DeepConfig)
+    assert not isinstance(algorithm, deep_game.AnyConfig)
     check_arguments(
         algorithm,
         iterations,
@@ -379,7 +378,7 @@ def _refuse_with_lp(
 
 
 def _refuse_with_deep(
-    game: AnyGame, algorithm: str | DeepConfig, given: dict[str, object]
+    game: AnyGame, algorithm: str | deep_game.AnyConfig, given: dict[str, object]
 ) -> None:
     """Networks have float32, no buckets, and a compiled game here.
 

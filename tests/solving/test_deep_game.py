@@ -108,4 +108,29 @@ def test_refusals_of_what_needs_the_compiled_game():
 
 def test_is_deep():
     assert deep_game.is_deep("sd-cfr") and deep_game.is_deep(" dream(hidden=2)")
+    assert deep_game.is_deep("mmd") and deep_game.is_deep(deep_game.parse_any("ppo"))
     assert not any(map(deep_game.is_deep, ("cfr", "lp", "deep", None, "")))
+
+
+@pytest.mark.slow
+def test_self_play_is_solved_and_kept_like_the_others(tmp_path):
+    algorithm, kuhn = "ppo(hidden=4,episodes=64,epochs=1)", games.compiled("kuhn")
+    whole = spiel_cr.solve(kuhn, algorithm, 4, seed=3, eval_every=4)
+    state, policy = tmp_path / "state.npz", tmp_path / "policy.npz"
+    spiel_cr.solve(kuhn, algorithm, 2, seed=3, checkpoint_path=state)
+    resumed = spiel_cr.solve(kuhn, algorithm, 4, seed=3, checkpoint_path=state)
+    for player in range(2):
+        np.testing.assert_array_equal(whole.average[player], resumed.average[player])
+        np.testing.assert_array_equal(whole.average[player], whole.current[player])
+    assert whole.curve[0].nash_conv == whole.nash_conv()
+    assert (whole.iterations, whole.trajectories) == (4, 4 * 64)
+    found = spiel_cr.solve_deep("kuhn_poker", algorithm, 2, compile="never", seed=1)
+    assert isinstance(found, DeepResult) and found.trajectories == 2 * 64
+    found.save(policy)
+    at = found.game.new_initial_state()
+    for action in (0, 1):
+        at.apply_action(action)
+    expected = found.average_policy().action_probabilities(at)
+    assert load_deep_policy(policy).action_probabilities(at) == expected
+    with pytest.raises(ValueError, match="network=table"):
+        spiel_cr.solve_deep("kuhn_poker", "mmd(network=table)", 1, compile="never")

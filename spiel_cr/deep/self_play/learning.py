@@ -19,8 +19,7 @@ from spiel_cr.deep.self_play import network
 from spiel_cr.deep.self_play.config import SelfPlayConfig, parse_self_play
 from spiel_cr.deep.self_play.network import Losses, Model, Rows, Settings
 from spiel_cr.deep.self_play.rollouts import Answer, Episodes, advantages, play
-from spiel_cr.policies import best_responses
-from spiel_cr.policies.conversions import reach_from_behaviour
+from spiel_cr.policies.best_responses import value_bounds
 from spiel_cr.uncompiled.source import Positions, Source
 
 # Decisions of a step are padded to at least so many, and above to one of so many sizes
@@ -340,9 +339,8 @@ class SelfPlay:
           ValueError: the game is not compiled.
         """
         form = self._compiled().tree.form
-        pairs = zip(form.decisions, self.average_behaviours(), strict=True)
-        first, second = (reach_from_behaviour(own, played) for own, played in pairs)
-        return best_responses.nash_conv(form, (first, second))
+        low, high = value_bounds(form, self.average_behaviours())
+        return high - low
 
     def average(self) -> NetworkAverage | ExactAverage:
         """What both play now, for files and policies: networks, or a table's numbers.
