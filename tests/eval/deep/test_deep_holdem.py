@@ -17,7 +17,7 @@ def test_plans_are_those_of_the_thesis():
     specified, more = deep_holdem._plans(10)
     assert "traversals=270,hidden=512,layers=3" in specified.algorithm
     assert (specified.iterations, specified.sessions) == (10, 200)
-    assert more.traversals == 2700
+    assert more.traversals == 1080
     assert "capacity=300000" in specified.algorithm
     small, _ = deep_holdem._plans(0.1)
     assert (small.traversals, small.iterations, small.hidden) == (27, 1, 64)
