@@ -65,8 +65,9 @@ _WINS = {
     (50, 40): 114,
 }
 _OF, _BEATEN = 200, 0.84
+_SHORT = "by a faulty program"
 _FAULTY = (
-    "by a faulty program: one deal shared by all traversals of an iteration, a sign "
+    f"{_SHORT}: one deal shared by all traversals of an iteration, a sign "
     "wrong where a player acts twice in a row, rewards of the whole pot, weights by "
     "depth, the newest visits in place of a sample"
 )
@@ -238,7 +239,7 @@ def _pairs(plan: _Plan, met: sessions.Sessions) -> Iterator[Line]:
         wins = _WINS[first, second]
         yield Line(
             f"M{first} against M{second}, {plan.traversals} traversals",
-            f"wins {wins} of {_OF} matches ({wins / _OF:.1%}), {_FAULTY}",
+            f"wins {wins} of {_OF} matches ({wins / _OF:.1%}), {_SHORT}",
             _result(met, late, early),
             None,
         )
@@ -254,8 +255,7 @@ def _not_weaker(plan: _Plan, met: sessions.Sessions) -> Line:
     tops = ", ".join(f"{name} {top:.3f}" for name, top in worst.items())
     return Line(
         f"later checkpoints are not weaker than M10, {plan.traversals} traversals",
-        "they converge (Brown et al. 2019, theorem 1); the thesis' are weaker, "
-        f"{_FAULTY}",
+        f"they converge (Brown et al. 2019); the thesis' are weaker, {_SHORT}",
         f"upper ends of the 95 % intervals of chips per hand: {tops}",
         min(worst.values()) >= 0,
     )
@@ -278,7 +278,7 @@ def _honest(
         last = made == _CHECKPOINTS[-1]
         yield Line(
             f"{_named(plan, made)}, against the honest player",
-            f"wins 80 to 84 % of matches, {_FAULTY}; what a match is, is not known",
+            f"wins 80 to 84 % of matches, {_SHORT}; what a match is, is not known",
             f"{_result(met, row, column)}; wins {won / hands:.1%} of hands",
             share > _BEATEN if last else None,
         )

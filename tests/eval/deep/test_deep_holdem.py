@@ -67,7 +67,9 @@ def test_the_study_of_a_small_game(tmp_path, capsys, monkeypatch):
     assert len(lines) == 2 * (1 + 10 + 1 + 5 + 6 + 4)
     whats = [line["what"] for line in lines]
     assert whats[1].startswith("M20 against M10")
-    assert lines[1]["published"].startswith("wins 101 of 200 matches (50.5%), by a")
+    assert (
+        lines[1]["published"] == "wins 101 of 200 matches (50.5%), by a faulty program"
+    )
     verdicts = [line["what"] for line in lines if line["agrees"] is not None]
     assert len(verdicts) == 4 and all("M50" in w or "M10" in w for w in verdicts)
     rows = json_log.read_lines(tmp_path / "specified" / "rows.jsonl", ("kind", "name"))
