@@ -26,6 +26,18 @@ def ranges(starts: np.ndarray | int, counts: np.ndarray) -> np.ndarray:
     return np.repeat(starts - (ends - counts), counts) + np.arange(total)
 
 
+def groups(codes: np.ndarray) -> np.ndarray:
+    """int64 [n], equal where codes are, numbered by when they are first met.
+
+    Args:
+      codes: integers [n].
+    """
+    _, first, group = np.unique(codes, return_index=True, return_inverse=True)
+    number = np.empty(len(first), np.int64)
+    number[np.argsort(first)] = np.arange(len(first))
+    return number[group.reshape(-1)]
+
+
 def ranks(keys: Sequence[np.ndarray]) -> np.ndarray:
     """Numbers rows of integers: equal numbers exactly where rows are equal.
 

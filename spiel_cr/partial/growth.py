@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from spiel_cr.common.arrays import groups
 from spiel_cr.compilation.tree import CHANCE
 from spiel_cr.partial.nodes import NodeTable
 from spiel_cr.partial.simulator import Simulator
@@ -113,7 +114,7 @@ def _choose(
     if closed:
         group = public_states(table, frontier)
     else:
-        _, group = np.unique(table.infosets(frontier), return_inverse=True)
+        group = groups(table.infosets(frontier))
     cost = np.bincount(group, table.num_actions[frontier])
     gain = np.bincount(group, urgency(table, frontier))
     order = np.argsort(-gain, kind="stable")
@@ -137,8 +138,7 @@ def public_states(table: NodeTable, rows: np.ndarray) -> np.ndarray:
         (np.ones(n, bool), (infoset, count + seen)), shape=(size, size)
     )
     _, component = csgraph.connected_components(graph, directed=False)
-    _, numbers = np.unique(component[infoset], return_inverse=True)
-    return np.asarray(numbers, np.int64)
+    return groups(component[infoset])
 
 
 def complete(

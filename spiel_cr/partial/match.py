@@ -156,14 +156,18 @@ class PartialAgent(abc.ABC):
 
     def restart(self) -> None:
         """A new match."""
-        labels = self._start.partial.simulator.labels
-        for known, count in zip(labels, self._label_counts, strict=True):
-            known.forget(count)
+        self._forget()
         self.solved = self._start
         # What was seen and done at decisions that were solved, and what was possible at
         # the last of them, if a new tree was made there or had to be.
         self._stages: list[Stage] = []
         self._knowledge: Knowledge | None = None
+
+    def _forget(self) -> None:
+        """Forgets the labels of infosets that were met after the start."""
+        labels = self._start.partial.simulator.labels
+        for known, count in zip(labels, self._label_counts, strict=True):
+            known.forget(count)
 
     def _draw_from(self, stages: Sequence[Stage]) -> None:
         """Begins random numbers for a decision, from what the player has seen by it.
@@ -171,13 +175,20 @@ class PartialAgent(abc.ABC):
         Args:
           stages: as of `strategy`; none: for the start of the game.
         """
-        seen = [each for stage in stages for each in stage][:-1]
-        text = repr((self._draws, seen)).encode(errors="surrogatepass")
-        digest = hashlib.blake2b(text, digest_size=8).digest()
-        number = int.from_bytes(digest, "little")
+        number = self._number(*[each for stage in stages for each in stage][:-1])
         self._random = np.random.default_rng(number)
+        self._draw_leaves(number)
+
+    def _draw_leaves(self, number: int) -> None:
+        """Begins the random numbers of leaf values."""
         if isinstance(self._leaf, Drawn):
             self._leaf.draw_from(number)
+
+    def _number(self, *what: object) -> int:
+        """64 bits that depend on the seed and on something that can be written."""
+        text = repr((self._draws, what)).encode(errors="surrogatepass")
+        digest = hashlib.blake2b(text, digest_size=8).digest()
+        return int.from_bytes(digest, "little")
 
     def strategy(self, stages: Sequence[Stage]) -> tuple[list[int], np.ndarray] | None:
         """The player's action probabilities at its decision.

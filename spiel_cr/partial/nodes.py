@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 
-from spiel_cr.common.arrays import ranges
+from spiel_cr.common.arrays import groups, ranges
 from spiel_cr.compilation.tree import CHANCE, TERMINAL
 from spiel_cr.compilation.vectorised import BrokenRulesError
 from spiel_cr.partial.frontier import Rows
@@ -255,7 +255,7 @@ class NodeTable:
           frontier: rows of one level that can be expanded.
           budget: how many children they may have at most.
         """
-        _, group = np.unique(self.infosets(frontier), return_inverse=True)
+        group = groups(self.infosets(frontier))
         cost = np.bincount(group, self.num_actions[frontier]).astype(np.int64)
         order = np.argsort(-np.bincount(group, self.reach[frontier]), kind="stable")
         chosen = np.ones(len(cost), bool)

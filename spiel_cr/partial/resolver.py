@@ -60,6 +60,9 @@ _ROUNDS_SHARE = 0.3
 # Roots, and all that leads there, may take this share of the room. What the player knew
 # below them before is kept if it all takes at most the second share.
 _ROOT_SHARE, _KNOWN_SHARE = 0.5, 0.5
+# Without a clock, solutions of subgames are kept for later matches until they have so
+# many histories in all.
+_REMEMBERED = 1 << 17
 # Of knowledge-limited subgames where there is no room for a whole one, in this order.
 _ORDERS = (2, 1)
 
@@ -117,6 +120,9 @@ class PartialResolver(PartialAgent):
         self._capacities = Capacities(), Capacities()
         # The last game that was laid out of each kind, until the first match.
         self._laid_out: dict[int, _Game] = {}
+        # Solutions, by what was solved before and the number of their roots, with that.
+        self._solutions: dict[tuple[int, int], tuple[SolvedTree, SolvedTree]] = {}
+        self._remembered, self._warming_up = 0, True
         # To expand histories, and then to lay them out for solving.
         self._expanding, self._laying = Cost(), Cost()
         # Programs compiled before the first match, and seconds for that.
@@ -133,6 +139,7 @@ class PartialResolver(PartialAgent):
                 self._close_capacities()
             self._step(bar, "ready")
         self._laid_out.clear()
+        self._warming_up = False
         self._reset()
 
     def _steps(self, first: str) -> "tqdm[NoReturn]":
@@ -256,6 +263,10 @@ class PartialResolver(PartialAgent):
         """
         most = self._affordable(deadline)
         roots, free = self.solved.subgame_roots(opening), None
+        before, ids = self.solved, self.solved.snapshot.ids[roots]
+        if self._is_known(before, ids):
+            self.counts.safe_resolves += 1
+            return True
         tree, fits = self._focused(roots, most)
         for order in () if fits else _ORDERS:
             known = knowledge_set(self.solved.decomposition, opening, order)
@@ -270,9 +281,43 @@ class PartialResolver(PartialAgent):
             labels = self.solved.snapshot.labels[self.player][free]
         if not self._solve_below(tree, roots, labels, most, deadline):
             return False
+        if free is None:
+            self._remember(before, ids)
         self.counts.safe_resolves += free is None
         self.counts.limited_resolves += free is not None
         return True
+
+    def _is_known(self, before: SolvedTree, ids: np.ndarray) -> bool:
+        """Takes the solution of a subgame, if it is known; else its draws begin.
+
+        A subgame has one solution, whatever the player holds in it: so draws depend on
+        its roots, and without a clock it is solved once.
+
+        Args:
+          before: what was solved before.
+          ids: int64, its roots.
+        """
+        number = before.partial.number_of(ids)
+        known = self._solutions.get((id(before), number))
+        if known is None:
+            self._draw_leaves(self._number(number))
+            return False
+        self.solved = known[1]
+        return True
+
+    def _remember(self, before: SolvedTree, ids: np.ndarray) -> None:
+        """Keeps the solution of a subgame, for later matches."""
+        if self.config.move_ms is None and not self._warming_up:
+            key = id(before), before.partial.number_of(ids)
+            self._solutions[key] = before, self.solved
+            self._remembered += len(self.solved.partial)
+
+    def _forget(self) -> None:
+        if self._remembered > _REMEMBERED:
+            self._solutions.clear()
+            self._remembered = 0
+        if not self._solutions:
+            super()._forget()
 
     def _focused(self, roots: np.ndarray, most: int) -> tuple[PartialTree, bool]:
         """A tree for what comes after some roots; whether there is room for that."""
@@ -306,6 +351,9 @@ class PartialResolver(PartialAgent):
         cut = before.partial.frontier_before(played, key, most, deadline)
         if cut is None:
             return False
+        if self._is_known(before, cut):
+            self.counts.frontier_resolves += 1
+            return True
         tree = before.partial.focus(cut)
         if len(tree) > _ROOT_SHARE * most or not tree.expand_whole(most, deadline):
             return False
@@ -316,10 +364,11 @@ class PartialResolver(PartialAgent):
                 return None
             return after, after.next_layer()
 
-        if self._solve_laid(tree, lay_out, most, deadline):
-            self.counts.frontier_resolves += 1
-            return True
-        return False
+        if not self._solve_laid(tree, lay_out, most, deadline):
+            return False
+        self._remember(before, cut)
+        self.counts.frontier_resolves += 1
+        return True
 
     def _played(self, stages: Sequence[Stage], number: int) -> dict[int, int | None]:
         """What the player did before a decision, by the labels of infosets."""

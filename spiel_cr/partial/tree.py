@@ -36,6 +36,9 @@ from spiel_cr.policies.leaf_values import (
     parse_leaf,
 )
 
+# An odd number whose bits look random, of the golden ratio.
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
 PartialLeaf: TypeAlias = LeafValue | ChoiceValues
 
 
@@ -152,6 +155,18 @@ class PartialTree:
         if not (known[np.minimum(rows, len(known) - 1)] == ids).all():
             raise KeyError("a history is not in this tree; it was dropped by focus")
         return rows
+
+    def number_of(self, ids: np.ndarray) -> int:
+        """A number of 64 bits for some histories, by what was done to come there."""
+        table = self.table
+        code = np.zeros(table.used, np.uint64)
+        moves = (table.action[: table.used].astype(np.int64) + 2).astype(np.uint64)
+        depth = table.depth[: table.used]
+        for level in range(int(depth.min()) + 1, int(depth.max()) + 1):
+            here = np.flatnonzero(depth == level)
+            mixed = (code[table.parent[here]] ^ moves[here]) * _MIX
+            code[here] = mixed ^ (mixed >> np.uint64(29))
+        return int(code[self.rows(ids)].sum())
 
     def nodes(self, ids: np.ndarray) -> Nodes:
         """Histories by id, as the simulator gives them; stubs look like terminals."""

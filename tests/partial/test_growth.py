@@ -1,6 +1,9 @@
 """Growth that is guided by how both players play."""
 
+import time
+
 import numpy as np
+import pytest
 
 from spiel_cr.partial.tree import PartialTree
 
@@ -36,6 +39,46 @@ def test_decisions_that_the_opponent_cannot_tell_apart_come_together():
     seen = table.observation[:used]
     assert inside.any() and outside.any()
     assert not np.isin(seen[outside], seen[inside]).any()
+
+
+@pytest.mark.parametrize("player", [0, 1])
+def test_trees_end_between_public_states(player):
+    """Nobody takes a history of the frontier for one that the tree goes on from."""
+    table = grown(1500, player=player).table
+    expanded = np.flatnonzero(table.first[: table.used] >= 0)
+    frontier = table.frontier()
+    assert len(frontier) and 750 < table.used <= 1500
+    for p in range(2):
+        ends = frontier[table.player[frontier] == p]
+        inside = expanded[table.player[expanded] == p]
+        assert not np.isin(table.label[ends], table.label[inside]).any()
+        assert not np.isin(table.observation[ends], table.observation[inside]).any()
+
+
+def test_where_public_states_do_not_fit_infosets_do():
+    """In phantom_ttt nearly all histories after as many moves are one public state."""
+    tree = PartialTree.start("phantom_ttt", 6000, leaf="rollouts(n=1)", player=0)
+    tree.grow(guided=True)
+    assert 5000 < len(tree) <= 6000
+
+
+def test_trees_do_not_grow_towards_a_decision_after_the_deadline():
+    def leads_there(deadline):
+        tree = PartialTree.start("kuhn_poker", 58, leaf="rollouts(n=1)", player=1)
+        key = tree.game.new_initial_state()
+        for action in (0, 1, 0):
+            key.apply_action(action)
+        key = key.information_state_string(1)
+        nothing = np.zeros(0, np.int32)
+        found = tree.grow_along({}, nothing, key, 58, deadline=deadline)
+        begun = PartialTree.start("kuhn_poker", 58, leaf="rollouts(n=1)", player=1)
+        cut = begun.frontier_before({}, key, 58, deadline)
+        whole = begun.expand_whole(58, deadline)
+        return found, cut is not None, whole, len(tree), len(begun)
+
+    assert leads_there(None) == leads_there(time.perf_counter() + 60)
+    assert leads_there(None)[:3] == (True, True, True)
+    assert leads_there(time.perf_counter() - 1) == (False, False, False, 1, 1)
 
 
 def test_growth_follows_the_strategies():

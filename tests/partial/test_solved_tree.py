@@ -1,13 +1,17 @@
 """What a partial tree hands on to one that was grown anew below some of its roots."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 from spiel_cr.common.errors import HiddenTurnsError
+from spiel_cr.partial.growth import public_states
 from spiel_cr.partial.solved_tree import SolvedTree
 from spiel_cr.partial.tree import PartialTree
 from spiel_cr.policies.conversions import history_values, reach_from_behaviour
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node, random_game
+from tests.support.strategies import random_behaviours
 
 
 def forgetful(path):
@@ -101,3 +105,87 @@ def test_what_is_handed_on_is_the_sum_over_roots(seed):
                 )
                 handed += 1
     assert handed
+
+
+class Made:
+    """Values of a history by its moves, and of as many continuations as wanted."""
+
+    def __init__(self, k):
+        self.k = k
+
+    def choice_values(self, game, states, player):
+        return np.stack([self(game, states, j) for j in range(self.k)], axis=1)
+
+    def __call__(self, game, states, number=0):
+        moves = [[number, *state.history()] for state in states]
+        return np.array([np.random.default_rng(each).normal() for each in moves])
+
+
+def promised(solved, ids, values):
+    """What the opponent gets at each history of the frontier: its parts of a sum.
+
+    Returns:
+      What it knows there, and float64 [n, k], in its own utility.
+    """
+    i, tree, table = solved.player, solved.snapshot.tree, solved.partial.table
+    rows = solved.partial.rows(ids)
+    own = reach_from_behaviour(tree.infosets[i].decisions, solved.behaviour[i])
+    places = np.array([np.flatnonzero(solved.snapshot.ids == n)[0] for n in ids])
+    reach = own[tree.histories.sequence[i][places]] * table.chance[rows]
+    worth = values(None, table.states[rows]) if values.k == 1 else None
+    worth = (
+        values.choice_values(None, table.states[rows], i) if worth is None else worth
+    )
+    known = np.where(
+        table.player[rows] == i, table.observation[rows], table.label[rows]
+    )
+    return known, (1 if i == 1 else -1) * reach[:, None] * worth.reshape(len(ids), -1)
+
+
+@pytest.mark.parametrize(("seed", "k"), [(1, 1), (2, 3), (5, 3)])
+def test_what_is_promised_where_a_tree_ends(seed, k):
+    """At each augmented infoset the best continuation, over all that it holds."""
+    game, checked, both = random_game(seed, depth=8, remembered=0.3), 0, set()
+    for player, most in itertools.product(range(2), (15, 30, 60)):
+        leaf = Made(k) if k > 1 else Made(1).__call__
+        start = PartialTree.start(game, 1000, leaf=leaf, player=player)
+        start.grow(most, guided=True)
+        solved = SolvedTree.of(start, player)
+        solved.behaviour = random_behaviours(solved.snapshot.tree, seed)
+        frontier = start.table.frontier()
+        for state in np.split(
+            *split_by(frontier, public_states(start.table, frontier))
+        ):
+            ids = start.table.id[state]
+            tree = start.focus(ids)
+            if not tree.expand_whole(1000):
+                continue
+            after = SolvedTree.of(tree, player, solved, ids)
+            assert solved.hand_on_ends(after, ids)
+            d = after.decomposition
+            known, worth = promised(solved, ids, Made(k))
+            at = d.root_augmented[[list(d.roots).index(row_of(after, n)) for n in ids]]
+            expected = np.zeros(len(after.opponent_values))
+            for group in set(zip(at, known, strict=True)):
+                here = (at == group[0]) & (known == group[1])
+                expected[group[0]] += worth[here].sum(axis=0).max()
+            np.testing.assert_allclose(after.opponent_values, expected, atol=1e-12)
+            assert after.solved == d.layer[row_of(after, ids[0])] - 1
+            # i chooses anew at all that comes after, and the gadget has all groups.
+            gadget = after.next_layer()
+            below = d.own_layer > after.solved
+            assert set(gadget.own) == set(np.flatnonzero(below)) and below.any()
+            assert set(gadget.augmented) == set(at)
+            checked += 1
+            both.add(int(start.table.player[state[0]] == player))
+    assert checked > 3 and both == {0, 1}
+
+
+def split_by(rows, group):
+    """Rows in groups, for `np.split`."""
+    order = np.argsort(group, kind="stable")
+    return rows[order], np.flatnonzero(np.diff(group[order])) + 1
+
+
+def row_of(solved, number):
+    return int(np.flatnonzero(solved.snapshot.ids == number)[0])

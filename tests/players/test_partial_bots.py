@@ -372,6 +372,23 @@ def test_partial_trees_are_refused_when_bots_are_made(text, tmp_path):
 
 
 @pytest.mark.slow
+def test_answers_do_not_depend_on_what_was_asked_before():
+    """Nor on another bot: leaf values and restarts draw by seed and what was seen."""
+    tree = compiled("python_leduc_poker")
+    asked = tree.infosets[1].history[[7, 33, 52]]
+
+    def answers(order, seed=0):
+        leaf = "rollouts(n=1)"
+        bot = make("python_leduc_poker", 1, 120, iterations=3, seed=seed, leaf=leaf)
+        found = {h: bot.get_policy(state_at(tree, h)) for h in asked[::order]}
+        return [found[h] for h in asked], bot.counts
+
+    forwards, counts = answers(1)
+    assert forwards == answers(-1)[0] != answers(1, seed=1)[0]
+    assert counts.frontier_resolves + counts.unsafe_restarts > 0
+
+
+@pytest.mark.slow
 def test_a_resolve_has_all_roots_of_its_subgame():
     """A start that shows few hands of the opponent does not decide which it holds."""
     tree = spiel_cr.compile_game("leduc_poker")
