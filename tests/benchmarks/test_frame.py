@@ -10,8 +10,8 @@ from benchmarks import best_response, cfr, document, frame, large, partial
 from tests.support.benchmark_pages import FACTS, run_on_page
 
 NAMES = (
-    "best_response cfr deep large learning_curves partial partial.exploitability "
-    "players resolving sampling uncompiled"
+    "best_response cfr deep deep.uncompiled large learning_curves partial "
+    "partial.exploitability players resolving sampling uncompiled"
 ).split()
 ALL = [importlib.import_module(f"benchmarks.{name}").BENCHMARK for name in NAMES]
 
