@@ -79,8 +79,8 @@ class SessionConfig:
     rounds: int
 
     def __post_init__(self) -> None:
-        check_number(self.stack, "session: stack", "(0, inf)")
-        check_iterations(self.rounds, name="session: rounds")
+        check_number(self.stack, "stack", "(0, inf)")
+        check_iterations(self.rounds, name="rounds")
 
 
 def parse_session(text: str) -> SessionConfig:
@@ -103,7 +103,10 @@ def parse_session(text: str) -> SessionConfig:
             f"session={text!r}: {' and '.join(missing)} must be given; write, for "
             f"instance, stack=80,rounds=10"
         )
-    return SessionConfig(**given)
+    try:
+        return SessionConfig(**given)
+    except ValueError as error:
+        raise ValueError(f"session={text!r}: {error}") from error
 
 
 class Sessions(NamedTuple):

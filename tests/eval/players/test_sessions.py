@@ -162,9 +162,9 @@ def test_a_folder_is_of_one_kind_of_tournament(tmp_path):
         ("80,10", "session='80,10' cannot be read"),
         ("stack=80,rounds=10)", "cannot be read; write, for instance, stack=80"),
         ("stack=80,rounds=1.5", "rounds=1.5 must be a whole number"),
-        ("stack=80,rounds=0", "session: rounds=0 must be a whole number"),
-        ("stack=0,rounds=3", "session: stack=0.0 must be"),
-        ("stack=inf,rounds=3", "session: stack=inf must be"),
+        ("stack=80,rounds=0", "rounds=0.: rounds=0 must be a whole number"),
+        ("stack=0,rounds=3", "session=.stack=0,rounds=3.: stack=0.0 must be"),
+        ("stack=inf,rounds=3", "stack=inf must be"),
         ("stack=80,rounds=10,ante=1", "unknown parameter 'ante'"),
     ],
 )
