@@ -231,6 +231,10 @@ def test_studies_agree_with_what_was_published(capsys, name):
         "gameshrink": [
             "by histograms: NashConv after 200 iterations of cfr+, in chips"
         ],
+        # It wins more hands than the honest player, and not so many sessions.
+        "deep_holdem": [
+            f"M50, {n} traversals, against the honest player" for n in (270, 1080)
+        ],
         "sampling": ["how many iterations of MCCFR one with baseline=average is worth"],
     }
     assert differs == known.get(name, [])
