@@ -15,6 +15,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common.errors import HiddenTurnsError, ImperfectRecallError
+from spiel_cr.compilation.loading import load_game
 from spiel_cr.lookahead.continuations import Continuations
 from spiel_cr.partial import opponent_knowledge
 from spiel_cr.partial.blueprint import Blueprint
@@ -25,7 +26,7 @@ from spiel_cr.partial.particle_belief import ParticleFilter, Strategy, uniform_s
 from spiel_cr.partial.simulator import Nodes
 from spiel_cr.partial.solved_tree import SolvedTree
 from spiel_cr.partial.tree import PartialTree
-from spiel_cr.policies.leaf_values import Drawn
+from spiel_cr.policies.leaf_values import ChoiceValues, Drawn, LeafValue
 from spiel_cr.policies.observations import Stage, continues
 from spiel_cr.resolving.clock import Clock, Cost, Statistics
 
@@ -91,6 +92,7 @@ class PartialAgent(abc.ABC):
 
     solved: SolvedTree
     blueprint: Blueprint | None = None
+    _leaf: LeafValue | ChoiceValues
 
     def __init__(
         self,
@@ -114,7 +116,6 @@ class PartialAgent(abc.ABC):
         self.counts = PartialStatistics()
         self._clock, self._programs = clock, programs
         self._draws = int(random.integers(2**63))
-        self._leaf = parse_partial_leaf(settings.leaf)
         # To follow histories from a decision to the next one.
         self._following = Cost()
 
@@ -134,7 +135,8 @@ class PartialAgent(abc.ABC):
 
     def _first_tree(self, game: str | pyspiel.Game) -> PartialTree:
         """The start of the game, not expanded."""
-        most = self.settings.max_histories
+        game, most = load_game(game), self.settings.max_histories
+        self._leaf = parse_partial_leaf(self.settings.leaf, game)
         self._draw_from([])
         tree = PartialTree.start(game, most, leaf=self._leaf, player=self.player)
         if isinstance(self._leaf, Continuations):

@@ -125,6 +125,9 @@ _SAMPLED = "os-mccfr(epsilon=0.4,exploration=0.01,batch=16)"
 _EXACT = "exact(iterations=2)"
 _UNIFORM = _loaded("uniform", 1500, repeats=True)
 _PARTIAL = "resolving(iterations=2,max_histories={},warmup_matches=0)"
+_BLUEPRINT = _PARTIAL.format(400)[:-1] + (
+    ",until_end=true,leaf=continuations(path={policy},k=1,rollouts=1))"
+)
 _STATES = [
     Kind("ismcts-br", _ismcts, 1500, 10, repeats=False),
     Kind("lbr", _lbr, 1500, 10, repeats=True),
@@ -137,6 +140,7 @@ _WHOLE = [
     _loaded("resolving(iterations=2)", 4000, repeats=True),
     _loaded(f"oos(iterations=1,solver={_SAMPLED})", 3000),
     _loaded(_PARTIAL.format(400), 600),
+    _loaded(_BLUEPRINT, 600),
     _loaded(f"oos(iterations=1,max_histories=400,solver={_SAMPLED})", 6, 4),
     *_STATES,
 ]

@@ -44,6 +44,8 @@ def test_files_of_both_kinds_are_read(path, tmp_path):
         given = leaf.policy().action_probabilities(state)
         assert given == pytest.approx(expected.action_probabilities(state))
         assert PartialConfig(9, leaf=f"continuations(path={file})").leaf
+    with pytest.raises(ValueError, match="holds a policy for"):
+        parse_partial_leaf(f"continuations(path={path})", spiel_cr.load_game(solved))
     (tmp_path / "bad.npz").write_bytes(b"nothing")
     with pytest.raises(DamagedFileError):
         PartialConfig(9, leaf=f"continuations(path={tmp_path / 'bad.npz'})")
