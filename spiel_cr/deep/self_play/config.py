@@ -136,7 +136,7 @@ SELF_PLAY_PRESETS: dict[str, SelfPlayConfig] = {
     preset.name: preset
     for preset in (
         SelfPlayConfig("ppo"),
-        SelfPlayConfig("mmd", temperature=0.2, last_temperature=0.05, proximity=0.2),
+        SelfPlayConfig("mmd", temperature=0.3, last_temperature=0.1, proximity=0.2),
     )
 }
 # What may be written in brackets.
