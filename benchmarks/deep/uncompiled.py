@@ -11,6 +11,7 @@ Run `python -m benchmarks.deep.uncompiled --help`. docs/deep.md has the tables.
 """
 
 import argparse
+import math
 import os
 import sys
 import time
@@ -186,7 +187,7 @@ def measure_responses(
         "simulations": sum(one.simulations for one in found),
         "infosets": sum(one.infosets for one in found),
         "bound": sum(one.mean for one in found),
-        "half_width": float(np.hypot(*widths)),
+        "half_width": math.hypot(*widths),
         "peak_bytes": peak_bytes(),
     }
 
@@ -199,10 +200,10 @@ def train(
     if algorithm == UNIFORM:
         return _uniform, 0
     if algorithm in SELF_PLAY_PRESETS:
-        player = SelfPlay(
-            source, algorithm, decisions=decisions, seed=seed, knowledge=knowledge
-        )
-        player.run(decisions)
+        # Its schedules are made for so many decisions.
+        text = f"{algorithm}(schedule={decisions})"
+        player = SelfPlay(source, text, seed=seed, knowledge=knowledge)
+        player.run_to(decisions)
         return player.strategy, player.decisions
     text = f"{algorithm}({','.join(settings)})" if settings else algorithm
     solver = DeepSolver(source, text, seed=seed, knowledge=knowledge)
