@@ -60,9 +60,9 @@ _ROUNDS_SHARE = 0.3
 # Roots, and all that leads there, may take this share of the room. What the player knew
 # below them before is kept if it all takes at most the second share.
 _ROOT_SHARE, _KNOWN_SHARE = 0.5, 0.5
-# Without a clock, solutions of subgames are kept for later matches until they have so
-# many histories in all.
-_REMEMBERED = 1 << 17
+# Without a clock, solutions of subgames are kept for later matches as long as they have
+# at most so many histories in all (6 kB each); then they are forgotten.
+_REMEMBERED = 1 << 16
 # Of knowledge-limited subgames where there is no room for a whole one, in this order.
 _ORDERS = (2, 1)
 
@@ -122,7 +122,7 @@ class PartialResolver(PartialAgent):
         self._laid_out: dict[int, _Game] = {}
         # Solutions, by what was solved before and the number of their roots, with that.
         self._solutions: dict[tuple[int, int], tuple[SolvedTree, SolvedTree]] = {}
-        self._remembered, self._warming_up = 0, True
+        self._remembered, self._is_full, self._warming_up = 0, False, True
         # To expand histories, and then to lay them out for solving.
         self._expanding, self._laying = Cost(), Cost()
         # Programs compiled before the first match, and seconds for that.
@@ -307,15 +307,21 @@ class PartialResolver(PartialAgent):
 
     def _remember(self, before: SolvedTree, ids: np.ndarray) -> None:
         """Keeps the solution of a subgame, for later matches."""
-        if self.config.move_ms is None and not self._warming_up:
-            key = id(before), before.partial.number_of(ids)
-            self._solutions[key] = before, self.solved
-            self._remembered += len(self.solved.partial)
+        if self.config.move_ms is not None or self._warming_up:
+            return
+        # What was solved before is the start, or counted itself.
+        size = len(self.solved.partial)
+        if self._remembered + size > _REMEMBERED:
+            self._is_full = True
+            return
+        key = id(before), before.partial.number_of(ids)
+        self._solutions[key] = before, self.solved
+        self._remembered += size
 
     def _forget(self) -> None:
-        if self._remembered > _REMEMBERED:
+        if self._is_full:
             self._solutions.clear()
-            self._remembered = 0
+            self._remembered, self._is_full = 0, False
         if not self._solutions:
             super()._forget()
 

@@ -204,7 +204,15 @@ def test_what_the_player_hides_stays_hidden(monkeypatch):
     Without the opponent's own roots the opponent knows the player's card.
     """
     tree = compiled("python_leduc_poker")
-    monkeypatch.setattr(PartialResolver, "_resolve_safely", lambda *_: False)
+
+    def restart(self, stages, number):
+        self._knowledge = self._follow(stages, number)
+        most = self.settings.max_histories
+        if self._knowledge is not None:
+            tree = self._restarted_tree(self._knowledge, most)
+            self.counts.unsafe_restarts += self._restart_from(tree, None)
+
+    monkeypatch.setattr(PartialResolver, "_solve_decision", restart)
 
     def exploitable(share):
         total = 0.0
