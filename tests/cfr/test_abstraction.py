@@ -195,7 +195,7 @@ def test_iterates_on_random_games(seed):
 @pytest.mark.parametrize(
     ("row", "name", "dtype"),
     [
-        ("leduc7", "cfr+", "float64"),
+        pytest.param("leduc7", "cfr+", "float64", marks=pytest.mark.slow),
         ("kuhn", "cfr+", "float32"),
         pytest.param("kuhn", "dcfr", "float64", marks=pytest.mark.slow),
         ("kuhn", "pcfr+(exploration=0.1,alternating=false)", "float64"),

@@ -49,7 +49,7 @@ def nash_convs(name, variant):
         pytest.param("goofspiel5_descending", "cfr", 0.108, 0.0147, 2, marks=slow),
         pytest.param("goofspiel5_descending", "cfr+", 0.0211, 7.1e-4, 2, marks=slow),
         pytest.param("goofspiel5_descending", "pcfr+", 0.0178, 9e-5, 3, marks=slow),
-        ("goofspiel5_descending", "pdcfr+", 0.019, 1.5e-5, 8),
+        pytest.param("goofspiel5_descending", "pdcfr+", 0.019, 1.5e-5, 8, marks=slow),
         pytest.param("goofspiel5", "cfr+", 0.0170, 5.2e-4, 2, marks=slow),
         pytest.param("goofspiel5", "pdcfr+", 0.0086, 1e-6, 8, marks=slow),
     ],

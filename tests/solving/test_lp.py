@@ -11,10 +11,20 @@ from tests.support import games, lp_reference
 from tests.support.made_games import random_game
 
 PLAYERS = (0, 1)
-QUICK = tuple(case for case in games.CASES if case.histories <= 10_000)
+# Of games with more histories one is tried each time; the rest is slow.
+_SMALL, _TRIED = 2_500, "leduc"
+CASES = tuple(
+    pytest.param(
+        case,
+        id=case.name,
+        marks=[pytest.mark.slow] * (case.histories > _SMALL and case.name != _TRIED),
+    )
+    for case in games.CASES
+    if case.histories <= 10_000
+)
 
 
-@pytest.mark.parametrize("case", QUICK, ids=lambda c: c.name)
+@pytest.mark.parametrize("case", CASES)
 def test_equilibrium(case):
     compiled = games.compiled(case.name)
     result = spiel_cr.solve(compiled, "lp")
