@@ -264,7 +264,10 @@ class PartialAgent(abc.ABC):
         capacity = int(_LEADING_SHARE * max_histories)
         if tree.grow_to(int(belief.nodes.label[0]), capacity):
             return tree
-        return partial.rooted_at(*belief.resample(most, self._random))
+        tree = partial.rooted_at(*belief.resample(most, self._random))
+        # Else the decision would be at the frontier if no time is left for growing.
+        tree.grow_to(int(belief.nodes.label[0]), max_histories)
+        return tree
 
     def _tree_to_the_end(
         self, knowledge: Knowledge, max_histories: int

@@ -65,3 +65,16 @@ def test_few_histories_are_followed_where_there_is_little_time(followed):
         agent._following.add(histories, float(histories))
     agent._follow(stages, 2, time.perf_counter() + 1000)
     assert set(followed) == {38}
+
+
+@pytest.mark.parametrize("max_histories", [60, 400])
+def test_a_new_tree_has_the_decision_before_it_grows(max_histories):
+    """With little capacity it begins there, else where the opponent moved."""
+    agent = Idle("phantom_ttt", 0, 400)
+    stages = third_decision("phantom_ttt")
+    tree = agent._restarted_tree(agent._follow(stages, 2), max_histories)
+    assert len(tree) <= max_histories
+    solved = SolvedTree.of(tree, 0)
+    infoset = solved.find(stages[-1].seen[-1])
+    assert infoset >= 0
+    assert solved.strategy(infoset)[0] == [1, 3, 4, 5, 6, 7, 8]
