@@ -58,7 +58,7 @@ def add(commands: Commands) -> None:
         f"settings: {', '.join(PRESETS)}, named by the games that they were chosen "
         f"for, with parameters as in 'leduc(hidden=64,steps=1000)'"
     )
-    option(parser, "--config", text, "default")
+    option(parser, "--config", text, "general")
     for name, text in _SETTINGS.items():
         flag = "--" + name.replace("_", "-")
         text += " (default: as --config says)"

@@ -90,8 +90,16 @@ class TrainingConfig:
 
 # By the games that they were chosen for; docs/leaves.md says how far they come.
 PRESETS: dict[str, TrainingConfig] = {
-    "default": TrainingConfig(),
-    "leduc": TrainingConfig(hidden=128, met_iterations=1000),
+    "general": TrainingConfig(),
+    "leduc": TrainingConfig(
+        hidden=128,
+        pairs=32,
+        recency=1.0,
+        met_iterations=1000,
+        rounds=8,
+        steps=400,
+        matrix_rate=0.01,
+    ),
     "goofspiel": TrainingConfig(
         hidden=128,
         pairs=32,
@@ -121,7 +129,7 @@ _TABLE = table_of(TrainingConfig)
 
 
 def parse_training(text: str | TrainingConfig, name: str = "config") -> TrainingConfig:
-    """Reads a string like "default" or "leduc(hidden=64,steps=1000)".
+    """Reads a string like "general" or "leduc(hidden=64,steps=1000)".
 
     Args:
       text: the name of one of `PRESETS`, with any attributes of `TrainingConfig` in

@@ -77,7 +77,7 @@ def train_values(
     out: storage.Path,
     *,
     depth_unit: DepthUnit = "moves",
-    config: str | TrainingConfig = "default",
+    config: str | TrainingConfig = "general",
     minutes: float | None = None,
     checkpoint: storage.Path | None = None,
     curve: storage.Path | None = None,

@@ -434,7 +434,7 @@ _OWN_VALUES: dict[tuple[str, str], Values] = {
     ("resolve", "--leaf"): Values(_LEAVES, _not_leaves),
     ("train-values", "--out"): Values(("net.npz", "new/net.npz"), _NOT_FILE),
     ("train-values", "--config"): Values(
-        ("default", "leduc(hidden=8,pairs=2)"),
+        ("general", "leduc(hidden=8,pairs=2)"),
         ["", "poker", "leduc(", "leduc(units=8)", "leduc(hidden=x)", "leduc(steps=0)"],
     ),
     ("train-values", "--rounds"): Values(("0", "1"), ["-1", "1001", *_NOT_WHOLE]),

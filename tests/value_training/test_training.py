@@ -223,7 +223,7 @@ def test_settings_are_read_from_strings():
     assert ours == dataclasses.replace(PRESETS["leduc"], **fields)
     assert parse_training(ours) is ours
     for text, match in (
-        ("poker", "no preset 'poker'; choose one of default, leduc"),
+        ("poker", "no preset 'poker'; choose one of general, leduc"),
         ("leduc(units=8)", "unknown parameter 'units'"),
         ("leduc(steps=0)", "steps=0 must"),
     ):
