@@ -174,6 +174,8 @@ def _train(plan: _Plan, folder: pathlib.Path, made: int, log: JsonLog) -> pathli
         *(_GAME, plan.algorithm, iterations),
         compile="never",
         checkpoint_path=folder / "state.npz",
+        # Half a gigabyte, when memories are full.
+        checkpoint_every=300.0,
         seed=_SEED,
     )
     assert isinstance(found, DeepResult)
