@@ -18,6 +18,7 @@ from typing import NamedTuple
 from benchmarks import frame
 from benchmarks.document import Column, grid, table
 from benchmarks.frame import Parser, Row, say
+from spiel_cr.common import parameters
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.compilation.compiler import compile_game
 from spiel_cr.deep.config import PRESETS, DeepConfig, parse_deep
@@ -269,6 +270,9 @@ def _line(game: str, runs: Sequence[Row]) -> Row:
     """Medians of runs that differ in the seed alone."""
 
     line: Row = {"game": game, "preset": runs[0]["preset"], "seeds": len(runs)}
+    if line["preset"] in ALGORITHMS:
+        said = parameters.parse(runs[0]["algorithm"], "algorithm")
+        line["preset"] = said.without("averaging")
     for key in ("iterations", "nodes", "episodes", "cpu_seconds", "peak_bytes"):
         line[key] = _middle([row.get(key) for row in runs])
     for kind in ("network", "bank", "exact"):
