@@ -344,6 +344,8 @@ def rollout_mean(
       draw: gives numbers from 0 to 1.
       odds: how likely actions are, in any scale.
     """
+    if n == 1:
+        return _one_rollout(state, draw, odds)
     found, total = [(state, 1.0)], 0.0
     while found:
         ways = []
@@ -365,6 +367,26 @@ def rollout_mean(
             ]
         found = [(at.child(action), weight) for at, action, weight in ways]
     return total
+
+
+def _one_rollout(
+    state: pyspiel.State,
+    draw: Callable[[], float],
+    odds: Callable[[pyspiel.State], Mapping[int, float]],
+) -> float:
+    """As `rollout_mean` with n = 1, by a single state that goes on."""
+    at = state.clone()
+    while not at.is_terminal():
+        known = odds(at)
+        actions, left = list(known), draw() * sum(known.values())
+        for action in actions:
+            left -= known[action]
+            if left < 0:
+                break
+        else:  # rounding; the last that can be
+            action = max(known, key=known.__getitem__)
+        at.apply_action(action)
+    return game_checks.player_return(at, 0)
 
 
 def uniform_odds(state: pyspiel.State) -> dict[int, float]:
