@@ -20,6 +20,7 @@ from spiel_cr.lookahead.continuations import Continuations
 from spiel_cr.partial import opponent_knowledge
 from spiel_cr.partial.blueprint import Blueprint
 from spiel_cr.partial.config import PartialConfig
+from spiel_cr.partial.growth import is_late
 from spiel_cr.partial.leaves import parse_partial_leaf
 from spiel_cr.partial.opponent_knowledge import Knowledge
 from spiel_cr.partial.particle_belief import ParticleFilter, Strategy, uniform_strategy
@@ -35,6 +36,9 @@ from spiel_cr.resolving.clock import Clock, Cost, Statistics
 _HISTORIES_PER_ROOT, _LEAST_ROOTS = 64, 4
 # Fewer roots than that, if there are more, say too little of what may have happened.
 _LEAST_ROOTS_TO_THE_END = 16
+# A tree to the end from more roots shall fill this share of its room: some have more
+# histories after them than others.
+_FILLED = 0.8
 # What leads from its roots to the decision may take this share of its room.
 _LEADING_SHARE = 0.5
 # Under a clock: the share of the time left for following histories, and how many are
@@ -123,6 +127,11 @@ class PartialAgent(abc.ABC):
     def statistics(self) -> Statistics:
         """What it did since it was made."""
         return self._clock.statistics
+
+    @property
+    def _plays_blueprint(self) -> bool:
+        """Whether nothing that was solved was played yet, whatever the start says."""
+        return self.settings.until_end and self.solved is self._start
 
     @abc.abstractmethod
     def _solve_decision(self, stages: Sequence[Stage], number: int) -> None:
@@ -215,7 +224,7 @@ class PartialAgent(abc.ABC):
             infoset = self.solved.find(stages[-1].seen[-1])
             answer = None
             unsolved = infoset < 0 or self.counts.fallback > fallback
-            unsolved |= self.settings.until_end and self.solved is self._start
+            unsolved |= self._plays_blueprint
             if unsolved and self.blueprint is not None:
                 self.counts.blueprint += 1
             elif infoset >= 0:
@@ -270,25 +279,48 @@ class PartialAgent(abc.ABC):
         return tree
 
     def _tree_to_the_end(
-        self, knowledge: Knowledge, max_histories: int
+        self, knowledge: Knowledge, max_histories: int, until: float | None = None
     ) -> PartialTree | None:
         """A tree of all that may come, from as many histories as have capacity.
 
+        What comes after the fewest says how many of them have capacity.
+
+        Args:
+          knowledge: of the decision.
+          max_histories: that the tree may have.
+          until: by `time.perf_counter`: nothing is begun after it. None: no clock.
+
         Returns:
-          None: there is no capacity for enough of them.
+          None: there is no capacity, or no time, for enough of them.
         """
+        begun = time.perf_counter()
         known = len(knowledge.roots.weights) + len(knowledge.opponent_roots.weights)
         most = min(known, self.settings.max_particles, max_histories // 4)
-        while most >= min(known, _LEAST_ROOTS_TO_THE_END):
-            roots = knowledge.draw_roots(
-                most, self.settings.opponent_share, self._random
-            )
-            tree = self.solved.partial.rooted_at(*roots)
-            tree.grow(max_histories)
-            if not tree.can_grow:
+        few = min(known, _LEAST_ROOTS_TO_THE_END)
+        if few > most:
+            return None
+        least = self._grown_whole(knowledge, few, max_histories, until)
+        if least is None:
+            return None
+        room, now = max_histories, time.perf_counter()
+        if until is not None:
+            room = min(room, int(len(least) * (until - now) / (now - begun)))
+        more = min(most, int(_FILLED * few * room / len(least)))
+        while more > few and not is_late(until):
+            tree = self._grown_whole(knowledge, more, max_histories, until)
+            if tree is not None:
                 return tree
-            most //= 3
-        return None
+            more //= 2
+        return least
+
+    def _grown_whole(
+        self, knowledge: Knowledge, roots: int, most: int, until: float | None
+    ) -> PartialTree | None:
+        """A tree of all that may come after some of the roots; None: it has no room."""
+        drawn = knowledge.draw_roots(roots, self.settings.opponent_share, self._random)
+        tree = self.solved.partial.rooted_at(*drawn)
+        tree.grow(most, deadline=until)
+        return None if tree.can_grow else tree
 
     def _can_restart(self, knowledge: Knowledge, max_histories: int) -> bool:
         """Whether a new tree is better than a blueprint: it has room for all roots."""
@@ -322,7 +354,7 @@ class PartialAgent(abc.ABC):
           time to follow them.
         """
         solved, knowledge = self.solved, self._knowledge
-        if knowledge is None and number:
+        if knowledge is None and number and not self._plays_blueprint:
             before = solved.find(stages[number - 1].seen[-1])
             if before >= 0:
                 knowledge = self._knowledge_at(before)
@@ -360,6 +392,8 @@ class PartialAgent(abc.ABC):
         mix = self.settings.uniform_share
         if self.blueprint is not None:
             odds = mix * uniform + (1 - mix) * self.blueprint.play(nodes, player)
+        if self._plays_blueprint:
+            return odds
         return self.solved.play(
             *(nodes.label, nodes.num_actions, odds), player=player, mix=mix
         )

@@ -229,8 +229,12 @@ class PartialResolver(PartialAgent):
         self._knowledge = self._follow(stages, number, deadline)
         if self._knowledge is None or self._has_no_time(deadline):
             return
-        most = self._affordable(deadline)
-        tree = self._tree_to_the_end(self._knowledge, most)
+        most, until = self._affordable(deadline), None
+        if deadline is not None:
+            now, (fixed, each) = time.perf_counter(), self._laying.line
+            until = now + self.settings.expansion_share * (deadline - now)
+            until -= fixed + each * most
+        tree = self._tree_to_the_end(self._knowledge, most, until)
         if tree is not None:
             self.counts.unsafe_restarts += self._restart_from(tree, deadline)
 
@@ -456,11 +460,21 @@ class PartialResolver(PartialAgent):
         self, tree: PartialTree, lay_out: _LayOut, most: int, deadline: float | None
     ) -> bool:
         """As `_solve_below`, a tree with a gadget game of any kind."""
+
+        def lay_out_whole(known: SolvedTree | None) -> tuple[SolvedTree, _Game] | None:
+            # One that was made smaller, or that has not grown enough, has values at
+            # its frontier.
+            return None if tree.can_grow else lay_out(known)
+
+        if self.settings.until_end:
+            laying = lay_out_whole
+        else:
+            laying = lay_out
         seconds = None
         if deadline is not None:
             left = deadline - time.perf_counter()
             seconds = (1 - self.settings.expansion_share) * left
-        laid = self._grow_and_solve(tree, lay_out, most, deadline, seconds)
+        laid = self._grow_and_solve(tree, laying, most, deadline, seconds)
         if laid is not None:
             self.solved = laid.after
         return laid is not None
@@ -555,6 +569,8 @@ class PartialResolver(PartialAgent):
 
     def _rounds(self, seconds: float | None) -> tuple[tuple[float, float], ...]:
         """Rounds of growth and solving for some time; None: there is no clock."""
+        if seconds is not None and self.settings.until_end:
+            return _FEWER_ROUNDS[1]  # of a tree that reaches the end of the game
         fixed = self._expanding.line[0] + self._laying.line[0]
         if seconds is None or not fixed:
             return _ROUNDS

@@ -87,6 +87,13 @@ def test_a_blueprint_answers_where_nothing_is_solved(path):
     # Both hold the cards 3 and 4, for point cards 3 and 4: the higher bid is for 4.
     assert dict(bot.get_policy(state))[2] > 0.9
     assert bot.counts.unsafe_restarts == 1 and bot.counts.blueprint == 1
+    # What fits no program's shapes is not solved in part.
+    bot.restart()
+    bot.agent._solver_for = lambda game: None
+    given = policy.action_probabilities(state)
+    assert dict(bot.get_policy(state)) == pytest.approx(given)
+    assert bot.counts.shrunk and bot.counts.unsafe_restarts == 1
+    assert bot.counts.blueprint == 2
 
 
 def test_without_a_blueprint_no_tree_is_left_out():

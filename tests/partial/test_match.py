@@ -6,19 +6,23 @@ import numpy as np
 import pyspiel
 import pytest
 
+import spiel_cr
 from spiel_cr.partial import opponent_knowledge
 from spiel_cr.partial.config import PartialConfig
 from spiel_cr.partial.match import PartialAgent
 from spiel_cr.partial.solved_tree import SolvedTree
+from spiel_cr.partial.tree import PartialTree
 from spiel_cr.policies.observations import observations
 from spiel_cr.resolving.clock import Clock, Cost
+
+GOOFSPIEL = "python_ii_goofspiel(num_cards=4)"
 
 
 class Idle(PartialAgent):
     """Solves nothing."""
 
-    def __init__(self, game, player, max_histories):
-        settings = PartialConfig(max_histories, leaf="rollouts(n=1)")
+    def __init__(self, game, player, max_histories, leaf="rollouts(n=1)", **settings):
+        settings = PartialConfig(max_histories, leaf=leaf, **settings)
         random = np.random.default_rng(0)
         super().__init__(player, settings, Clock(50.0, None), random, lambda: 0)
         tree = self._first_tree(game)
@@ -65,6 +69,59 @@ def test_few_histories_are_followed_where_there_is_little_time(followed):
         agent._following.add(histories, float(histories))
     agent._follow(stages, 2, time.perf_counter() + 1000)
     assert set(followed) == {38}
+
+
+def test_where_the_blueprint_was_played_it_is_believed_to_have_been(tmp_path):
+    """Not what the start's tree says, which was not played."""
+    path = tmp_path / "sampled.npz"
+    sampled = spiel_cr.sample_uncompiled(GOOFSPIEL, "os-mccfr", iterations=2, seed=1)
+    sampled.save(path)
+    leaf = f"continuations(path={path},k=1,rollouts=1)"
+    agent = Idle(GOOFSPIEL, 0, 200, leaf=leaf, until_end=True)
+    for behaviour in agent.solved.behaviour:
+        behaviour[:] = np.arange(len(behaviour)) % 2
+    state = agent.solved.partial.game.new_initial_state()
+    root, mix = agent.solved.partial.simulator.root(), agent.settings.uniform_share
+    given = agent.blueprint.policy.action_probabilities(state)
+    played = np.array([p for _, p in sorted(given.items())])
+    believed = agent._believed(root, player=0)
+    assert believed == pytest.approx(mix / len(played) + (1 - mix) * played)
+    for action in (0, 0):
+        state.apply_action(action)
+    stages = observations(state, 0, waiting=False)
+    assert agent.solved.find(stages[0].seen[-1]) >= 0
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Idle, "_knowledge_at", None)  # of the start's tree
+        assert agent._follow(stages, 1) is not None
+
+
+def test_a_tree_to_the_end_ends_there_and_in_time():
+    """From as many roots as have capacity; with no time left from none."""
+    agent = Idle(GOOFSPIEL, 0, 4000)
+    state = agent.solved.partial.game.new_initial_state()
+    for action in (0, 0):
+        state.apply_action(action)
+    stages = observations(state, 0, waiting=False)
+    knowledge = agent._follow(stages, 1)
+    grown, grow = [], PartialTree.grow
+
+    def counting(tree, *arguments, **named):
+        grown.append(len(tree))
+        return grow(tree, *arguments, **named)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(PartialTree, "grow", counting)
+        for room in (4000, 60, 10):
+            tree = agent._tree_to_the_end(knowledge, room)
+            assert (tree is None) == (room < 4000)
+            assert tree is None or (not tree.can_grow and len(tree) <= room)
+        # One try says that there is no capacity.
+        assert len(grown) <= 3
+        grown.clear()
+        late = time.perf_counter() - 1
+        tree = agent._tree_to_the_end(knowledge, 4000, late)
+        # What its first look at the clock allows, and nothing more.
+        assert len(grown) == 1 and (tree is None or len(tree) < 4000)
 
 
 @pytest.mark.parametrize("max_histories", [60, 400])
