@@ -7,10 +7,15 @@ be the sum and W the weight of the visits in it, discounted alike:
 
 - memory="exact": R and W are kept per infoset, and R / W is fitted. With predictive
   what is fitted counts the newest visits twice, after the next discount (PDCFR+).
-- memory="reservoir": nothing is kept but the network, M = R / t. It is fitted to
-  ((t - 1) / t) d M^+ + advantage / t at the visits of the iteration, as Xu et al. 2025
-  bootstrap; they do not divide by t, which leaves strategies as they are and outputs of
-  one size. With predictive another network is fitted to the newest advantages.
+- memory="reservoir": nothing is kept but the network, M = R / t, which has outputs of
+  one size. It is fitted to ((t - 1) / t) d M^+ + advantage / t at the visits of the
+  iteration, as Xu et al. 2025 bootstrap (their M is R). Of compiled games advantages
+  are means per infoset over the visits of the iteration, and infosets without a visit
+  have the advantage 0, with the weight of a small visit: the R of all infosets is then
+  the same recursion. R is a sum of these means, each of which counts alike, not by the
+  reach of the others. Of other games nothing is asked for where nothing was visited:
+  M stays there, and the next visit counts 1 / t. With predictive another network is
+  fitted to the newest advantages.
 """
 
 import math
@@ -157,14 +162,33 @@ class Advantages:
         config = self._config
         plan = Plan(config.steps, config.batch, config.learning_rate)
         visits = self._means(visits)
+        known, visits = self._everywhere(visits)
         if self.newest is not None:
             self.newest.fit(self._balanced(visits), plan, random)
         before = np.zeros(visits.target.shape)
         if self.fitted:
-            known = np.maximum(self.approximator.outputs(visits.rows), 0)
-            before = known * (iteration - 1) * self._discount(iteration)
+            before = self.approximator.outputs(visits.rows)
+            # Without a visit, what is not positive says which action is the best.
+            before[known] = np.maximum(before[known], 0)
+            before *= (iteration - 1) * self._discount(iteration)
         target = ((before + visits.target) / iteration).astype(np.float32)
         return visits._replace(target=target)
+
+    def _everywhere(self, visits: Targets) -> tuple[np.ndarray, Targets]:
+        """bool [n], what was visited; and the advantage 0 of all other infosets.
+
+        Only of compiled games, whose rows are all infosets. What was not visited weighs
+        as little as any visit, and all of it no more than all visits.
+        """
+        known = visits.weight > 0
+        missing = np.count_nonzero(~known)
+        if not missing or not known.any():
+            return known, visits
+        found = visits.weight[known]
+        least = min(float(found.min()), float(found.sum()) / missing)
+        target = np.where(known[:, None], visits.target, 0)
+        weight = np.where(known, visits.weight, least)
+        return known, visits._replace(target=target, weight=weight)
 
     def _means(self, visits: Targets) -> Targets:
         """Per infoset, where the game is compiled."""

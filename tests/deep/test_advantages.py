@@ -1,0 +1,63 @@
+"""What is carried on from iteration to iteration, beside recursions written out."""
+
+import numpy as np
+import pytest
+
+from spiel_cr.deep.advantages import Advantages
+from spiel_cr.deep.config import parse_deep
+from spiel_cr.deep.infosets import CompiledKnowledge, Seen
+from spiel_cr.deep.memory import Targets
+from tests.support import games
+
+# Means are kept in single precision, over at most t = 8, and multiplied by t again.
+TOLERANCE = 1e-5
+
+
+@pytest.mark.parametrize("player", range(2))
+@pytest.mark.parametrize(
+    ("name", "alpha", "predictive"),
+    [("vr-deep-dcfr+", 2.0, False), ("vr-deep-pdcfr+", 2.3, True)],
+)
+def test_a_bootstrapped_table_is_the_recursion(name, alpha, predictive, player):
+    """R <- [R]^+ t'^alpha / (t'^alpha + 1) + mean of the visits, t' = t - 1.
+
+    At all infosets, also those that some iterations do not visit.
+    """
+    knowledge = CompiledKnowledge(games.compiled("kuhn"))
+    legal = knowledge.legal[player]
+    config = parse_deep(f"{name}(network=table,memory=reservoir,fallback=uniform)")
+    advantages = Advantages(knowledge, player, config, 0)
+    random = np.random.default_rng(5 + player)
+    regret = np.zeros(legal.shape)
+    gaps = 0
+    for t in range(1, 9):
+        rows = random.integers(len(legal), size=7)
+        target = np.where(legal[rows], random.normal(size=(7, legal.shape[1])), 0)
+        weight = random.random(7) + 0.5
+        advantages.learn(Targets(rows, legal[rows], target, weight), t, random)
+
+        mean = np.zeros(legal.shape)
+        for row in set(rows):
+            mine = rows == row
+            mean[row] = np.average(target[mine], axis=0, weights=weight[mine])
+        gaps += len(legal) - len(set(rows))
+        before, after = ((k**alpha) / (k**alpha + 1) for k in (t - 1, t))
+        regret = np.maximum(regret, 0) * before + mean
+        positive = np.maximum(regret, 0)
+        if predictive:
+            positive = np.maximum(positive * after + mean, 0)
+        total = positive.sum(axis=1, keepdims=True)
+        wanted = np.where(total > 0, positive, legal) / np.where(
+            total > 0, total, legal.sum(axis=1, keepdims=True)
+        )
+
+        everywhere = np.arange(len(legal))
+        found = t * advantages.approximator.outputs(everywhere)
+        np.testing.assert_allclose(
+            np.maximum(found, 0), np.maximum(regret, 0), atol=TOLERANCE
+        )
+        played = advantages.strategy(Seen(everywhere, legal))
+        sure = abs(regret).max(axis=1) > 1e-3
+        np.testing.assert_allclose(played[sure], wanted[sure], atol=1e-3)
+        assert sure.any()
+    assert gaps > 8
