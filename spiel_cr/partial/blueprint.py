@@ -46,5 +46,7 @@ class Blueprint:
         found = []
         for state in nodes.states:
             given = self.policy.action_probabilities(state)
-            found += [given.get(action, 0.0) for action in state.legal_actions()]
-        return np.array(found)
+            odds = np.array([given.get(a, 0.0) for a in state.legal_actions()])
+            total = odds.sum()
+            found.append(odds / total if total else np.full(len(odds), 1 / len(odds)))
+        return np.concatenate(found)

@@ -84,7 +84,7 @@ class PartialAgent(abc.ABC):
     """Decides for one player of a game that cannot be compiled whole.
 
     It plays one match at a time: a new one forgets the labels of infosets that were met
-    in the one before.
+    in those before, unless solutions are kept that need them.
 
     Attributes:
       player: 0 or 1.

@@ -61,7 +61,8 @@ _ROUNDS_SHARE = 0.3
 # below them before is kept if it all takes at most the second share.
 _ROOT_SHARE, _KNOWN_SHARE = 0.5, 0.5
 # Without a clock, solutions of subgames are kept for later matches as long as they have
-# at most so many histories in all (6 kB each); then they are forgotten.
+# at most so many histories in all (6 kB each), and no more labels were met; then both
+# are forgotten. That is besides the N histories of a tree.
 _REMEMBERED = 1 << 16
 # Of knowledge-limited subgames where there is no room for a whole one, in this order.
 _ORDERS = (2, 1)
@@ -122,6 +123,7 @@ class PartialResolver(PartialAgent):
         self._laid_out: dict[int, _Game] = {}
         # Solutions, by what was solved before and the number of their roots, with that.
         self._solutions: dict[tuple[int, int], tuple[SolvedTree, SolvedTree]] = {}
+        self._kept: set[int] = set()
         self._remembered, self._is_full, self._warming_up = 0, False, True
         # To expand histories, and then to lay them out for solving.
         self._expanding, self._laying = Cost(), Cost()
@@ -313,18 +315,24 @@ class PartialResolver(PartialAgent):
         """Keeps the solution of a subgame, for later matches."""
         if self.config.move_ms is not None or self._warming_up:
             return
-        # What was solved before is the start, or counted itself.
+        # Below what is not kept itself, nothing is found again.
+        if before is not self._start and id(before) not in self._kept:
+            return
         size = len(self.solved.partial)
         if self._remembered + size > _REMEMBERED:
             self._is_full = True
             return
         key = id(before), before.partial.number_of(ids)
         self._solutions[key] = before, self.solved
+        self._kept.add(id(self.solved))
         self._remembered += size
 
     def _forget(self) -> None:
-        if self._is_full:
+        labels = self._start.partial.simulator.labels
+        met = sum(map(len, labels)) - sum(self._label_counts)
+        if self._is_full or met > _REMEMBERED:
             self._solutions.clear()
+            self._kept.clear()
             self._remembered, self._is_full = 0, False
         if not self._solutions:
             super()._forget()

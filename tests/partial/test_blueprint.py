@@ -1,6 +1,7 @@
 """What a player of partial trees takes from a blueprint."""
 
 import functools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -68,6 +69,13 @@ def test_histories_are_asked_for_together_as_one_by_one(vectorised):
         for history, found in zip(mine, odds, strict=True):
             given = policy.action_probabilities(tree.state_at(history))
             assert found == pytest.approx([p for _, p in sorted(given.items())])
+
+
+def test_where_a_policy_has_nothing_all_actions_are_alike():
+    partial = PartialTree.start(GOOFSPIEL, 9, vectorised=False)
+    nothing = SimpleNamespace(action_probabilities=lambda state: {})
+    odds = Blueprint(nothing, partial.simulator).play(partial.simulator.root(), 0)
+    assert odds == pytest.approx([0.25] * 4)
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Players in games that are never whole: what they share with others, what they see."""
 
+import copy
 import functools
 import gc
 
@@ -13,6 +14,7 @@ import spiel_cr
 from spiel_cr.common.errors import ImperfectRecallError
 from spiel_cr.compilation import compiler
 from spiel_cr.eval.players import match
+from spiel_cr.partial import resolver
 from spiel_cr.partial.compiler import compile_partial
 from spiel_cr.partial.config import PartialConfig
 from spiel_cr.partial.tree import PartialTree
@@ -229,6 +231,28 @@ def test_restart_forgets_the_match():
         found.append((bot.statistics.solves, bot.get_policy(state)))
     assert [solves for solves, _ in found] == [0, 1, 1, 1]
     assert all(policy == found[0][1] for _, policy in found)
+
+
+def test_what_is_kept_for_later_matches_is_bounded(monkeypatch):
+    """Solutions that can be found again, until too many labels were met."""
+    bot = make("kuhn_poker", 0, 58)
+    agent, start = bot.agent, bot.agent._start
+    bot.get_policy(first_states("kuhn_poker", 0)[-1])
+    assert len(agent._solutions) == 1
+    # Solved below what is not kept: nobody would ask for it again.
+    agent._remember(copy.copy(start), start.snapshot.ids[:1])
+    assert len(agent._solutions) == len(agent._kept) == 1
+    agent._remember(agent.solved, agent.solved.snapshot.ids[:1])
+    assert len(agent._solutions) == 2
+    labels = start.partial.simulator.labels
+    counts = [len(known) for known in labels]
+    assert labels[0]["met later"] == counts[0]
+    bot.restart()
+    assert len(agent._solutions) == 2 and len(labels[0]) == counts[0] + 1
+    monkeypatch.setattr(resolver, "_REMEMBERED", 0)
+    bot.restart()
+    assert not agent._solutions and not agent._kept and not agent._remembered
+    assert [len(known) for known in labels] == counts
 
 
 def test_old_answers_are_counted():
