@@ -472,17 +472,15 @@ class PartialResolver(PartialAgent):
         def lay_out_whole(known: SolvedTree | None) -> tuple[SolvedTree, _Game] | None:
             # One that was made smaller, or that has not grown enough, has values at
             # its frontier.
-            return None if tree.can_grow else lay_out(known)
+            if self.settings.until_end and tree.can_grow:
+                return None
+            return lay_out(known)
 
-        if self.settings.until_end:
-            laying = lay_out_whole
-        else:
-            laying = lay_out
         seconds = None
         if deadline is not None:
             left = deadline - time.perf_counter()
             seconds = (1 - self.settings.expansion_share) * left
-        laid = self._grow_and_solve(tree, laying, most, deadline, seconds)
+        laid = self._grow_and_solve(tree, lay_out_whole, most, deadline, seconds)
         if laid is not None:
             self.solved = laid.after
         return laid is not None

@@ -233,6 +233,19 @@ def test_restart_forgets_the_match():
     assert all(policy == found[0][1] for _, policy in found)
 
 
+def test_until_the_end_no_shorter_tree_is_solved():
+    agent, laid = make("kuhn_poker", 0, 58).agent, []
+    agent.settings = copy.copy(agent.settings)
+    for until_end in (True, False):
+        object.__setattr__(agent.settings, "until_end", until_end)
+        for most in (20, 58):
+            tree = PartialTree.start("kuhn_poker", 58, player=0)
+            assert not agent._solve_laid(tree, lambda _: laid.append(1), most, None)
+            assert tree.can_grow == (most < 58)
+            assert bool(laid) == (not until_end or most == 58)
+            laid.clear()
+
+
 def test_what_is_kept_for_later_matches_is_bounded(monkeypatch):
     """Solutions that can be found again, until too many labels were met."""
     bot = make("kuhn_poker", 0, 58)
