@@ -212,7 +212,8 @@ def grow_along(
         for knowledge in known_at:
             steps = _steps(table, other, knowledge)
             ways = np.unique(steps[above])
-            live |= (steps == -1) | np.isin(steps, ways[ways >= 0])
+            # Until the decision is found, anything that the opponent does.
+            live |= (steps == -1) | np.isin(steps, ways[ways >= 0]) | (not len(roots))
         live = reached(table, live)
         rows = np.flatnonzero(live & (table.first[: table.used] < 0) & ~own)
         rows = rows[table.num_actions[rows] > 0]

@@ -260,22 +260,30 @@ class PartialAgent(abc.ABC):
                 return None
             raise
 
-    def _restarted_tree(self, knowledge: Knowledge, max_histories: int) -> PartialTree:
+    def _restarted_tree(
+        self, knowledge: Knowledge, max_histories: int, until: float | None = None
+    ) -> PartialTree:
         """A tree that begins with what the players consider possible.
 
-        It leads to the player's decision. Where there is no room for what lies between,
-        it begins there.
+        It leads to the player's decision. Where there is no room, or time, for what
+        lies between, it begins there, and at what the opponent cannot tell from that.
+
+        Args:
+          knowledge: what they consider possible.
+          max_histories: for all that the tree will have.
+          until: for leading there, by `time.perf_counter`; None: no clock.
         """
         partial = self.solved.partial
         most = most_roots(self.settings.max_particles, max_histories)
-        roots = knowledge.draw_roots(most, self.settings.opponent_share, self._random)
-        tree, belief = partial.rooted_at(*roots), knowledge.belief
+        share, target = self.settings.opponent_share, knowledge.belief.nodes.label[0]
+        tree = partial.rooted_at(*knowledge.draw_roots(most, share, self._random))
         capacity = int(_LEADING_SHARE * max_histories)
-        if tree.grow_to(int(belief.nodes.label[0]), capacity):
+        if tree.grow_to(int(target), capacity, until):
             return tree
-        tree = partial.rooted_at(*belief.resample(most, self._random))
+        roots = knowledge.at_decision.draw_roots(most, share, self._random)
+        tree = partial.rooted_at(*roots)
         # Else the decision would be at the frontier if no time is left for growing.
-        tree.grow_to(int(belief.nodes.label[0]), max_histories)
+        tree.grow_to(int(target), max_histories)
         return tree
 
     def _tree_to_the_end(

@@ -60,6 +60,15 @@ class Knowledge(NamedTuple):
         """How many histories are followed from here."""
         return len(self.belief.weights) + len(self.alternatives.weights)
 
+    @property
+    def at_decision(self) -> "Knowledge":
+        """The same for a tree that begins at the decision, not at the turn before."""
+        seen = self.belief.nodes.observation
+        alike = np.isin(self.alternatives.nodes.observation, seen)
+        return self._replace(
+            roots=self.belief, opponent_roots=self.alternatives.select(alike)
+        )
+
     def draw_roots(
         self, most: int, opponent_share: float, random: np.random.Generator
     ) -> Belief:

@@ -216,7 +216,8 @@ class PartialResolver(PartialAgent):
             if self._knowledge is not None:
                 most = self._affordable(deadline)
                 if self._can_restart(self._knowledge, most):
-                    tree = self._restarted_tree(self._knowledge, most)
+                    until = _half(deadline)
+                    tree = self._restarted_tree(self._knowledge, most, until)
                     self.counts.unsafe_restarts += self._restart_from(tree, deadline)
 
     def _solve_to_the_end(

@@ -360,22 +360,23 @@ class PartialTree:
         table.marks = [table.used]
         return decided
 
-    def grow_to(self, target: int, most: int) -> bool:
+    def grow_to(self, target: int, most: int, deadline: float | None = None) -> bool:
         """Expands what leads to one of the player's decisions, none of its own before.
 
         Args:
           target: the label of the decision.
           most: histories to have at most.
+          deadline: by `time.perf_counter`; None: none.
 
         Returns:
-          Whether the decision is in the tree.
+          Whether the decision is in the tree, and expanded, in time.
         """
         assert self.player is not None
         none = np.zeros(0, np.int32)
         return growth.grow_along(
             *(self.table, self.simulator, self.player, none, target, most),
             whole=False,
-            deadline=None,
+            deadline=deadline,
         )
 
     def truncate(self, most: int) -> None:
