@@ -19,6 +19,7 @@ be the sum and W the weight of the visits in it, discounted alike:
 """
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from spiel_cr.deep.approximators import Approximator, Perceptron, Table
 from spiel_cr.deep.config import DeepConfig
 from spiel_cr.deep.fitting import Plan
 from spiel_cr.deep.infosets import CompiledKnowledge, Knowledge, Seen
-from spiel_cr.deep.memory import Reservoir, Sums, Targets, per_infoset
+from spiel_cr.deep.memory import Reservoir, Sums, Targets, joined, per_infoset
 
 # Advantages, but for those of bad actions, are small beside the range of utilities, and
 # steps of Adam move outputs by about the learning rate. With this share of half of the
@@ -112,26 +113,33 @@ class Advantages:
         return nets.regret_matching(found, seen.legal, self._config.fallback)
 
     def learn(
-        self, visits: Targets, iteration: int, random: np.random.Generator
+        self, chunks: Iterable[Targets], iteration: int, random: np.random.Generator
     ) -> None:
         """Takes in the visits of an iteration, and fits the network.
 
+        Strategies stay what they are until the last chunk has come. A reservoir takes
+        in a chunk at a time; else all are held.
+
         Args:
-          visits: with advantages as targets.
+          chunks: of visits, one at least, with advantages as targets.
           iteration: from 1.
           random: advanced.
         """
         config = self._config
+        share = 1.0
         if config.accumulate == "mean":
             share = float(iteration) ** config.linear
-            visits = visits._replace(weight=visits.weight * share)
+        weighed = (own._replace(weight=own.weight * share) for own in chunks)
         if isinstance(self.memory, Reservoir):
-            self.memory.add(visits, random)
+            for visits in weighed:
+                self.memory.add(visits, random)
             targets = self._means(self.memory.targets())
-        elif self.memory is not None:
-            targets = self._exact(self.memory, visits, iteration)
         else:
-            targets = self._bootstrapped(visits, iteration, random)
+            visits = joined(weighed)
+            if self.memory is not None:
+                targets = self._exact(self.memory, visits, iteration)
+            else:
+                targets = self._bootstrapped(visits, iteration, random)
         self._iteration = iteration
         if config.restart:
             self.approximator.restart(self._seed + 2 * iteration)

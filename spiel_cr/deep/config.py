@@ -15,6 +15,8 @@ NETWORK = ("mlp", "table")
 FEATURES = ("information_state", "observation")
 FALLBACK = ("argmax", "uniform")
 DRAWS = ("stratified", "independent")
+# What networks may be made of, also those of policy files.
+MOST_UNITS, MOST_LAYERS = 1 << 16, 64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,10 +131,13 @@ class DeepConfig:
         for name in ("learning_rate", "critic_rate"):
             check_number(getattr(self, name), name, "(0, inf)")
         for name in ("linear", "gamma"):
-            check_number(getattr(self, name), name, "[0, 100]")
+            check_number(getattr(self, name), name, "[0, 10]")
         if self.alpha != math.inf:
-            check_number(self.alpha, "alpha", "[0, inf)")
-        for name in ("hidden", "layers", "traversals", "steps", "batch", "capacity"):
+            why = "inf discounts nothing"
+            check_number(self.alpha, "alpha", "[0, 10]", why=why)
+        check_whole(self.hidden, "hidden", 1, MOST_UNITS)
+        check_whole(self.layers, "layers", 1, MOST_LAYERS)
+        for name in ("traversals", "steps", "batch", "capacity"):
             check_whole(getattr(self, name), name, 1)
         for name in ("average_steps", "critic_steps", "critic_batch"):
             check_whole(getattr(self, name), name, 1)

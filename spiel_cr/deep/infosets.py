@@ -18,6 +18,9 @@ from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.deep import nets
 from spiel_cr.uncompiled.source import Positions
 
+# Networks per player whose answers are kept.
+_KEPT = 2
+
 
 class Seen(NamedTuple):
     """What the acting players know at m decisions of one player.
@@ -135,7 +138,9 @@ class CompiledKnowledge:
             self.sequence.append(place)
             self.legal.append(place > 0)
         self._tables: dict[int | None, jax.Array] = {}
-        self._kept: dict[int | None, tuple[Any, np.ndarray]] = {}
+        # Of each player the answers of the networks that were asked last, the newest
+        # one at the end: of advantages, and of predictions.
+        self._kept: dict[int | None, list[tuple[Any, np.ndarray]]] = {}
 
     @property
     def num_features(self) -> int:
@@ -163,12 +168,16 @@ class CompiledKnowledge:
         self, graph: Any, parameters: Any, rows: np.ndarray, player: int | None
     ) -> np.ndarray:
         """See `Knowledge`; all rows are asked about at once, and kept."""
-        kept = self._kept.get(player)
-        if kept is None or kept[0] is not parameters:
-            found = nets.evaluate(graph, parameters, self.table(player))
-            kept = self._kept[player] = (parameters, found)
-        answers: np.ndarray = kept[1][rows]
-        return answers
+        kept = self._kept.setdefault(player, [])
+        places = [k for k, one in enumerate(kept) if one[0] is parameters]
+        if places:
+            answers = kept.pop(places[0])[1]
+        else:
+            answers = nets.evaluate(graph, parameters, self.table(player))
+        kept.append((parameters, answers))
+        del kept[:-_KEPT]
+        found: np.ndarray = answers[rows]
+        return found
 
     def table(self, player: int | None) -> jax.Array:
         """See `Knowledge`."""

@@ -1,5 +1,6 @@
 """What networks are fitted to: samples of visits, sums per infoset, transitions."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,19 @@ class Targets(NamedTuple):
     legal: np.ndarray
     target: np.ndarray
     weight: np.ndarray
+
+
+def joined(chunks: Iterable[Targets]) -> Targets:
+    """The visits of several chunks as one.
+
+    Args:
+      chunks: one at least.
+    """
+    first, *others = chunks
+    if not others:
+        return first
+    arrays = zip(first, *others, strict=True)
+    return Targets(*(np.concatenate(own) for own in arrays))
 
 
 class Reservoir:

@@ -25,7 +25,7 @@ from spiel_cr.common.jax_utils import precision
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.deep import nets
 from spiel_cr.deep.averages import Average, BankAverage, ExactAverage, NetworkAverage
-from spiel_cr.deep.config import FALLBACK, FEATURES
+from spiel_cr.deep.config import FALLBACK, FEATURES, MOST_LAYERS, MOST_UNITS
 from spiel_cr.deep.infosets import feature_count
 from spiel_cr.deep.nets import Shape
 from spiel_cr.policies import result
@@ -37,8 +37,6 @@ _NETWORK, _BANK = "network", "bank"
 _REMEMBERED = 64e6
 # Questions are padded to a power of two, and to no fewer than these.
 _LEAST_ROWS = 8
-# What a network that knows nothing may be made of, beyond what a game says.
-_MOST_UNITS, _MOST_LAYERS = 1 << 16, 64
 
 
 class DeepPolicy(openspiel_policy.Policy):
@@ -451,5 +449,5 @@ def _shape(given: Any) -> Shape | None:
     if not all(type(number) is int and number > 0 for number in numbers):
         return None
     shape = Shape(*numbers)
-    fits = max(shape.hidden, shape.actions) <= _MOST_UNITS
-    return shape if fits and shape.layers <= _MOST_LAYERS else None
+    fits = max(shape.hidden, shape.actions) <= MOST_UNITS
+    return shape if fits and shape.layers <= MOST_LAYERS else None

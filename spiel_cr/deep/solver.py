@@ -1,6 +1,7 @@
 """Deep CFR and its successors: the loop around traversals, memories and fits."""
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,9 @@ from spiel_cr.deep.config import DeepConfig, parse_deep
 from spiel_cr.deep.critic import Critic
 from spiel_cr.deep.fitting import Plan
 from spiel_cr.deep.infosets import CompiledKnowledge, Knowledge, Seen
+from spiel_cr.deep.memory import Targets
 from spiel_cr.deep.strategies import Bank, SampledStrategies, bank_behaviour
-from spiel_cr.deep.traversal import Sampling, traverse
+from spiel_cr.deep.traversal import Sampling, in_chunks
 from spiel_cr.policies.best_responses import value_bounds
 from spiel_cr.policies.conversions import tabular_policy, uniform_behaviour
 from spiel_cr.uncompiled.source import Source
@@ -147,13 +149,12 @@ class DeepSolver:
         iteration = self.iterations + 1
         for player in range(2):
             self._average(player, iteration)
-            begin = time.perf_counter()
-            visits = self._traverse(player, iteration)
-            between = time.perf_counter()
+            begin, before = time.perf_counter(), self.seconds_of["traversal"]
+            chunks = self._chunks(player, iteration)
             random = self._random(iteration, player, _FITS)
-            self._advantages[player].learn(visits, iteration, random)
-            self.seconds_of["traversal"] += between - begin
-            self.seconds_of["fit"] += time.perf_counter() - between
+            self._advantages[player].learn(chunks, iteration, random)
+            spent = time.perf_counter() - begin
+            self.seconds_of["fit"] += spent - self.seconds_of["traversal"] + before
         if self._critic is not None:
             begin = time.perf_counter()
             config = self.config
@@ -163,14 +164,24 @@ class DeepSolver:
             self.seconds_of["critic"] += time.perf_counter() - begin
         self.iterations = iteration
 
-    def _traverse(self, player: int, iteration: int) -> Any:
+    def _chunks(self, player: int, iteration: int) -> Iterator[Targets]:
+        """The visits of an iteration, a chunk after the other, with their seconds."""
+        begin = time.perf_counter()
+        for visits in self._traverse(player, iteration):
+            self.seconds_of["traversal"] += time.perf_counter() - begin
+            yield visits
+            begin = time.perf_counter()
+        self.seconds_of["traversal"] += time.perf_counter() - begin
+
+    def _traverse(self, player: int, iteration: int) -> Iterator[Targets]:
         """The visits of an iteration; strategies and moves are taken in."""
         config, knowledge = self.config, self.knowledge
         if config.sampling == "full":
             assert isinstance(knowledge, CompiledKnowledge)
             self.nodes += len(knowledge.tree.histories)
             behaviour = [self.current_behaviour(p) for p in range(2)]
-            return full.advantages(knowledge, behaviour, player)
+            yield full.advantages(knowledge, behaviour, player)
+            return
         random = self._random(iteration, player, _SAMPLES)
         sampling = Sampling(
             external=config.sampling == "external",
@@ -179,18 +190,18 @@ class DeepSolver:
             importance=config.importance,
             stratified=config.draws == "stratified",
         )
-        found = traverse(
+        self.episodes += config.traversals
+        for found in in_chunks(
             *(self.source, knowledge, self.strategy, sampling),
             *(player, config.traversals, random, self._critic),
-        )
-        self.episodes += config.traversals
-        self.nodes += found.positions
-        if self._strategies:
-            weight = self._weight(iteration)
-            self._strategies[1 - player].add(found.strategies, weight, random)
-        if self._critic is not None and found.moves is not None:
-            self._critic.replay.add(found.moves)
-        return found.advantages
+        ):
+            self.nodes += found.positions
+            if self._strategies:
+                weight = self._weight(iteration)
+                self._strategies[1 - player].add(found.strategies, weight, random)
+            if self._critic is not None and found.moves is not None:
+                self._critic.replay.add(found.moves)
+            yield found.advantages
 
     def _average(self, player: int, iteration: int) -> None:
         """Averages take in what a player plays before it learns."""

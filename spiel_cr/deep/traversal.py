@@ -18,7 +18,7 @@ Signs depend on the updating player alone and never on whose turn it was before:
 player 0's utility all the way up.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +30,12 @@ from spiel_cr.uncompiled.source import Positions, Source
 
 # Draws stay below 1 by more than the rounding error of a sum of probabilities.
 _BELOW_ONE = 1 - 2.0**-40
+
+# Positions of a chunk. They take some 300 bytes each in games that are not compiled.
+MOST_POSITIONS = 1 << 20
+# Trajectories that tell how many positions the first chunk will have, and what it may
+# have more than they say.
+_PROBES, _MARGIN = 4, 2
 
 # Strategies float64 [m, A] from a player and what it sees.
 Strategy = Callable[[int, Seen], np.ndarray]
@@ -127,21 +133,10 @@ def traverse(
       random: advanced.
       critic: guesses of utilities; None: 0 everywhere.
     """
-    positions = source.start(count, random)
-    weight = np.ones(count)
-    way: list[_Depth] = []
-    touched = count
-    while (positions.player >= 0).any():
-        depth = _decide(
-            positions, weight, knowledge, strategy, sampling, player, random, critic
-        )
-        way.append(depth)
-        parent, action = depth.parent, depth.action
-        rank = np.cumsum(depth.legal, axis=1)[parent, action] - 1
-        positions = source.step(positions, depth.live[parent], rank, random)
-        mine = depth.mine[parent]
-        weight = depth.weight[parent] / np.where(mine, depth.rho, 1)
-        touched += len(parent)
+    way, positions = _descend(
+        source, knowledge, strategy, sampling, player, count, random, critic
+    )
+    touched = count + sum(len(depth.parent) for depth in way)
     moves = None
     if critic is not None:
         moves = _moves(way, positions, knowledge.num_actions)
@@ -154,6 +149,78 @@ def traverse(
         moves,
         touched,
     )
+
+
+def in_chunks(
+    source: Source,
+    knowledge: Knowledge,
+    strategy: Strategy,
+    sampling: Sampling,
+    player: int,
+    count: int,
+    random: np.random.Generator,
+    critic: Critic | None = None,
+    *,
+    most: int = MOST_POSITIONS,
+) -> Iterator[Traversal]:
+    """As `traverse`, in chunks that need little memory each.
+
+    How many trajectories a chunk has is said by the positions of the one before it, and
+    of the first chunk by a few trajectories that are thrown away, so that estimates
+    stay unbiased. Where all fits, that is one chunk with the draws of `traverse`. Else
+    draws are stratified within each chunk.
+
+    Args:
+      source, knowledge, strategy, sampling, player, random, critic: see `traverse`; the
+        strategy must stay the same until the last chunk.
+      count: trajectories of all chunks.
+      most: positions that a chunk shall have; it may have more, where trajectories
+        differ, and has a trajectory at least.
+    """
+    each = 0.0
+    length = source.game.max_game_length()
+    wide = source.max_actions ** min(length, 64) if sampling.external else 1
+    if count > _PROBES and count * (length + 1) * wide > most:
+        way, _ = _descend(
+            *(source, knowledge, strategy, sampling, player),
+            *(_PROBES, np.random.default_rng(0)),
+        )
+        each = _MARGIN * (1 + sum(len(depth.parent) for depth in way) / _PROBES)
+    while count:
+        size = count if count * each <= most else max(1, int(most / each))
+        found = traverse(
+            source, knowledge, strategy, sampling, player, size, random, critic
+        )
+        yield found
+        each = found.positions / size
+        count -= size
+
+
+def _descend(
+    source: Source,
+    knowledge: Knowledge,
+    strategy: Strategy,
+    sampling: Sampling,
+    player: int,
+    count: int,
+    random: np.random.Generator,
+    critic: Critic | None = None,
+) -> tuple[list[_Depth], Positions]:
+    """The way down of some trajectories, and the positions where the last ones end."""
+    positions = source.start(count, random)
+    weight = np.ones(count)
+    way: list[_Depth] = []
+    while (positions.player >= 0).any():
+        depth = _decide(
+            positions, weight, knowledge, strategy, sampling, player, random, critic
+        )
+        way.append(depth)
+        parent, action = depth.parent, depth.action
+        rank = np.cumsum(depth.legal, axis=1)[parent, action] - 1
+        positions = source.step(positions, depth.live[parent], rank, random)
+        mine = depth.mine[parent]
+        weight = depth.weight[parent] / np.where(mine, depth.rho, 1)
+    return way, positions
 
 
 def _decide(

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from spiel_cr.deep import nets
 from spiel_cr.deep.advantages import Advantages
 from spiel_cr.deep.config import parse_deep
 from spiel_cr.deep.infosets import CompiledKnowledge, Seen
@@ -34,7 +35,7 @@ def test_a_bootstrapped_table_is_the_recursion(name, alpha, predictive, player):
         rows = random.integers(len(legal), size=7)
         target = np.where(legal[rows], random.normal(size=(7, legal.shape[1])), 0)
         weight = random.random(7) + 0.5
-        advantages.learn(Targets(rows, legal[rows], target, weight), t, random)
+        advantages.learn([Targets(rows, legal[rows], target, weight)], t, random)
 
         mean = np.zeros(legal.shape)
         for row in set(rows):
@@ -61,3 +62,26 @@ def test_a_bootstrapped_table_is_the_recursion(name, alpha, predictive, player):
         np.testing.assert_allclose(played[sure], wanted[sure], atol=1e-3)
         assert sure.any()
     assert gaps > 8
+
+
+def test_a_network_is_asked_once_per_fit(monkeypatch):
+    """Also where strategies ask two of them in turn, of advantages and predictions."""
+    knowledge = CompiledKnowledge(games.compiled("kuhn"))
+    asked = []
+
+    def evaluate(graph, parameters, table):
+        asked.append(graph)
+        return np.full((len(table), 2), parameters)
+
+    monkeypatch.setattr(nets, "evaluate", evaluate)
+    # Parameters are told apart by what they are, not by what they hold.
+    old, prediction, new = (np.array([number]) for number in range(3))
+    rows = np.array([3, 1])
+    for _ in range(4):
+        for own in (old, prediction):
+            assert (knowledge.outputs("net", own, rows, 0) == own).all()
+    assert len(asked) == 2
+    # The oldest answers make room.
+    for own in (new, prediction):
+        assert (knowledge.outputs("net", own, rows, 0) == own).all()
+    assert len(asked) == 3

@@ -10,7 +10,7 @@ from spiel_cr.deep import full
 from spiel_cr.deep.compiled_source import CompiledSource
 from spiel_cr.deep.draws import points
 from spiel_cr.deep.infosets import CompiledKnowledge, Seen
-from spiel_cr.deep.traversal import Sampling, Traversal, traverse
+from spiel_cr.deep.traversal import Sampling, Traversal, in_chunks, traverse
 from spiel_cr.policies.conversions import history_values
 from tests.support import games, reference
 from tests.support.made_games import MadeGame, twice_in_a_row
@@ -221,6 +221,71 @@ def test_never_an_illegal_action():
             assert (visits.legal.sum(axis=1) > 1).all()
             assert (~visits.legal).any()
         assert not found.strategies.target[~found.strategies.legal].any()
+
+
+class Counted(CompiledSource):
+    """Tells how many trajectories each batch has.
+
+    Attributes:
+      started: of each batch.
+    """
+
+    def __init__(self, tree) -> None:
+        super().__init__(tree)
+        self.started: list[int] = []
+
+    def start(self, count, random):
+        self.started.append(count)
+        return super().start(count, random)
+
+
+@pytest.mark.parametrize("external", [True, False], ids=["external", "outcome"])
+def test_chunks_are_bounded_and_all_there(external):
+    """No chunk has many more positions than asked for; all together are the count."""
+    knowledge = CompiledKnowledge(games.compiled("leduc"))
+    strategy, sampling = Fixed(knowledge, 1), Sampling(external, 0.5)
+
+    def chunks(most, seed=5):
+        source = Counted(knowledge.tree)
+        given = source, knowledge, strategy, sampling
+        random = np.random.default_rng(seed)
+        return source, list(in_chunks(*given, 1, 1000, random, most=most))
+
+    source, found = chunks(2000)
+    assert sum(source.started[1:]) == 1000 and len(found) == len(source.started) - 1
+    assert len(found) > 3
+    assert max(own.positions for own in found) <= 3000
+    for one, same in zip(found, chunks(2000)[1], strict=True):
+        assert np.array_equal(one.advantages.target, same.advantages.target)
+    other = chunks(2000, 6)[1]
+    assert not np.array_equal(found[0].advantages.target, other[0].advantages.target)
+    # Where all fits, it is one batch with the same draws as without chunks.
+    source, (whole,) = chunks(10**6)
+    random = np.random.default_rng(5)
+    alone = traverse(source, knowledge, strategy, sampling, 1, 1000, random)
+    assert np.array_equal(whole.advantages.target, alone.advantages.target)
+    assert whole.positions == alone.positions
+
+
+@pytest.mark.parametrize("player", range(2))
+def test_chunks_are_unbiased(player):
+    """Counterfactual regrets of kuhn poker, in dozens of chunks."""
+    knowledge, count = knowledge_of("kuhn"), 20_000
+    strategy = Fixed(knowledge, 3)
+    source = Counted(knowledge.tree)
+    means = []
+    for own in in_chunks(
+        *(source, knowledge, strategy, Sampling(True), player),
+        *(count, np.random.default_rng(1)),
+        most=2000,
+    ):
+        size = source.started[-1]
+        means.append(size * estimates("kuhn", own.advantages, size, player))
+    assert len(means) > 20
+    mean = np.sum(means, axis=0) / count
+    # Regrets of a trajectory are at most 4: five standard deviations of their mean.
+    atol = 5 * 4 / np.sqrt(count)
+    np.testing.assert_allclose(mean, exact("kuhn", strategy, player), atol=atol)
 
 
 def test_stratified_draws():
