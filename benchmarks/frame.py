@@ -261,6 +261,12 @@ def in_a_process(function: Callable[..., Row], *arguments: object) -> Row:
         return pool.submit(function, *arguments).result()
 
 
+def one_thread() -> None:
+    """Takes one thread per operation; before JAX makes its threads."""
+    os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
+    os.environ["OMP_NUM_THREADS"] = "1"
+
+
 def say(text: str) -> None:
     """Progress, apart from the tables."""
     print(text, file=sys.stderr, flush=True)

@@ -81,7 +81,7 @@ def _measure(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def measure(name: str, algorithm: str, seed: int, decisions: int | None) -> Row:
-    """One run, and what its last iterate is worth.
+    """One run, and what its last iterate is worth; seconds are the processor's.
 
     Args:
       name: of a case.
@@ -89,6 +89,7 @@ def measure(name: str, algorithm: str, seed: int, decisions: int | None) -> Row:
       seed: of the run.
       decisions: of it, and of its schedule; None: the case's.
     """
+    frame.one_thread()
     case = CASES[name]
     decisions = decisions or case.decisions
     config = dataclasses.replace(parse_self_play(algorithm), schedule=decisions)

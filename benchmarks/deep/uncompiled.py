@@ -1,9 +1,10 @@
 """Networks on games that are never compiled: nodes per second, and responses to them.
 
-Every algorithm gets the same number of decisions. What it plays then is judged by best
-responses that are searched (`benchmarks.uncompiled.responses`) in both seats: the sum
-of what they win is a lower bound of NashConv, up to its interval. Uniform play is
-judged in the same way, so that one sees what the search finds where NashConv is known.
+Every algorithm stops at the same number of nodes (decisions and ends). What it plays
+then is judged by best responses that are searched (`benchmarks.uncompiled.responses`)
+in both seats: the sum of what they win is a lower bound of NashConv, up to its
+interval. Uniform play is judged in the same way, so that one sees what the search finds
+where NashConv is known.
 
 Each run is a process of its own with one thread; seconds are the processor's.
 
@@ -12,7 +13,6 @@ Run `python -m benchmarks.deep.uncompiled --help`. docs/deep.md has the tables.
 
 import argparse
 import math
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -64,8 +64,8 @@ def _add_options(parser: Parser) -> None:
     parser.add_argument(
         "--seeds", nargs="+", type=int, default=[0], help="of each run (default 0)"
     )
-    words = "that each algorithm gets to learn (default 1,000,000)"
-    parser.add_argument("--decisions", type=int, default=1_000_000, help=words)
+    words = "decisions and ends of each algorithm's matches (default 1,000,000)"
+    parser.add_argument("--nodes", type=int, default=1_000_000, help=words)
     words = "of the processor, for each seat's response (default 60)"
     parser.add_argument("--seconds", type=float, default=60.0, help=words)
     words = "that measure a response (default 20,000)"
@@ -93,20 +93,20 @@ def _one(
     else:
         found = frame.in_a_process(
             *(measure_responses, game, name, options.settings, seed),
-            *(options.decisions, options.seconds, options.matches),
+            *(options.nodes, options.seconds, options.matches),
         )
     return {"part": part, "name": game, "preset": name, "seed": seed, **found}
 
 
 def measure_speed(name: str, scheme: str) -> Row:
-    """Nodes per second of traversals alone, with networks of two layers of 64 units.
+    """Nodes per second of traversals alone, with networks of two layers of 128 units.
 
     Args:
       name: of the game, one of `GAMES`, or `COMPILED`, for comparison.
       scheme: "external" or "outcome" sampling.
     """
-    _one_thread()
-    text = f"sd-cfr(sampling={scheme},traversals=4,layers=2,steps=5)"
+    frame.one_thread()
+    text = f"sd-cfr(sampling={scheme},traversals=4,hidden=128,layers=2,steps=5)"
     if name == COMPILED:
         solver = DeepSolver(compile_game("leduc_poker"), text, seed=0)
     else:
@@ -144,7 +144,7 @@ def measure_responses(
     algorithm: str,
     settings: Sequence[str],
     seed: int,
-    decisions: int,
+    nodes: int,
     seconds: float,
     matches: int,
 ) -> Row:
@@ -155,14 +155,14 @@ def measure_responses(
       algorithm: one of `ALGORITHMS`.
       settings: of deep CFR, such as "hidden=128".
       seed: of everything random.
-      decisions: to learn.
+      nodes: decisions and ends of the matches that it learns from.
       seconds: of the processor, for each seat's response.
       matches: to measure a response by.
     """
-    _one_thread()
+    frame.one_thread()
     way = stepped(GAMES[name])
     begun = time.process_time()
-    strategy, did = train(way, algorithm, settings, seed, decisions)
+    strategy, did = train(way, algorithm, settings, seed, nodes)
     learned = time.process_time() - begun
     opponent = Drawn(way.knowledge, strategy)
     found = [
@@ -179,7 +179,7 @@ def measure_responses(
     return {
         "game": GAMES[name],
         "settings": list(settings),
-        "decisions": did,
+        "nodes": did,
         "cpu_seconds": learned,
         "response_seconds": seconds,
         "matches": matches,
@@ -193,21 +193,22 @@ def measure_responses(
 
 
 def train(
-    way: Stepped, algorithm: str, settings: Sequence[str], seed: int, decisions: int
+    way: Stepped, algorithm: str, settings: Sequence[str], seed: int, nodes: int
 ) -> tuple[Strategy, int]:
-    """What an algorithm plays after so many decisions, and how many it took."""
+    """What an algorithm plays after so many nodes, and how many it took."""
     source, knowledge = way
     if algorithm == UNIFORM:
         return _uniform, 0
     if algorithm in SELF_PLAY_PRESETS:
-        # Its schedules are made for so many decisions.
-        text = f"{algorithm}(schedule={decisions})"
+        # Its schedules are by decisions, so ends of matches cut them a little short.
+        text = f"{algorithm}(schedule={nodes})"
         player = SelfPlay(source, text, seed=seed, knowledge=knowledge)
-        player.run_to(decisions)
-        return player.strategy, player.decisions
+        while player.nodes < nodes:
+            player.run(1)
+        return player.strategy, player.nodes
     text = f"{algorithm}({','.join(settings)})" if settings else algorithm
     solver = DeepSolver(source, text, seed=seed, knowledge=knowledge)
-    while solver.nodes < decisions:
+    while solver.nodes < nodes:
         solver.run(1)
     average = solver.average()
     assert not isinstance(average, ExactAverage)
@@ -271,7 +272,7 @@ _RESPONSES: dict[str, Column] = {
     "game": "{name}",
     "algorithm": "{preset}",
     "seed": "{seed}",
-    "decisions": "{decisions:,}",
+    "nodes": "{nodes:,}",
     "s": "{cpu_seconds:.0f}",
     "simulations": "{simulations:,}",
     "responses win, seat 0": lambda row: f"{row['values'][0]:+.3f}",
@@ -281,7 +282,7 @@ _RESPONSES: dict[str, Column] = {
 
 
 def _group(row: Row) -> tuple[Any, ...]:
-    names = ("part", "name", "preset", "seed", "decisions", "response_seconds")
+    names = ("part", "name", "preset", "seed", "nodes", "response_seconds")
     return tuple(str(row.get(name)) for name in names)
 
 
@@ -295,12 +296,6 @@ BENCHMARK = frame.Benchmark(
     page="deep.md",
     group=_group,
 )
-
-
-def _one_thread() -> None:
-    """Before JAX makes its threads."""
-    os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
-    os.environ["OMP_NUM_THREADS"] = "1"
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import functools
 import math
 import os
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -76,7 +76,7 @@ class DeepPolicy(openspiel_policy.Policy):
             )
         self.average = average
         self._shape = shape
-        self._networks = [_network(average, player) for player in range(2)]
+        self._networks = _networks(average)
         self._known: OrderedDict[tuple[int, str], np.ndarray] = OrderedDict()
         self._finished: OrderedDict[tuple[int, str], np.ndarray] = OrderedDict()
 
@@ -269,29 +269,61 @@ def _by_action(state: pyspiel.State, strategy: np.ndarray) -> dict[int, float]:
     return dict(zip(legal, (odds / odds.sum()).tolist(), strict=True))
 
 
-def _network(
-    average: NetworkAverage | BankAverage, player: int
-) -> tuple[Any, Any] | None:
-    """The structure, and parameters with an axis [T] in front; None: plays uniformly.
+def _networks(
+    average: NetworkAverage | BankAverage,
+) -> list[tuple[Any, Any] | None]:
+    """Both players' structure, and parameters with an axis [T] in front.
+
+    None: a player plays uniformly.
 
     Raises:
       ValueError: arrays do not fit the shape.
     """
-    leaves = average.leaves[player]
-    if leaves is None:
-        return None
-    if isinstance(average, NetworkAverage):
-        leaves = [leaf[None] for leaf in leaves]
     assert average.shape is not None
-    if not leaves or not len(leaves[0]):
-        raise ValueError("a network has no arrays")
-    graph, _ = nets.from_leaves(average.shape, [leaf[0] for leaf in leaves])
-    if len({len(leaf) for leaf in leaves}) > 1:
-        raise ValueError("arrays of a bank have different numbers of iterates")
-    _, first = nets.make(average.shape, 0)
-    with precision(np.dtype(np.float32)):
-        on_device = [jnp.asarray(leaf, jnp.float32) for leaf in leaves]
-    return graph, jax.tree.unflatten(jax.tree.structure(first), on_device)
+    for leaves in average.leaves:
+        _check_arrays(average, leaves)
+    graph, made = nets.make(average.shape, 0)
+    structure = jax.tree.structure(made)
+    found: list[tuple[Any, Any] | None] = []
+    for leaves in average.leaves:
+        if leaves is None:
+            found.append(None)
+            continue
+        with precision(np.dtype(np.float32)):
+            own = [jnp.asarray(leaf, jnp.float32) for leaf in leaves]
+        if isinstance(average, NetworkAverage):
+            own = [leaf[None] for leaf in own]
+        found.append((graph, jax.tree.unflatten(structure, own)))
+    return found
+
+
+def _check_arrays(
+    average: NetworkAverage | BankAverage, leaves: Sequence[np.ndarray] | None
+) -> None:
+    """Refuses a player's arrays that are not of the shape, before a network is made.
+
+    Raises:
+      ValueError: they are not, or a bank's are of different numbers of iterates.
+    """
+    if leaves is None:
+        return
+    assert average.shape is not None
+    wanted = _array_shapes(average.shape)
+    if isinstance(average, BankAverage) and leaves:
+        wanted = [(len(leaves[0]), *one) for one in wanted]
+    given = [np.shape(leaf) for leaf in leaves]
+    if given != wanted or not all(one[0] for one in given):
+        raise ValueError(
+            f"arrays of the shapes {given} are not of networks with {average.shape}"
+        )
+
+
+def _array_shapes(shape: Shape) -> list[tuple[int, ...]]:
+    """What `nets.leaves` of such a network have: bias and kernel of each layer."""
+    ins = [shape.features, *[shape.hidden] * shape.layers]
+    outs = [*ins[1:], shape.actions]
+    pairs = (((out,), (own, out)) for own, out in zip(ins, outs, strict=True))
+    return [one for pair in pairs for one in pair]
 
 
 @functools.partial(jax.jit, static_argnames="graph")
@@ -421,7 +453,8 @@ def _read(path: storage.Path) -> tuple[str, NetworkAverage | BankAverage]:
         leaves.append(own)
     if kind == _NETWORK:
         first, second = (own or None for own in leaves)
-        return named, NetworkAverage(shape, features, (first, second))
+        network = NetworkAverage(shape, features, (first, second))
+        return named, _fitting(network, damaged)
     fallback = result.text_of(metadata, "fallback", path)
     if fallback not in FALLBACK:
         raise damaged(f"its fallback is {fallback!r}")
@@ -434,11 +467,25 @@ def _read(path: storage.Path) -> tuple[str, NetworkAverage | BankAverage]:
         if not fits or not own or any(len(leaf) != len(weight) for leaf in own):
             raise damaged(f"weights of player {player}'s iterates are missing or wrong")
         weights.append(weight)
-    return named, BankAverage(
+    bank = BankAverage(
         *(shape, features, fallback),
         (leaves[0], leaves[1]),
         (weights[0], weights[1]),
     )
+    return named, _fitting(bank, damaged)
+
+
+def _fitting(
+    average: NetworkAverage | BankAverage,
+    damaged: Callable[[str], DamagedFileError],
+) -> NetworkAverage | BankAverage:
+    """An average whose arrays have their shapes."""
+    try:
+        for leaves in average.leaves:
+            _check_arrays(average, leaves)
+    except ValueError as error:
+        raise damaged(str(error)) from error
+    return average
 
 
 def _shape(given: Any) -> Shape | None:

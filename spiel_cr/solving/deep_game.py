@@ -24,9 +24,10 @@ from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.compilation.fingerprints import fingerprint
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.deep import nets
 from spiel_cr.deep.averages import BankAverage, NetworkAverage
 from spiel_cr.deep.config import PRESETS, DeepConfig, parse_deep
-from spiel_cr.deep.infosets import Knowledge
+from spiel_cr.deep.infosets import Knowledge, feature_count
 from spiel_cr.deep.policy import DeepPolicy, save_deep_policy
 from spiel_cr.deep.self_play.config import (
     SELF_PLAY_PRESETS,
@@ -59,6 +60,7 @@ class DeepResult:
     Attributes:
       policy: the average strategy; for both players.
       algorithm: as given.
+      seed: of all that was drawn.
       iterations: done.
       trajectories: sampled, of both players.
       nodes: decisions and ends that these visited.
@@ -68,6 +70,7 @@ class DeepResult:
 
     policy: DeepPolicy
     algorithm: str
+    seed: int
     iterations: int
     trajectories: int
     nodes: int
@@ -91,8 +94,11 @@ class DeepResult:
         """
         metadata = {
             "algorithm": self.algorithm,
+            "seed": self.seed,
             "iterations": self.iterations,
             "trajectories": self.trajectories,
+            "nodes": self.nodes,
+            "seconds": self.seconds,
         }
         save_deep_policy(path, self.game, self.policy.average, metadata)
 
@@ -166,6 +172,7 @@ def check_deep(
 
     Raises:
       ValueError: a bad argument.
+      ImportError: flax or optax is missing, and networks are asked for.
     """
     config = parse_any(algorithm)
     check_seed(seed)
@@ -182,6 +189,8 @@ def check_deep(
             f"algorithm={config.name!r}: {config.needs_compiled} needs the compiled "
             f"game; choose another setting, or let the game be compiled"
         )
+    if config.network == "mlp":
+        nets.deep_packages()
     return config
 
 
@@ -214,7 +223,8 @@ def solve_deep(
         is the last iterate; see `deep.self_play.config`.
       iterations: how many at most; in each, both players are updated once. By default
         100, or no limit where `seconds` or `until` says when to stop.
-      seconds: stop after this time of iterating (what a checkpoint took included).
+      seconds: stop after this time of iterating, that before a checkpoint included;
+        fits of average networks and computing NashConv are not counted.
       until: stop when NashConv of the average strategy, in the game's units, is at most
         this; compiled games only.
       eval_every: compute NashConv after every N iterations, for `result.curve`;
@@ -255,6 +265,9 @@ def solve_deep(
         iterations = _ITERATIONS
     goal = _Goal(iterations, seconds, until, eval_every)
     named = algorithm if isinstance(algorithm, str) else config.name
+    if config.network == "mlp":
+        whole = game.game if isinstance(game, CompiledGame) else load_game(game)
+        feature_count(whole, config.features)
     with storage.reserved(checkpoint_path, "checkpoint_path"):
         started = time.perf_counter()
         tree = _compiled(
@@ -272,42 +285,63 @@ def solve_deep(
                     f"NashConv, which is known of compiled games only; leave it out"
                 )
             assert not isinstance(game, CompiledGame)
-            source, knowledge = stepped(game, config.features, use_rules=vectorised)
+            way = stepped(game, config.features, use_rules=vectorised)
             try:
-                solver = make_deep(source, config, seed=seed, knowledge=knowledge)
-                seal = key_making.fingerprint(source)
+                solver = make_deep(
+                    way.source, config, seed=seed, knowledge=way.knowledge
+                )
+                seal = key_making.fingerprint(way.source)
                 keeper = _keeper(solver, seal, checkpoint_path, checkpoint_every)
                 build_seconds = time.perf_counter() - started
                 _run(solver, goal, keeper, progress=progress)
             finally:
-                source.close()
-            average = solver.average()
-            assert isinstance(average, BankAverage | NetworkAverage)
-            return DeepResult(
-                policy=DeepPolicy(source.game, average),
-                algorithm=named,
-                iterations=solver.iterations,
-                trajectories=solver.episodes,
-                nodes=solver.nodes,
-                seconds=solver.seconds,
-                build_seconds=build_seconds,
-            )
+                way.source.close()
+            return _result_of_networks(solver, named, build_seconds)
         solver = make_deep(tree, config, seed=seed)
         keeper = _keeper(solver, fingerprint(tree), checkpoint_path, checkpoint_every)
         build_seconds = time.perf_counter() - started
         curve = _run(solver, goal, keeper, progress=progress)
-        return SolveResult(
-            tree=tree,
-            algorithm=named,
-            iterations=solver.iterations,
-            average=solver.average_behaviours(),
-            current=(solver.current_behaviour(0), solver.current_behaviour(1)),
-            seconds=solver.seconds,
-            compile_seconds=0.0,
-            build_seconds=build_seconds,
-            trajectories=solver.episodes,
-            curve=curve,
-        )
+        return _result_in_numbers(tree, solver, named, build_seconds, curve)
+
+
+def _result_of_networks(
+    solver: AnySolver, algorithm: str, build_seconds: float
+) -> DeepResult:
+    """Of a game that was not compiled."""
+    average = solver.average()
+    assert isinstance(average, BankAverage | NetworkAverage)
+    return DeepResult(
+        policy=DeepPolicy(solver.source.game, average),
+        algorithm=algorithm,
+        seed=solver.seed,
+        iterations=solver.iterations,
+        trajectories=solver.episodes,
+        nodes=solver.nodes,
+        seconds=solver.seconds,
+        build_seconds=build_seconds,
+    )
+
+
+def _result_in_numbers(
+    tree: CompiledGame,
+    solver: AnySolver,
+    algorithm: str,
+    build_seconds: float,
+    curve: tuple[CurvePoint, ...],
+) -> SolveResult:
+    """Of a compiled game."""
+    return SolveResult(
+        tree=tree,
+        algorithm=algorithm,
+        iterations=solver.iterations,
+        average=solver.average_behaviours(),
+        current=(solver.current_behaviour(0), solver.current_behaviour(1)),
+        seconds=solver.seconds,
+        compile_seconds=0.0,
+        build_seconds=build_seconds,
+        trajectories=solver.episodes,
+        curve=curve,
+    )
 
 
 def _compiled(

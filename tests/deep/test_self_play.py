@@ -1,6 +1,7 @@
 """Self-play: estimates, the loss and its gradient, and that it learns."""
 
 import functools
+import itertools
 import math
 
 import jax
@@ -331,6 +332,25 @@ def test_same_seed_same_bits(kuhn):
         np.testing.assert_array_equal(one, other.arrays()[name], err_msg=name)
     with pytest.raises(ValueError, match="learner 0"):
         SelfPlay(kuhn, f"{SMALL[:-1]},magnet=moving)").restore(first.arrays())
+
+
+@pytest.mark.parametrize("count", [None, np.array(-1), np.array([2]), np.array(1.5)])
+def test_counts_that_are_none(kuhn, count):
+    solver = SelfPlay(kuhn, SMALL, seed=1)
+    arrays = solver.arrays()
+    del arrays["episodes"]
+    if count is not None:
+        arrays["episodes"] = count
+    with pytest.raises(ValueError, match="counts of such a solver.*'episodes'"):
+        solver.restore(arrays)
+
+
+def test_first_weights_are_of_all_bits_of_the_seed(kuhn):
+    seeds = (1, 1 + 2**31, 1 + 2**32, 1 + 2**62)
+    found = [SelfPlay(kuhn, SMALL, seed=seed).arrays() for seed in seeds]
+    weights = [np.concatenate([x.ravel() for x in own.values()]) for own in found]
+    for i, j in itertools.combinations(range(4), 2):
+        assert (weights[i] != weights[j]).any()
 
 
 @pytest.mark.slow

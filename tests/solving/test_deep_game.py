@@ -1,5 +1,7 @@
 """`solve_deep`: the way round networks: files, limits, refusals, kinds of games."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -93,6 +95,19 @@ def test_an_error_within_an_iteration_is_not_kept(tmp_path, monkeypatch):
 def test_refusals_before_any_work(options, words):
     with pytest.raises(ValueError, match=words):
         spiel_cr.solve("no_game", **{"algorithm": "sd-cfr", **options})
+
+
+def test_refusals_before_a_game_is_compiled(monkeypatch):
+    def fail(*_, **__):
+        raise AssertionError("compiled")
+
+    monkeypatch.setattr(deep_game, "as_compiled", fail)
+    with pytest.raises(ValueError, match="offers no information_state_tensor"):
+        spiel_cr.solve_deep("phantom_go(board_size=2)", SMALL, 1)
+    # An import of None fails.
+    monkeypatch.setitem(sys.modules, "optax", None)
+    with pytest.raises(ImportError, match="networks need flax and optax"):
+        spiel_cr.solve("kuhn_poker", SMALL, 1)
 
 
 def test_refusals_of_what_needs_the_compiled_game():

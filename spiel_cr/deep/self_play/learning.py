@@ -133,7 +133,9 @@ class SelfPlay:
             return Model(None, None), network.table(count, actions)
         width = knowledge.num_features + 2 * self._shared
         shape = nets.Shape(width, actions + 1, config.hidden, config.layers)
-        graph, parameters = nets.make(shape, 2 * seed + number)
+        # A seed of 32 bits, by all bits of the solver's.
+        own = np.random.SeedSequence([seed, number]).generate_state(1)[0]
+        graph, parameters = nets.make(shape, int(own >> 1))
         tables = [knowledge.table(player) for player in range(2)]
         features = tables[number]
         if self._shared and features is not None:
@@ -391,8 +393,15 @@ class SelfPlay:
           seconds: time that was spent before.
 
         Raises:
-          ValueError: they are of another game, or of other settings.
+          ValueError: they are of another game, or of other settings, or no counts.
         """
+        counts = [np.asarray(arrays.get(name, "missing")) for name in _COUNTS]
+        if any(n.shape or n.dtype.kind not in "iu" or n < 0 for n in counts):
+            said = dict(zip(_COUNTS, (n.tolist() for n in counts), strict=True))
+            raise ValueError(
+                f"arrays: the counts of such a solver are whole numbers, not {said}; "
+                f"give all that `arrays` gave"
+            )
         restored = []
         for number, learner in enumerate(self._learners):
             leaves, structure = jax.tree.flatten(learner)
@@ -409,8 +418,8 @@ class SelfPlay:
             restored.append(jax.tree.unflatten(structure, own))
         self._learners = restored
         self._known.clear()
-        for name in _COUNTS:
-            setattr(self, name, int(arrays[name]))
+        for name, count in zip(_COUNTS, counts, strict=True):
+            setattr(self, name, int(count))
         self.seconds_of = {"play": 0.0, "learn": seconds}
 
     def _compiled(self) -> CompiledKnowledge:

@@ -36,12 +36,23 @@ def table(chips, half):
 
 @pytest.mark.parametrize(
     ("chips", "half", "agrees"),
-    [(0.1, 0.2, True), (-0.1, 0.2, True), (-0.3, 0.2, False), (-0.3, None, True)],
+    [(0.1, 0.2, True), (-0.1, 0.2, True), (-0.3, 0.2, False), (-0.3, None, None)],
 )
 def test_weaker_is_what_chance_does_not_explain(chips, half, agrees):
     line = deep_holdem._not_weaker(deep_holdem._plans(1)[0], table(chips, half))
     assert line.agrees is agrees
     assert "M50" in line.ours and "faulty program" in line.published
+    assert "20 deals" in line.ours and line.what.startswith(
+        "no later checkpoint is sig"
+    )
+
+
+@pytest.mark.parametrize(
+    ("half", "agrees"), [(0.02, True), (0.1, None), (None, None), (0.0, True)]
+)
+def test_a_share_is_above_a_bound_with_its_interval(half, agrees):
+    assert deep_holdem._above(0.9, half, 0.84) is agrees
+    assert deep_holdem._above(0.78, half, 0.84) is (None if agrees is None else False)
 
 
 def test_studies_that_keep_nothing_take_no_folder(tmp_path, capsys):
@@ -71,7 +82,8 @@ def test_the_study_of_a_small_game(tmp_path, capsys, monkeypatch):
         lines[1]["published"] == "wins 101 of 200 matches (50.5%), by a faulty program"
     )
     verdicts = [line["what"] for line in lines if line["agrees"] is not None]
-    assert len(verdicts) == 4 and all("M50" in w or "M10" in w for w in verdicts)
+    # One deal has no interval, and so no verdict.
+    assert not verdicts
     rows = json_log.read_lines(tmp_path / "specified" / "rows.jsonl", ("kind", "name"))
     assert ("training", "M50") in rows and ("ismcts", "M10") in rows
     assert rows["training", "M50"]["iterations"] == 5
