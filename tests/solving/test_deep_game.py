@@ -11,7 +11,7 @@ from spiel_cr.policies.result import SolveResult
 from spiel_cr.signals.loading import signal_game
 from spiel_cr.solving import deep_game
 from spiel_cr.solving.deep_game import DeepResult
-from tests.support import games
+from tests.support import games, made_games
 
 # Little work, and few programs.
 SMALL = "sd-cfr(traversals=16,steps=4,batch=64,hidden=8,layers=1)"
@@ -102,8 +102,9 @@ def test_refusals_before_a_game_is_compiled(monkeypatch):
         raise AssertionError("compiled")
 
     monkeypatch.setattr(deep_game, "as_compiled", fail)
-    with pytest.raises(ValueError, match="offers no information_state_tensor"):
-        spiel_cr.solve_deep("phantom_go(board_size=2)", SMALL, 1)
+    with pytest.raises(ValueError, match="offers no observation_tensor"):
+        config = f"{SMALL[:-1]},features=observation)"
+        spiel_cr.solve_deep(made_games.random_game(1), config, 1)
     # An import of None fails.
     monkeypatch.setitem(sys.modules, "optax", None)
     with pytest.raises(ImportError, match="networks need flax and optax"):
