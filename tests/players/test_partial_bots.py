@@ -419,7 +419,7 @@ def test_answers_do_not_depend_on_what_was_asked_before():
 
     def answers(order, seed=0):
         leaf = "rollouts(n=1)"
-        bot = make("python_leduc_poker", 1, 120, iterations=3, seed=seed, leaf=leaf)
+        bot = make("python_leduc_poker", 1, 120, iterations=10, seed=seed, leaf=leaf)
         found = {h: bot.get_policy(state_at(tree, h)) for h in asked[::order]}
         return [found[h] for h in asked], bot.counts
 
