@@ -2,7 +2,9 @@
 
 Each run is a process of its own with one thread. Its seconds are those of the
 processor, as the operating system counts them, so that other work on the machine does
-not count; compiling does. What judging takes is left out. Nodes are decisions and ends
+not count; compiling does, except where a run ends by its seconds: there programs are
+compiled before, and the average network is fitted once, within the seconds. What else
+judging takes is left out. Nodes are decisions and ends
 that trajectories visit, episodes are trajectories of both players.
 
 Run `python -m benchmarks.deep --help`. docs/deep.md has the tables.
@@ -142,12 +144,18 @@ def measure(name: str, algorithm: str, seed: int, budget: Budget) -> Row:
     """
     _one_thread()
     tree = compile_game(GAMES[name])
+    by_seconds = budget.what == "cpu_seconds"
+    if by_seconds:
+        # Its programs are kept.
+        warm = DeepSolver(tree, algorithm, seed=seed + 1)
+        warm.run(2)
+        warm.average()
     begun = time.process_time()
     solver = DeepSolver(tree, algorithm, seed=seed)
     judging, judged, curve = 0.0, -1, []
 
     def spent() -> float:
-        if budget.what == "cpu_seconds":
+        if by_seconds:
             return time.process_time() - begun - judging
         return float(getattr(solver, budget.what))
 
@@ -155,12 +163,15 @@ def measure(name: str, algorithm: str, seed: int, budget: Budget) -> Row:
         nonlocal judging, judged
         start = time.process_time()
         judged = solver.iterations
+        if by_seconds:
+            solver.average()
+        made = time.process_time() - start
         curve.append(
             {
                 "iterations": solver.iterations,
                 "nodes": solver.nodes,
                 "episodes": solver.episodes,
-                "cpu_seconds": start - begun - judging,
+                "cpu_seconds": start + made - begun - judging,
                 "nash_conv": {k: solver.nash_conv(k) for k in solver.config.averages},
             }
         )
@@ -170,7 +181,7 @@ def measure(name: str, algorithm: str, seed: int, budget: Budget) -> Row:
     while solver.iterations < 2 or spent() + last <= budget.most:
         before = spent()
         solver.run(1)
-        # The first one compiles, which the later ones do not.
+        # The first one may compile, which the later ones do not.
         last = spent() - before if solver.iterations > 1 else 0.0
         if spent() > budget.most * (len(curve) + 1) / _POINTS:
             judge()
@@ -216,6 +227,9 @@ def gflop(solver: DeepSolver) -> dict[str, float]:
 def measure_openspiel(name: str, seed: int, seconds: float) -> Row:
     """OpenSpiel's own Deep CFR, in JAX, for so many seconds of the processor.
 
+    Programs are compiled before. The policy network is fitted in the last iteration
+    alone, with as many steps as ours, and that counts.
+
     Args:
       name: of the game, one of `GAMES`.
       seed: of everything random.
@@ -224,11 +238,17 @@ def measure_openspiel(name: str, seed: int, seconds: float) -> Row:
     _one_thread()
     instance = GameInstance(GAMES[name])
     adapter = registry.find("openspiel-deep-cfr").make(instance, seed)
+    solver = adapter.policy()
+    fit, own = solver._learn_strategy_network, solver._advantage_network_train_steps
+    fits = -(-PRESETS["deep-cfr"].average_steps // own)
     begun = time.process_time()
-    iterations = 0
+    iterations = 1
+    solver._learn_strategy_network = lambda: 0.0
     while time.process_time() - begun < seconds:
         adapter.run(1)
         iterations += 1
+    solver._learn_strategy_network = lambda: [fit() for _ in range(fits)][-1]
+    adapter.run(1)
     spent = time.process_time() - begun
     low, high = value_bounds(instance.tree.form, adapter.strategy())
     return {
