@@ -310,10 +310,10 @@ class PartialAgent(abc.ABC):
         least = self._grown_whole(knowledge, few, max_histories, until)
         if least is None:
             return None
-        room, now = max_histories, time.perf_counter()
+        capacity, now = max_histories, time.perf_counter()
         if until is not None:
-            room = min(room, int(len(least) * (until - now) / (now - begun)))
-        more = min(most, int(_FILLED * few * room / len(least)))
+            capacity = min(capacity, int(len(least) * (until - now) / (now - begun)))
+        more = min(most, int(_FILLED * few * capacity / len(least)))
         while more > few and not is_late(until):
             tree = self._grown_whole(knowledge, more, max_histories, until)
             if tree is not None:

@@ -111,10 +111,10 @@ def test_a_tree_to_the_end_ends_there_and_in_time():
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(PartialTree, "grow", counting)
-        for room in (4000, 60, 10):
-            tree = agent._tree_to_the_end(knowledge, room)
-            assert (tree is None) == (room < 4000)
-            assert tree is None or (not tree.can_grow and len(tree) <= room)
+        for capacity in (4000, 60, 10):
+            tree = agent._tree_to_the_end(knowledge, capacity)
+            assert (tree is None) == (capacity < 4000)
+            assert tree is None or (not tree.can_grow and len(tree) <= capacity)
         # One try says that there is no capacity.
         assert len(grown) <= 3
         grown.clear()
