@@ -15,7 +15,7 @@ import os
 import statistics
 import time
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from benchmarks import frame
 from benchmarks.document import Column, grid, table
@@ -27,6 +27,7 @@ from spiel_cr.deep.config import PRESETS, DeepConfig, parse_deep
 from spiel_cr.deep.solver import DeepSolver
 from spiel_cr.eval.common.game_instance import GameInstance
 from spiel_cr.eval.contestants import registry
+from spiel_cr.eval.contestants.protocol import SteppingAdapter
 from spiel_cr.policies.best_responses import value_bounds
 
 GAMES = {
@@ -238,7 +239,8 @@ def measure_openspiel(name: str, seed: int, seconds: float) -> Row:
     _one_thread()
     instance = GameInstance(GAMES[name])
     adapter = registry.find("openspiel-deep-cfr").make(instance, seed)
-    solver = adapter.policy()
+    assert isinstance(adapter, SteppingAdapter)
+    solver: Any = adapter.policy()
     fit, own = solver._learn_strategy_network, solver._advantage_network_train_steps
     fits = -(-PRESETS["deep-cfr"].average_steps // own)
     begun = time.process_time()
