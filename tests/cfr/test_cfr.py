@@ -106,8 +106,11 @@ RECURSIVE = {
     },
 }
 RECURSIVE_ROWS = [("kuhn", name) for name in RECURSIVE]
-RECURSIVE_ROWS += [("goofspiel4", "pdcfr+"), ("princess4", "pdcfr+")]
-RECURSIVE_ROWS += [pytest.param("goofspiel4", "pcfr+", marks=pytest.mark.slow)]
+RECURSIVE_ROWS += [("goofspiel4", "pdcfr+")]
+RECURSIVE_ROWS += [
+    pytest.param(*row, marks=pytest.mark.slow)
+    for row in (("princess4", "pdcfr+"), ("goofspiel4", "pcfr+"))
+]
 
 
 def assert_same_as_recursion(compiled, tree, solver, other):

@@ -82,6 +82,7 @@ def test_traversing_a_resolving_bot_is_resolving_everywhere(name):
     assert 0 < found.max_ms < 1000 * found.seconds
 
 
+@pytest.mark.slow
 def test_unsafe_resolving_is_worse():
     safe = traversed("leduc7", resolving("cfrd"))[1].nash_conv
     unsafe = traversed("leduc7", resolving("unsafe"))[1].nash_conv
@@ -422,7 +423,7 @@ def test_nash_conv_falls_with_iterations():
     [
         ("kuhn", 0, 2, "iterates"),
         ("kuhn", 0, 2, "best_response"),
-        ("leduc7", 1, 2, "iterates"),
+        pytest.param("leduc7", 1, 2, "iterates", marks=pytest.mark.slow),
         ("leduc7", 0, 3, "best_response"),
     ],
 )

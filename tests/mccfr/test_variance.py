@@ -137,7 +137,8 @@ def moments(weighted):
     return mean, math.sqrt(math.fsum(p * (v - mean) ** 2 for p, v in weighted))
 
 
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
 def test_variances_of_outcome_sampling_by_enumeration(seed):
     """Kuhn, every infoset; 50 figures, each within five of its own standard errors.
 

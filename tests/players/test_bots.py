@@ -49,7 +49,13 @@ def make(kind, name, player, seed=0):
     return bots.uniform_bot(compiled, player, seed=seed)
 
 
-KINDS = ("resolving", "oos", "policy", "uniform")
+# Programs of outcome sampling compile for long.
+KINDS = (
+    "resolving",
+    pytest.param("oos", marks=pytest.mark.slow),
+    "policy",
+    "uniform",
+)
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -266,7 +272,9 @@ def visited(bot, player, before):
     return set(np.flatnonzero(grown).tolist())
 
 
-@pytest.mark.parametrize("target", ["infoset", "subgame"])
+@pytest.mark.parametrize(
+    "target", ["infoset", pytest.param("subgame", marks=pytest.mark.slow)]
+)
 def test_trajectories_go_where_the_match_is(target, monkeypatch):
     """Of 64 trajectories all but a few are led there: what else is visited is rare.
 

@@ -21,7 +21,12 @@ PLAYERS = (0, 1)
 JUDGED = [case for case in games.CASES if case.histories <= 10000]
 # Every kind on two games; on the others the one with probabilities of all sorts.
 ROWS = [
-    pytest.param(case, kind, id=f"{case.name}-{kind}")
+    pytest.param(
+        case,
+        kind,
+        id=f"{case.name}-{kind}",
+        marks=[pytest.mark.slow] * (case.histories > 5_000 and case.name != "leduc"),
+    )
     for case in JUDGED
     for kind in ("uniform", "random", "pure", "solved")
     if kind == "pure" or case.name in ("kuhn", "goofspiel4")
