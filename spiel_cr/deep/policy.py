@@ -428,7 +428,7 @@ def _read(path: storage.Path) -> tuple[str, NetworkAverage | BankAverage]:
         raise ValueError(
             f"path={os.fspath(path)!r} holds a "
             f"{metadata.get('kind', 'file of another kind')}, not a policy of "
-            f"networks; give a file of solve_deep or --save"
+            f"networks; a strategy in numbers is played by policy(path=...)"
         )
     arrays, metadata = storage.load(path)
 

@@ -355,12 +355,13 @@ def test_first_weights_are_of_all_bits_of_the_seed(kuhn):
 
 
 @pytest.mark.slow
-def test_a_table_comes_near_the_equilibrium_of_kuhn_poker(kuhn):
+@pytest.mark.parametrize("magnet", ["uniform", "moving,magnet_rate=0.001"])
+def test_a_table_comes_near_the_equilibrium_of_kuhn_poker(kuhn, magnet):
     """Uniform play has a NashConv of 0.917."""
     solver = SelfPlay(
         kuhn,
         "mmd(network=table,epochs=1,learning_rate=0.003,proximity=0.1,"
-        "temperature=0.2,last_temperature=0.005,clip=inf,"
+        f"temperature=0.2,last_temperature=0.005,magnet={magnet},clip=inf,"
         "normalise=false,episodes=512,schedule=2e6)",
     )
     solver.run_to(2_000_000)
