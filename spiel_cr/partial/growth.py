@@ -12,10 +12,8 @@ have to change together is not.
 import time
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse import csgraph
 
-from spiel_cr.common.arrays import groups
+from spiel_cr.common.arrays import connected_parts, groups
 from spiel_cr.compilation.tree import CHANCE
 from spiel_cr.partial.nodes import NodeTable
 from spiel_cr.partial.simulator import Simulator
@@ -132,13 +130,9 @@ def public_states(table: NodeTable, rows: np.ndarray) -> np.ndarray:
     code = table.observation[rows].astype(np.int64) * 2 + table.player[rows]
     seen = np.where(table.observation[rows] < 0, -1 - infoset, code)
     _, seen = np.unique(seen, return_inverse=True)
-    count, n = int(infoset.max(initial=-1)) + 1, len(rows)
-    size = count + int(seen.max(initial=-1)) + 1
-    graph = sparse.coo_matrix(
-        (np.ones(n, bool), (infoset, count + seen)), shape=(size, size)
-    )
-    _, component = csgraph.connected_components(graph, directed=False)
-    return groups(component[infoset])
+    shape = int(infoset.max(initial=-1)) + 1, int(seen.max(initial=-1)) + 1
+    _, part, _ = connected_parts(infoset, seen, shape)
+    return groups(part[infoset])
 
 
 def complete(

@@ -10,9 +10,8 @@ sequence, refined by what it observes there where the game says so.
 import dataclasses
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse import csgraph
 
+from spiel_cr.common.arrays import connected_parts
 from spiel_cr.common.errors import HiddenTurnsError
 from spiel_cr.compilation.tree import CHANCE, TERMINAL, CompiledGame, Histories
 from spiel_cr.sequence_form.decisions import Decisions
@@ -259,10 +258,6 @@ def _components(left: np.ndarray, right: np.ndarray, count: int) -> np.ndarray:
       count: how many there are on the left.
     """
     _, right = np.unique(right, return_inverse=True)
-    size = count + int(right.max(initial=-1)) + 1
-    graph = sparse.coo_matrix(
-        (np.ones(len(left), bool), (left, count + right)), shape=(size, size)
-    )
-    _, component = csgraph.connected_components(graph, directed=False)
-    _, numbers = np.unique(component[:count], return_inverse=True)
+    _, part, _ = connected_parts(left, right, (count, int(right.max(initial=-1)) + 1))
+    _, numbers = np.unique(part, return_inverse=True)
     return numbers.reshape(-1).astype(np.int32)
