@@ -1,26 +1,42 @@
-"""Round robins: which matches there are, who sits where, what a folder is of.
+"""Round robins: which matches there are, who sits where, and how a folder fills.
 
 The unit is a *deal*: two matches, or sessions of matches, in which chance draws from
 the same numbers, and the players swap seats in between.
 """
 
+import dataclasses
 import itertools
-from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import pyspiel
 from tqdm import tqdm
 
+from spiel_cr.common import storage
 from spiel_cr.common.checks import check_iterations, check_seed
+from spiel_cr.common.memory import Limit
+from spiel_cr.compilation.compiler import Game
 from spiel_cr.compilation.fingerprints import fingerprint
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.players import bot_strings
 
-from ..common.json_log import OtherRunError, Record, same_settings
+from ..common.json_log import (
+    JsonLog,
+    OtherRunError,
+    Record,
+    check_folder,
+    has_begun,
+    same_settings,
+    sealed,
+)
 
 # Where it is played: compiled where a bot needs that.
 Instance: TypeAlias = CompiledGame | pyspiel.Game
+# Bots by (number, seat).
+Made: TypeAlias = Mapping[tuple[int, int], pyspiel.Bot]
+_Result = TypeVar("_Result")
 
 
 class Slot(NamedTuple):
@@ -35,6 +51,129 @@ class Slot(NamedTuple):
     def seats(self) -> tuple[int, int]:
         """The bots in seats 0 and 1."""
         return (self.column, self.row) if self.swapped else (self.row, self.column)
+
+
+Records: TypeAlias = Mapping[Slot, Record]
+
+
+class Outcome(NamedTuple, Generic[_Result]):
+    """What the lines of a round robin come to.
+
+    Attributes:
+      result: of the run.
+      summary: the same for `summary.json`, behind the settings.
+      csv: the same as a table, one line per pair.
+    """
+
+    result: _Result
+    summary: Record
+    csv: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind(Generic[_Result]):
+    """What is played in a round robin: matches, or sessions of them.
+
+    Attributes:
+      lines: name of the file of JSON lines, without ".jsonl".
+      table: name of the file of the CSV table.
+      title: of the bar.
+      what: one of them, for errors and for the bar.
+      play: from where it is played, the bots and a slot to the slot's line.
+      check_line: raises ValueError where a line is none of these.
+      tabulate: from the lines of the plan.
+      check_game: raises ValueError for a game in which this cannot be played.
+      settings: what a folder keeps, besides game, bots and seed.
+    """
+
+    lines: str
+    table: str
+    title: str
+    what: str
+    play: Callable[[Instance, Made, Slot], Record]
+    check_line: Callable[[Record], object]
+    tabulate: Callable[[Records], Outcome[_Result]]
+    check_game: Callable[[Game], object] = lambda game: None
+    settings: Record = dataclasses.field(default_factory=dict)
+
+
+def run_round_robin(
+    game: Game,
+    bots: Sequence[str],
+    matches: int,
+    out: storage.Path,
+    kind: Kind[_Result],
+    *,
+    seed: int,
+    progress: bool,
+    memory_limit: Limit,
+    unwritten: Callable[[OSError], object] | None,
+) -> _Result:
+    """Plays what is not in the folder yet, and writes the tables.
+
+    Args:
+      game: OpenSpiel game string, game, or compiled game (with `observations=True`).
+      bots: two or more strings for `load_bot`.
+      matches: or sessions, of each pair of bots; an odd number is rounded up.
+      out: folder; holds `settings.json`, the lines, the table, `summary.json`.
+      kind: what is played.
+      seed: of chance and of all that bots draw.
+      progress: show bars on stderr.
+      memory_limit: bytes, or a size like "3GB", for bots that need the whole game.
+      unwritten: called where a table cannot be written; None: that is raised.
+
+    Raises:
+      OSError: a line or a table cannot be written. What was before is kept.
+      ValueError: a bad argument, a game too large for a bot, a folder with another
+        tournament in it, or a bot that chose what it may not.
+      pyspiel.SpielError: OpenSpiel does not know the game.
+    """
+    check_plan(bots, matches, seed)
+    folder = check_folder(out)
+    # A tournament that is finished is shown again though a bot's file is gone.
+    if not has_begun(folder, kind.lines):
+        for bot in bots:
+            bot_strings.check_bot(bot)
+    kind.check_game(game)
+    instance = bot_strings.prepare(game, bots, memory_limit=memory_limit)
+    plan = plan_slots(len(bots), matches)
+    with JsonLog(
+        folder,
+        kind.lines,
+        {**settings_of(instance, bots, seed), **kind.settings},
+        key=Slot._fields,
+        facts={"versions": storage.versions()},
+        what=kind.what,
+        check=kind.check_line,
+        merge=same_run,
+    ) as log:
+        left = [slot for slot in plan if slot not in log.records]
+        # Bots first: a misspelt one must not keep the folder for itself.
+        made = make_bots(instance, bots, seed, progress) if left else {}
+        log.begin()
+        for slot in tqdm(
+            left,
+            total=len(plan),
+            initial=len(plan) - len(left),
+            desc=kind.title,
+            unit=kind.what,
+            disable=not progress or not left,
+        ):
+            log.add(kind.play(instance, made, slot))
+        # A folder may hold more than was asked for now.
+        found = kind.tabulate({slot: log.records[slot] for slot in plan})
+        summary = json.dumps(sealed({**log.settings, **found.summary}), indent=1)
+        for name, text in (
+            (kind.table, found.csv),
+            ("summary.json", summary + "\n"),
+        ):
+            try:
+                storage.write_text(folder / name, text)
+            except OSError as error:
+                if unwritten is None:
+                    raise
+                unwritten(error)
+    return found.result
 
 
 def check_plan(bots: Sequence[str], matches: int, seed: int) -> None:

@@ -20,13 +20,10 @@ import dataclasses
 import functools
 import io
 import itertools
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyspiel
-from tqdm import tqdm
 
 from spiel_cr.common import storage
 from spiel_cr.common.checks import check_iterations, check_number
@@ -38,7 +35,7 @@ from spiel_cr.players import bot_strings
 from spiel_cr.players.bots import plain_game
 from spiel_cr.responses.poker_roles import NotPokerError, PokerRoles
 
-from ..common.json_log import JsonLog, Record, check_folder, has_begun, sealed
+from ..common.json_log import Record
 from ..common.record_checks import (
     Test,
     check_fields,
@@ -52,18 +49,17 @@ from ..common.statistics import mean_and_half_width, ratio_and_half_width
 from .match import play_match
 from .round_robin import (
     Instance,
+    Kind,
+    Made,
+    Outcome,
+    Records,
     Slot,
-    check_plan,
     check_slot,
     generator,
-    make_bots,
-    plan_slots,
-    same_run,
-    settings_of,
+    run_round_robin,
 )
 
 _Number = float | None
-_Records = dict[Slot, Record]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -191,54 +187,26 @@ def play_sessions(
         a folder with another tournament in it, or a bot that chose what it may not.
       pyspiel.SpielError: OpenSpiel does not know the game.
     """
-    check_plan(bots, sessions, seed)
-    folder = check_folder(out)
-    if not has_begun(folder, "sessions"):
-        for bot in bots:
-            bot_strings.check_bot(bot)
-    check_chips(game)
-    instance = bot_strings.prepare(game, bots, memory_limit=memory_limit)
-    plan = plan_slots(len(bots), sessions)
-    settings = settings_of(instance, bots, seed)
-    with JsonLog(
-        folder,
-        "sessions",
-        {**settings, "session": dataclasses.asdict(config)},
-        key=Slot._fields,
-        facts={"versions": storage.versions()},
+    kind = Kind(
+        lines="sessions",
+        table="sessions.csv",
+        title="sessions",
         what="session",
-        check=functools.partial(_check_line, tuple(bots), config),
-        merge=same_run,
-    ) as log:
-        left = [slot for slot in plan if slot not in log.records]
-        made = make_bots(instance, bots, seed, progress) if left else {}
-        log.begin()
-        for slot in tqdm(
-            left,
-            total=len(plan),
-            initial=len(plan) - len(left),
-            desc="sessions",
-            unit="session",
-            disable=not progress or not left,
-        ):
-            log.add(_play(instance, bots, made, slot, config, seed))
-        records = {slot: log.records[slot] for slot in plan}
-        found = _tabulate(bots, records)
-        tables = {
-            "sessions.csv": _table(found),
-            "summary.json": json.dumps(
-                sealed({**log.settings, **found._asdict()}), indent=1
-            )
-            + "\n",
-        }
-        for name, text in tables.items():
-            try:
-                storage.write_text(folder / name, text)
-            except OSError as error:
-                if unwritten is None:
-                    raise
-                unwritten(error)
-    return found
+        play=lambda instance, made, slot: _play(
+            *(instance, bots, made, slot, config, seed)
+        ),
+        check_line=functools.partial(_check_line, tuple(bots), config),
+        tabulate=functools.partial(_outcome, bots),
+        check_game=check_chips,
+        settings={"session": dataclasses.asdict(config)},
+    )
+    return run_round_robin(
+        *(game, bots, sessions, out, kind),
+        seed=seed,
+        progress=progress,
+        memory_limit=memory_limit,
+        unwritten=unwritten,
+    )
 
 
 def read_hands(
@@ -287,7 +255,7 @@ def _check_line(bots: Sequence[str], config: SessionConfig, record: Record) -> N
 def _play(
     instance: Instance,
     bots: Sequence[str],
-    made: Mapping[tuple[int, int], pyspiel.Bot],
+    made: Made,
     slot: Slot,
     config: SessionConfig,
     seed: int,
@@ -351,7 +319,7 @@ class _Deals(NamedTuple):
     draws: int
 
 
-def _deals(records: _Records, row: int, column: int) -> _Deals:
+def _deals(records: Records, row: int, column: int) -> _Deals:
     slots = [slot for slot in records if (slot.row, slot.column) == (row, column)]
     points, chips, hands = np.zeros((3, len(slots) // 2))
     wins = draws = 0
@@ -370,7 +338,12 @@ def _empty(size: int) -> list[list[_Number]]:
     return [[None] * size for _ in range(size)]
 
 
-def _tabulate(bots: Sequence[str], records: _Records) -> Sessions:
+def _outcome(bots: Sequence[str], records: Records) -> Outcome[Sessions]:
+    found = _tabulate(bots, records)
+    return Outcome(found, found._asdict(), _table(found))
+
+
+def _tabulate(bots: Sequence[str], records: Records) -> Sessions:
     k = len(bots)
     won, won_half, chips, chips_half = (_empty(k) for _ in range(4))
     sessions, wins, draws, hands = ([[0] * k for _ in range(k)] for _ in range(4))

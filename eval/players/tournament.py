@@ -13,13 +13,11 @@ import csv
 import functools
 import io
 import itertools
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyspiel
-from tqdm import tqdm
 
 from spiel_cr.common import storage
 from spiel_cr.common.memory import Limit
@@ -28,13 +26,7 @@ from spiel_cr.players import bot_strings
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.uncompiled.policy import TablePolicy
 
-from ..common.json_log import (
-    JsonLog,
-    Record,
-    check_folder,
-    has_begun,
-    sealed,
-)
+from ..common.json_log import Record
 from ..common.record_checks import (
     Test,
     check_fields,
@@ -49,14 +41,14 @@ from ..common.statistics import mean_and_half_width
 from .match import Observer, ProgramCounter, play_match, statistics_of
 from .round_robin import (
     Instance,
+    Kind,
+    Made,
+    Outcome,
+    Records,
     Slot,
-    check_plan,
     check_slot,
     generator,
-    make_bots,
-    plan_slots,
-    same_run,
-    settings_of,
+    run_round_robin,
 )
 
 _BY_SEAT = ("returns", "seconds", "late_moves", "programs_compiled")
@@ -112,9 +104,6 @@ class Tournament(NamedTuple):
     efforts: list[Effort]
 
 
-_Records = dict[Slot, Record]
-
-
 def play_tournament(
     game: Game,
     bots: Sequence[str],
@@ -152,54 +141,24 @@ def play_tournament(
         tournament in it, or a bot that chose what it may not.
       pyspiel.SpielError: OpenSpiel does not know the game.
     """
-    check_plan(bots, matches, seed)
-    folder = check_folder(out)
-    # A tournament that is finished is shown again though a bot's file is gone.
-    if not has_begun(folder, "matches"):
-        for bot in bots:
-            bot_strings.check_bot(bot)
-    instance = bot_strings.prepare(game, bots, memory_limit=memory_limit)
-    plan = plan_slots(len(bots), matches)
-    with JsonLog(
-        folder,
-        "matches",
-        settings_of(instance, bots, seed),
-        key=Slot._fields,
-        facts={"versions": storage.versions()},
+    kind = Kind(
+        lines="matches",
+        table="table.csv",
+        title="tournament",
         what="match",
-        check=functools.partial(_check_line, tuple(bots)),
-        merge=same_run,
-    ) as log:
-        left = [slot for slot in plan if slot not in log.records]
-        # Bots first: a misspelt one must not keep the folder for itself.
-        made = make_bots(instance, bots, seed, progress) if left else {}
-        log.begin()
-        for slot in tqdm(
-            left,
-            total=len(plan),
-            initial=len(plan) - len(left),
-            desc="tournament",
-            unit="match",
-            disable=not progress or not left,
-        ):
-            log.add(_play(instance, bots, made, slot, seed, observers))
-        # A folder may hold more matches than were asked for now.
-        records = {slot: log.records[slot] for slot in plan}
-        tournament = _tabulate(bots, records)
-        efforts = [effort._asdict() for effort in tournament.efforts]
-        summary = {**log.settings, **tournament._asdict(), "efforts": efforts}
-        tables = {
-            "table.csv": _table(tournament, records),
-            "summary.json": json.dumps(sealed(summary), indent=1) + "\n",
-        }
-        for name, text in tables.items():
-            try:
-                storage.write_text(folder / name, text)
-            except OSError as error:
-                if unwritten is None:
-                    raise
-                unwritten(error)
-    return tournament
+        play=lambda instance, made, slot: _play(
+            *(instance, bots, made, slot, seed, observers)
+        ),
+        check_line=functools.partial(_check_line, tuple(bots)),
+        tabulate=functools.partial(_outcome, bots),
+    )
+    return run_round_robin(
+        *(game, bots, matches, out, kind),
+        seed=seed,
+        progress=progress,
+        memory_limit=memory_limit,
+        unwritten=unwritten,
+    )
 
 
 _EACH_SEAT: dict[str, Test] = {
@@ -234,7 +193,7 @@ def _check_line(bots: Sequence[str], record: Record) -> None:
 def _play(
     instance: Instance,
     bots: Sequence[str],
-    made: Mapping[tuple[int, int], pyspiel.Bot],
+    made: Made,
     slot: Slot,
     seed: int,
     observers: Sequence[Observer],
@@ -288,7 +247,7 @@ def _counts(bot: pyspiel.Bot) -> tuple[int, int] | None:
     return None
 
 
-def _row_returns(records: _Records, row: int, column: int) -> np.ndarray:
+def _row_returns(records: Records, row: int, column: int) -> np.ndarray:
     """float [deals, 2], the row's returns as player 0 and as player 1."""
     slots = [slot for slot in records if (slot.row, slot.column) == (row, column)]
     returns = np.empty((len(slots) // 2, 2))
@@ -298,7 +257,15 @@ def _row_returns(records: _Records, row: int, column: int) -> np.ndarray:
     return returns
 
 
-def _tabulate(bots: Sequence[str], records: _Records) -> Tournament:
+def _outcome(bots: Sequence[str], records: Records) -> Outcome[Tournament]:
+    found = _tabulate(bots, records)
+    efforts = [effort._asdict() for effort in found.efforts]
+    return Outcome(
+        found, {**found._asdict(), "efforts": efforts}, _table(found, records)
+    )
+
+
+def _tabulate(bots: Sequence[str], records: Records) -> Tournament:
     k = len(bots)
     mean: list[list[_Number]] = [[None] * k for _ in range(k)]
     half_width: list[list[_Number]] = [[None] * k for _ in range(k)]
@@ -313,7 +280,7 @@ def _tabulate(bots: Sequence[str], records: _Records) -> Tournament:
     return Tournament(tuple(bots), mean, half_width, matches, efforts)
 
 
-def _effort(bot: str, number: int, records: _Records) -> Effort:
+def _effort(bot: str, number: int, records: Records) -> Effort:
     own = [
         {name: record[name][slot.seats.index(number)] for name in _BY_SEAT}
         for slot, record in records.items()
@@ -340,7 +307,7 @@ def _effort(bot: str, number: int, records: _Records) -> Effort:
     )
 
 
-def _table(tournament: Tournament, records: _Records) -> str:
+def _table(tournament: Tournament, records: Records) -> str:
     """CSV, one line per pair."""
     bots = tournament.bots
     text = io.StringIO()
