@@ -104,45 +104,51 @@ def _tournament(arguments: argparse.Namespace) -> dict[str, object]:
             f"played, each deal in both seats",
             file=sys.stderr,
         )
+    settings = {
+        "progress": True,
+        "unwritten": functools.partial(note_unwritten, arguments),
+        **given(arguments, "seed", "memory_limit"),
+    }
     if arguments.session is not None:
-        return _sessions(arguments, bots, parse_session(arguments.session))
+        session = parse_session(arguments.session)
+        report = _sessions(arguments, bots, session, settings)
+        report |= _styles(arguments, "sessions", read_hands)
+    else:
+        report = _matches(arguments, bots, settings)
+        report |= _styles(arguments, "matches", read_matches)
+    if not arguments.unwritten:
+        print(f"written to {arguments.out}")
+    return report
+
+
+def _matches(
+    arguments: argparse.Namespace, bots: list[str], settings: Mapping[str, Any]
+) -> dict[str, object]:
+    """Matches, printed and reported."""
     if arguments.styles:
         check_chips(arguments.game, "--styles")
     result = play_tournament(
-        arguments.game,
-        bots,
-        arguments.matches,
-        arguments.out,
-        progress=True,
-        unwritten=functools.partial(note_unwritten, arguments),
-        **given(arguments, "seed", "memory_limit"),
+        arguments.game, bots, arguments.matches, arguments.out, **settings
     )
     print(f"{arguments.game}, seed {arguments.seed}, {result.matches[0][1]} ", end="")
     print("matches per pair; mean return of the row against the column,")
     print("with half the width of its 95 % confidence interval")
     _print_table(result)
-    styles = _styles(arguments, "matches", read_matches)
-    if not arguments.unwritten:
-        print(f"written to {arguments.out}")
     keys = ("bots", "mean", "half_width", "matches")
     shares = [effort.unmet_share for effort in result.efforts]
     report = {key: getattr(result, key) for key in keys}
-    return {**report, "unmet_share": shares, **styles}
+    return {**report, "unmet_share": shares}
 
 
 def _sessions(
-    arguments: argparse.Namespace, bots: list[str], config: SessionConfig
+    arguments: argparse.Namespace,
+    bots: list[str],
+    config: SessionConfig,
+    settings: Mapping[str, Any],
 ) -> dict[str, object]:
     """Sessions with stacks, printed and reported."""
     result = play_sessions(
-        arguments.game,
-        bots,
-        arguments.matches,
-        config,
-        arguments.out,
-        progress=True,
-        unwritten=functools.partial(note_unwritten, arguments),
-        **given(arguments, "seed", "memory_limit"),
+        arguments.game, bots, arguments.matches, config, arguments.out, **settings
     )
     print(
         f"{arguments.game}, seed {arguments.seed}, {result.sessions[0][1]} sessions "
@@ -158,10 +164,7 @@ def _sessions(
     print()
     for number, bot in enumerate(result.bots, 1):
         print(f"[{number}] {bot}")
-    styles = _styles(arguments, "sessions", read_hands)
-    if not arguments.unwritten:
-        print(f"written to {arguments.out}")
-    return {**result._asdict(), **styles}
+    return result._asdict()
 
 
 def _styles(
