@@ -9,9 +9,10 @@ import re
 import types
 import typing
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 _NAME = re.compile(r"[\w+.-]+")
+_Preset = TypeVar("_Preset")
 
 
 class Parameters(NamedTuple):
@@ -33,6 +34,23 @@ class Parameters(NamedTuple):
         """The string without some of its parameters."""
         rest = ",".join(f"{k}={v}" for k, v in self.given.items() if k not in names)
         return f"{self.name}({rest})" if rest else self.name
+
+    def preset(self, presets: Mapping[str, _Preset], kind: str) -> _Preset:
+        """The preset that is named.
+
+        Args:
+          presets: by name.
+          kind: what they are, for the error.
+
+        Raises:
+          ValueError: there is none of this name.
+        """
+        if self.name not in presets:
+            raise ValueError(
+                f"{self.what}={self.text!r}: there is no {kind} {self.name!r}; choose "
+                f"one of {', '.join(presets)}"
+            )
+        return presets[self.name]
 
     def convert(self, table: Mapping[str, Any]) -> dict[str, Any]:
         """Values of the types that a table gives.

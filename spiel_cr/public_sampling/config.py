@@ -103,12 +103,7 @@ def parse_public(
     if isinstance(algorithm, PublicConfig):
         return algorithm
     parameters = parse(algorithm, name)
-    preset = PRESETS.get(parameters.name)
-    if preset is None:
-        raise ValueError(
-            f"{name}={algorithm!r}: there is no public sampling {parameters.name!r}; "
-            f"choose one of {', '.join(PRESETS)}"
-        )
+    preset = parameters.preset(PRESETS, "public sampling")
     values = parameters.convert(_SETTINGS)
     rule = {key: values.pop(key) for key in list(values) if key in _RULE}
     values.update(name=algorithm, rule=dataclasses.replace(preset.rule, **rule))

@@ -142,10 +142,5 @@ def parse_training(text: str | TrainingConfig, name: str = "config") -> Training
     if isinstance(text, TrainingConfig):
         return text
     parameters = parse(text, name)
-    preset = PRESETS.get(parameters.name)
-    if preset is None:
-        raise ValueError(
-            f"{name}={text!r}: there is no preset {parameters.name!r}; choose one of "
-            f"{', '.join(PRESETS)}"
-        )
+    preset = parameters.preset(PRESETS, "preset")
     return dataclasses.replace(preset, **parameters.convert(_TABLE))

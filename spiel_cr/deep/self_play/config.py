@@ -159,11 +159,6 @@ def parse_self_play(
     if isinstance(algorithm, SelfPlayConfig):
         return algorithm
     parameters = parse(algorithm, name)
-    preset = SELF_PLAY_PRESETS.get(parameters.name)
-    if preset is None:
-        raise ValueError(
-            f"{name}={algorithm!r}: there is no self-play {parameters.name!r}; choose "
-            f"one of {', '.join(SELF_PLAY_PRESETS)}"
-        )
+    preset = parameters.preset(SELF_PLAY_PRESETS, "self-play")
     values = parameters.convert(_TABLE)
     return dataclasses.replace(preset, **values, name=algorithm)
