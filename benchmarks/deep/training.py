@@ -11,7 +11,6 @@ Run `python -m benchmarks.deep --help`. docs/deep.md has the tables.
 """
 
 import argparse
-import os
 import statistics
 import time
 from collections.abc import Iterator, Sequence
@@ -143,7 +142,7 @@ def measure(name: str, algorithm: str, seed: int, budget: Budget) -> Row:
       seed: of everything random.
       budget: when it ends.
     """
-    _one_thread()
+    frame.one_thread()
     tree = compile_game(GAMES[name])
     by_seconds = budget.what == "cpu_seconds"
     if by_seconds:
@@ -236,7 +235,7 @@ def measure_openspiel(name: str, seed: int, seconds: float) -> Row:
       seed: of everything random.
       seconds: of the processor; the last iteration may go beyond.
     """
-    _one_thread()
+    frame.one_thread()
     instance = GameInstance(GAMES[name])
     adapter = registry.find("openspiel-deep-cfr").make(instance, seed)
     assert isinstance(adapter, SteppingAdapter)
@@ -372,9 +371,3 @@ BENCHMARK = frame.Benchmark(
         str(row[key]) for key in ("part", "name", "algorithm", "seed", "budget")
     ),
 )
-
-
-def _one_thread() -> None:
-    """Before JAX makes its threads."""
-    os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
-    os.environ["OMP_NUM_THREADS"] = "1"
