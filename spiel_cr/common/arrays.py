@@ -26,6 +26,16 @@ def ranges(starts: np.ndarray | int, counts: np.ndarray) -> np.ndarray:
     return np.repeat(starts - (ends - counts), counts) + np.arange(total)
 
 
+def padded_size(count: int, least: int = 1) -> int:
+    """The least power of two that is not below a count: few sizes, so few programs.
+
+    Args:
+      count: 0 or more.
+      least: a power of two, which the result is not below either.
+    """
+    return max(least, 1 << max(count - 1, 0).bit_length())
+
+
 def groups(codes: np.ndarray) -> np.ndarray:
     """int64 [n], equal where codes are, numbered by when they are first met.
 

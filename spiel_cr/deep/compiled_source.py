@@ -3,12 +3,10 @@
 import numpy as np
 import pyspiel
 
+from spiel_cr.common.draws import BELOW_ONE
 from spiel_cr.compilation.tree import CHANCE, CompiledGame
 from spiel_cr.deep.draws import points
 from spiel_cr.uncompiled.source import Positions
-
-# Draws stay below 1 by more than the rounding error of a sum of probabilities.
-_BELOW_ONE = 1 - 2.0**-40
 
 
 class CompiledSource:
@@ -95,7 +93,7 @@ class CompiledSource:
         while len(draws):
             row = self._rows[histories[draws]]
             drawn = points(row, random, stratified=self._stratified)
-            point = row + drawn * _BELOW_ONE
+            point = row + drawn * BELOW_ONE
             found = np.searchsorted(self._ends, point, side="right")
             first = self._first_outcome[row]
             last = first + self._num_outcomes[row] - 1

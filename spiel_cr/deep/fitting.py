@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from spiel_cr.common.arrays import padded_size
 from spiel_cr.common.jax_utils import precision
 from spiel_cr.deep import nets
 from spiel_cr.deep.memory import Targets
@@ -125,7 +126,7 @@ def fit(
 def _padded(batch: _Batch) -> _Batch:
     """To a power of two, so that few programs are compiled; the rest weighs nothing."""
     count = len(batch.weight)
-    missing = (1 << max(count - 1, 7).bit_length()) - count
+    missing = padded_size(count, nets.LEAST_ROWS) - count
     return _Batch(
         *(np.pad(own, ((0, missing), *([(0, 0)] * (own.ndim - 1)))) for own in batch)
     )

@@ -15,10 +15,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from spiel_cr.common.arrays import padded_size
 from spiel_cr.common.jax_utils import precision
 
 # Rows of one evaluation, so that hidden layers of large games fit into memory.
 _MOST_ROWS = 1 << 16
+# Rows are padded to a power of two, and to no fewer than these.
+LEAST_ROWS = 8
 
 
 class Shape(NamedTuple):
@@ -118,14 +121,16 @@ def evaluate(graph: Any, parameters: Any, features: Any) -> np.ndarray:
         for first in range(0, len(features), _MOST_ROWS):
             some = features[first : first + _MOST_ROWS]
             count = len(some)
-            missing = (1 << max(count - 1, 7).bit_length()) - count
+            missing = padded_size(count, LEAST_ROWS) - count
             # A table of all infosets has one size, and is left as it is.
             if missing and not isinstance(some, jax.Array):
                 some = np.concatenate(
                     [some, np.zeros((missing, some.shape[1]), some.dtype)]
                 )
             parts.append(np.asarray(_outputs(graph, parameters, some))[:count])
-    return np.concatenate(parts) if parts else np.zeros((0, _actions(parameters)))
+    if not parts:
+        return np.zeros((0, _actions(parameters)), np.float32)
+    return np.concatenate(parts)
 
 
 def _actions(parameters: Any) -> int:

@@ -20,6 +20,7 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import storage
+from spiel_cr.common.arrays import padded_size
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.common.jax_utils import precision
 from spiel_cr.compilation.loading import load_game
@@ -35,8 +36,6 @@ KIND = "deep policy"
 _NETWORK, _BANK = "network", "bank"
 # Bytes of iterates' strategies that are remembered, and of finished ones.
 _REMEMBERED = 64e6
-# Questions are padded to a power of two, and to no fewer than these.
-_LEAST_ROWS = 8
 
 
 class DeepPolicy(openspiel_policy.Policy):
@@ -156,7 +155,7 @@ class DeepPolicy(openspiel_policy.Policy):
         if network is None:
             uniform = legal / legal.sum(axis=1)[:, None]
             return np.repeat(uniform[None], self.iterates[player], axis=0)
-        size = max(_LEAST_ROWS, 1 << (count - 1).bit_length())
+        size = padded_size(count, nets.LEAST_ROWS)
         padded = np.zeros((size, self._shape.features), np.float32)
         padded[:count] = features
         graph, parameters = network

@@ -23,13 +23,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from spiel_cr.common.draws import choose
 from spiel_cr.deep.draws import points
 from spiel_cr.deep.infosets import Knowledge, Seen
 from spiel_cr.deep.memory import Targets, Transitions
 from spiel_cr.uncompiled.source import Positions, Source
-
-# Draws stay below 1 by more than the rounding error of a sum of probabilities.
-_BELOW_ONE = 1 - 2.0**-40
 
 # Positions of a chunk. They take some 300 bytes each in games that are not compiled.
 MOST_POSITIONS = 1 << 20
@@ -254,7 +252,7 @@ def _decide(
     num_legal = legal.sum(axis=1)
     if sampling.external:
         parent = np.arange(len(live))
-        action = _draw(sigma, drawn)
+        action = choose(sigma, drawn)
         rho = sigma[parent, action]
         # All of the updating player's, one of the others'.
         followed = np.where(mine[:, None], legal, False)
@@ -265,21 +263,13 @@ def _decide(
     else:
         share = np.where(mine & (num_legal > 1), sampling.epsilon, 0)[:, None]
         mixed = (1 - share) * sigma + share * legal / num_legal[:, None]
-        parent, action = np.arange(len(live)), _draw(mixed, drawn)
+        parent, action = np.arange(len(live)), choose(mixed, drawn)
         rho = mixed[parent, action]
     joint = None if critic is None else knowledge.joint(positions, live)
     return _Depth(
         *(live, mine, num_legal > 1, (seen[0], seen[1]), legal, sigma, weight[live]),
         *(joint, parent, action, rho, positions.utility, acts),
     )
-
-
-def _draw(odds: np.ndarray, drawn: np.ndarray) -> np.ndarray:
-    """int64 [n], an action each; never one without probability."""
-    total = np.cumsum(odds, axis=1)
-    point = drawn * _BELOW_ONE * total[:, -1]
-    action: np.ndarray = np.count_nonzero(total <= point[:, None], axis=1)
-    return action
 
 
 def _climb(

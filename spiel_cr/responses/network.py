@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pyspiel
 
+from spiel_cr.common.arrays import padded_size
 from spiel_cr.compilation.tree import TERMINAL, CompiledGame
 from spiel_cr.responses.responder_tree import padded_sequences
 from spiel_cr.responses.rollouts import first_decision
@@ -290,7 +291,7 @@ class NetworkPriorAndValue:
     def _ask(self, state: pyspiel.State, player: int) -> tuple[list[float], float]:
         legal = state.legal_actions()
         # Padded to a power of two, so that there are few programs.
-        width = 1 << (len(legal) - 1).bit_length()
+        width = padded_size(len(legal))
         actions = np.zeros((1, width), np.int32)
         actions[0, : len(legal)] = legal
         features = np.array([state.information_state_tensor(player)], np.float32)

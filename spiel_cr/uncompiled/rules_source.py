@@ -3,6 +3,7 @@
 import numpy as np
 import pyspiel
 
+from spiel_cr.common.draws import choose
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.compilation import vectorised
 from spiel_cr.compilation.game_checks import CHANCE_TOLERANCE
@@ -14,8 +15,6 @@ from spiel_cr.uncompiled.source import Positions
 # States after histories that were asked for, so that the next question of the same
 # match plays one move and not all of them. Beyond this many all are forgotten.
 _MOST_KEPT = 1 << 12
-# Draws stay below 1 by more than the rounding error of a sum of probabilities.
-_BELOW_ONE = 1 - 2.0**-40
 
 
 class States:
@@ -166,12 +165,10 @@ class RulesSource:
         """int64 [n], an outcome of chance each, by its probability."""
         legal = self.rules.legal_actions_mask(rows)
         odds = np.where(legal, self.rules.chance_probabilities(rows), 0)
-        total = np.cumsum(odds, axis=1)
-        if not (abs(total[:, -1] - 1) <= CHANCE_TOLERANCE).all():
+        if not (abs(odds.sum(axis=1) - 1) <= CHANCE_TOLERANCE).all():
             raise InvalidGameError(
                 f"{self.game}: the probabilities of chance must sum to 1, and in a "
                 f"state of its vectorised game those of the legal outcomes do not; "
                 f"correct chance_probabilities"
             )
-        point = random.random(len(rows)) * _BELOW_ONE * total[:, -1]
-        return np.count_nonzero(total <= point[:, None], axis=1)
+        return choose(odds, random.random(len(rows)))

@@ -42,12 +42,10 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cr.cfr.config import MCCFRConfig
+from spiel_cr.common.draws import choose
 from spiel_cr.uncompiled import recall_checks, strategy
 from spiel_cr.uncompiled.source import Positions, Source
 from spiel_cr.uncompiled.table import Table
-
-# Draws stay below 1 by more than the rounding error of a sum of probabilities.
-_BELOW_ONE = 1 - 2.0**-40
 
 
 class Counts(NamedTuple):
@@ -258,7 +256,8 @@ class Trajectories:
         config, sigma, updated = self._config, decisions.sigma, decisions.updated
         mixed = (1 - config.epsilon) * sigma + config.epsilon / decisions.num_actions
         rho = np.where(decisions.tried & decisions.legal, mixed, sigma)
-        parent, action = np.arange(len(decisions.live)), _choose(rho, self._random)
+        points = self._random.random(len(decisions.live))
+        parent, action = np.arange(len(points)), choose(rho, points, axis=0)
         self._most_visits -= len(parent)
         if config.scheme == "external" and len(updated):
             each = np.ones(len(parent), np.int64)
@@ -394,10 +393,3 @@ def _flat(
     action, place = np.nonzero(decisions.legal[:, updated])
     place = updated[place]
     return decisions.entries[action, place], place, values[action, place]
-
-
-def _choose(probabilities: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """int64 [m], one action of each column of float64 [A, m]."""
-    total = np.cumsum(probabilities, axis=0)
-    point = random.random(total.shape[1]) * _BELOW_ONE * total[-1]
-    return np.count_nonzero(total <= point, axis=0)

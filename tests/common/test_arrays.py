@@ -50,3 +50,9 @@ def test_order_of_pairs(high):
     assert order.tolist() == np.lexsort((second, first)).tolist()
     assert arrays.order_pairs(first[:0], second[:0]).tolist() == []
     assert arrays.order_pairs(first[:1], second[:1]).tolist() == [0]
+
+
+def test_padded_sizes():
+    sizes = [arrays.padded_size(count) for count in range(10)]
+    assert sizes == [1, 1, 2, 4, 4, 8, 8, 8, 8, 16]
+    assert [arrays.padded_size(count, 8) for count in (0, 8, 9)] == [8, 8, 16]

@@ -20,7 +20,7 @@ from spiel_cr.deep.self_play.config import (
     SelfPlayConfig,
     parse_self_play,
 )
-from spiel_cr.deep.self_play.learning import SelfPlay, padded_size
+from spiel_cr.deep.self_play.learning import SelfPlay, batch_size
 from spiel_cr.deep.self_play.network import NEVER, Model, Rows, Settings
 from spiel_cr.deep.self_play.rollouts import Answer, Episodes, advantages, play
 from spiel_cr.deep.tensors import stepped
@@ -413,10 +413,10 @@ def test_games_that_are_not_compiled_are_played_by_tensors():
 
 
 def test_sizes_are_few_and_fit():
-    sizes = {count: padded_size(count) for count in range(2000)}
+    sizes = {count: batch_size(count) for count in range(2000)}
     assert all(size == 64 for count, size in sizes.items() if count <= 64)
     assert all(n <= size <= 1.125 * n + 1 for n, size in sizes.items() if n > 64)
-    assert len(set(sizes.values())) <= 1 + 5 * 8 and padded_size(1024) == 1024
+    assert len(set(sizes.values())) <= 1 + 5 * 8 and batch_size(1024) == 1024
 
 
 def test_schedules():

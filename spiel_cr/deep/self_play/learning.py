@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from spiel_cr.common.arrays import padded_size
 from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.common.jax_utils import precision
 from spiel_cr.compilation.tree import CompiledGame
@@ -217,7 +218,7 @@ class SelfPlay:
         """Steps of the optimiser for one network."""
         config = self.config
         rows = self._rows(number, episodes, *estimates)
-        size = padded_size(-(-len(rows.action) // config.minibatches))
+        size = batch_size(-(-len(rows.action) // config.minibatches))
         rows = network.pad_rows(rows, size * config.minibatches)
         orders = [random.permutation(len(rows.action)) for _ in range(config.epochs)]
         batches = np.concatenate(orders).astype(np.int32).reshape(-1, size)
@@ -431,10 +432,10 @@ class SelfPlay:
         )
 
 
-def padded_size(count: int) -> int:
+def batch_size(count: int) -> int:
     """The least of a few sizes that is not below a count."""
     count = max(count, _LEAST)
-    unit = (1 << (count - 1).bit_length()) // (2 * _SIZES)
+    unit = padded_size(count) // (2 * _SIZES)
     return -(-count // unit) * unit
 
 

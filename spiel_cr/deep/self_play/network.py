@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from spiel_cr.common.arrays import padded_size
 from spiel_cr.deep import nets
 
 # Of actions that are not legal: finite, so that nothing times it is not a number.
@@ -140,7 +141,7 @@ def evaluate(
     Numbers of decisions are padded to powers of two.
     """
     count = len(legal)
-    padded = max(_LEAST, 1 << (count - 1).bit_length())
+    padded = padded_size(count, _LEAST)
     filled = _pad(seen, padded), _pad(legal, padded)
     log_policy, value = _apply(*model, parameters, *filled)
     return np.asarray(log_policy)[:count], np.asarray(value)[:count]

@@ -4,11 +4,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from spiel_cr.common.draws import choose
 from spiel_cr.compilation.tree import TERMINAL
 from spiel_cr.uncompiled.source import Positions, Source
-
-# Draws stay below 1 by more than the rounding error of a sum of probabilities.
-_BELOW_ONE = 1 - 2.0**-40
 
 
 class Answer(NamedTuple):
@@ -161,6 +159,4 @@ def _ask(
 def _draw(answer: Answer, random: np.random.Generator) -> np.ndarray:
     """int64 [m], an action of each decision."""
     policy = np.where(answer.legal, np.exp(answer.log_policy, dtype=np.float64), 0)
-    total = np.cumsum(policy, axis=1)
-    point = random.random(len(total)) * _BELOW_ONE * total[:, -1]
-    return np.count_nonzero(total <= point[:, None], axis=1)
+    return choose(policy, random.random(len(policy)))
