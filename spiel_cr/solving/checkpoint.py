@@ -159,12 +159,15 @@ class Keeper:
         self._identity = dict(identity)
         self.curve: list[CurvePoint] = []
 
-    def resume(self) -> bool:
+    def resume(self, most: int | None = None) -> bool:
         """Puts the file's state into the solver; False where there is no file.
+
+        Args:
+          most: iterations that it may have; None: any number.
 
         Raises:
           DamagedFileError: the file was changed since it was written.
-          ValueError: it is of another game, algorithm or dtype.
+          ValueError: it is of another game, algorithm or dtype, or has more iterations.
         """
         if not self._path.exists():
             return False
@@ -192,6 +195,12 @@ class Keeper:
                 f"iterations={count!r}, and {self._solver.iterations} in the state"
             )
         self.curve[:] = curve
+        if most is not None and count > most:
+            raise ValueError(
+                f"the checkpoint {os.fspath(self._path)} has {count} iterations "
+                f"already, more than iterations={most}; ask for at least as many, or "
+                f"give another path"
+            )
         return True
 
     def _progress(

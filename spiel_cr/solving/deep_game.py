@@ -291,14 +291,17 @@ def solve_deep(
                     way.source, config, seed=seed, knowledge=way.knowledge
                 )
                 seal = key_making.fingerprint(way.source)
-                keeper = _keeper(solver, seal, checkpoint_path, checkpoint_every)
+                keeper = _keeper(
+                    solver, seal, iterations, checkpoint_path, checkpoint_every
+                )
                 build_seconds = time.perf_counter() - started
                 _run(solver, goal, keeper, progress=progress)
             finally:
                 way.source.close()
             return _result_of_networks(solver, named, build_seconds)
         solver = make_deep(tree, config, seed=seed)
-        keeper = _keeper(solver, fingerprint(tree), checkpoint_path, checkpoint_every)
+        seal = fingerprint(tree)
+        keeper = _keeper(solver, seal, iterations, checkpoint_path, checkpoint_every)
         build_seconds = time.perf_counter() - started
         curve = _run(solver, goal, keeper, progress=progress)
         return _result_in_numbers(tree, solver, named, build_seconds, curve)
@@ -379,13 +382,18 @@ def _compiled(
 
 
 def _keeper(
-    solver: AnySolver, seal: str, path: storage.Path | None, every: float
+    solver: AnySolver,
+    seal: str,
+    most: int | None,
+    path: storage.Path | None,
+    every: float,
 ) -> Keeper | None:
     """A checkpoint, read where it exists.
 
     Args:
       solver: to go on with.
       seal: tells the game's version.
+      most: iterations that the file may have; None: any number.
       path: of the file; None: there is none.
       every: seconds between writes.
     """
@@ -402,24 +410,14 @@ def _keeper(
         "seed": solver.seed,
     }
     keeper = Keeper(path, identity, solver, every)
-    keeper.resume()
+    keeper.resume(most)
     return keeper
 
 
 def _run(
     solver: AnySolver, goal: _Goal, keeper: Keeper | None, *, progress: bool
 ) -> tuple[CurvePoint, ...]:
-    """Iterates to the goal; checkpoints on the way and at the end, however it comes.
-
-    Raises:
-      ValueError: more iterations were done already.
-    """
-    if goal.iterations is not None and solver.iterations > goal.iterations:
-        raise ValueError(
-            f"the checkpoint has {solver.iterations} iterations already, more than "
-            f"iterations={goal.iterations}; ask for at least as many, or give another "
-            f"path"
-        )
+    """Iterates to the goal; checkpoints on the way and at the end, however it comes."""
     curve: list[CurvePoint] = [] if keeper is None else keeper.curve
     every = goal.eval_every
     if every is None and goal.until is not None:

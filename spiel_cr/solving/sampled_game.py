@@ -241,13 +241,7 @@ def sample_uncompiled(
                 }
                 sampler = _Sampler(solver)
                 keeper = Keeper(checkpoint_path, identity, sampler, checkpoint_every)
-                keeper.resume()
-                if iterations is not None and solver.iteration > iterations:
-                    raise ValueError(
-                        f"the checkpoint {checkpoint_path} has {solver.iteration} "
-                        f"iterations already, more than iterations={iterations}; ask "
-                        f"for at least as many, or give another path"
-                    )
+                keeper.resume(iterations)
             build_seconds = time.perf_counter() - started
             _run(solver, iterations, seconds, keeper, progress=progress)
         finally:

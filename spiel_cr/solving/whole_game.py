@@ -287,13 +287,7 @@ def solve(
             keeper = keep_solver(
                 checkpoint_path, whole.source, solver, checkpoint_every, seed=drawn
             )
-            keeper.resume()
-            if solver.iterations > goal.iterations:
-                raise ValueError(
-                    f"the checkpoint {checkpoint_path} has {solver.iterations} "
-                    f"iterations already, more than iterations={goal.iterations}; ask "
-                    f"for at least as many, or give another path"
-                )
+            keeper.resume(goal.iterations)
         with tqdm(
             total=None if goal.iterations == _NO_LIMIT else goal.iterations,
             initial=solver.iterations,
