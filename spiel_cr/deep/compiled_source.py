@@ -1,4 +1,7 @@
-"""Histories of a compiled game as a `uncompiled.source.Source`: states are numbers."""
+"""Histories of a compiled game as a `uncompiled.source.Source`: states are numbers.
+
+`sampled_from` says what any solver samples, compiled or not.
+"""
 
 import numpy as np
 import pyspiel
@@ -6,7 +9,8 @@ import pyspiel
 from spiel_cr.common.draws import BELOW_ONE
 from spiel_cr.compilation.tree import CHANCE, CompiledGame
 from spiel_cr.deep.draws import points
-from spiel_cr.uncompiled.source import Positions
+from spiel_cr.deep.infosets import CompiledKnowledge, Knowledge
+from spiel_cr.uncompiled.source import Positions, Source
 
 
 class CompiledSource:
@@ -107,3 +111,41 @@ class CompiledSource:
         key[:, 1] = player.astype(np.int64).view(np.uint64)
         count = np.where(player >= 0, self._count[histories], 0).astype(np.int32)
         return Positions(histories, player, key, count, tree.utility[histories])
+
+
+def sampled_from(
+    game: CompiledGame | Source,
+    knowledge: Knowledge | None,
+    algorithm: str,
+    needs_compiled: str | None,
+    *,
+    features: str = "information_state",
+    stratified: bool = True,
+) -> tuple[Source, Knowledge]:
+    """Histories that a solver samples, and what is known at their positions.
+
+    Args:
+      game: compiled; or a source of histories of any game.
+      knowledge: of the source's positions; only where `game` is a source.
+      algorithm: name of the configuration.
+      needs_compiled: what of it needs a compiled game; None: nothing.
+      features: what networks see of a compiled game, as `config.FEATURES`.
+      stratified: of a compiled game, see `CompiledSource`.
+
+    Raises:
+      ValueError: a source, and settings that need a compiled game, or no knowledge.
+    """
+    if isinstance(game, CompiledGame):
+        source = CompiledSource(game, stratified=stratified)
+        return source, CompiledKnowledge(game, features)
+    if needs_compiled:
+        raise ValueError(
+            f"algorithm={algorithm!r}: {needs_compiled} needs the compiled game; "
+            f"choose another setting, or compile the game"
+        )
+    if knowledge is None:
+        raise ValueError(
+            f"knowledge=None: a source of {game.game} says nothing of features; give "
+            f"what is known at its positions"
+        )
+    return game, knowledge

@@ -199,11 +199,6 @@ class CompiledKnowledge:
         behaviour[self.sequence[player][legal]] = strategy[legal]
         return behaviour
 
-    def strategy(self, player: int, behaviour: np.ndarray) -> np.ndarray:
-        """float64 [I, A], 0 where illegal, from a behaviour float64 [S]."""
-        found = behaviour[self.sequence[player]]
-        return np.where(self.legal[player], found, 0)
-
     def _both(self) -> np.ndarray:
         return self._tensors(self._decisions, (0, 1))
 
@@ -217,6 +212,24 @@ class CompiledKnowledge:
                 read = getattr(state, f"{self._features}_tensor")
                 found[i, first : first + self.num_features] = read(player)
         return found
+
+
+def compiled_only(knowledge: Knowledge, game: Any) -> CompiledKnowledge:
+    """The knowledge, if it is of a compiled game.
+
+    Args:
+      knowledge: of a solver.
+      game: that it is of, an OpenSpiel game.
+
+    Raises:
+      ValueError: it is not of a compiled game.
+    """
+    if isinstance(knowledge, CompiledKnowledge):
+        return knowledge
+    raise ValueError(
+        f"{game} is not compiled, and has no numbered infosets; compile it, or take "
+        f"the networks that average() gives"
+    )
 
 
 def feature_count(game: Any, features: str) -> int:

@@ -24,11 +24,11 @@ from spiel_cr.deep.averages import (
     NetworkAverage,
     RunningReach,
 )
-from spiel_cr.deep.compiled_source import CompiledSource
+from spiel_cr.deep.compiled_source import sampled_from
 from spiel_cr.deep.config import DeepConfig, parse_deep
 from spiel_cr.deep.critic import Critic
 from spiel_cr.deep.fitting import Plan
-from spiel_cr.deep.infosets import CompiledKnowledge, Knowledge, Seen
+from spiel_cr.deep.infosets import CompiledKnowledge, Knowledge, Seen, compiled_only
 from spiel_cr.deep.memory import Targets
 from spiel_cr.deep.strategies import Bank, SampledStrategies, bank_behaviour
 from spiel_cr.deep.traversal import Sampling, in_chunks
@@ -82,23 +82,12 @@ class DeepSolver:
         """
         self.config = config = parse_deep(config)
         self.seed = check_seed(seed)
-        if isinstance(game, CompiledGame):
-            stratified = config.draws == "stratified"
-            self.source: Source = CompiledSource(game, stratified=stratified)
-            knowledge = CompiledKnowledge(game, config.features)
-        else:
-            self.source = game
-            if config.needs_compiled:
-                raise ValueError(
-                    f"algorithm={config.name!r}: {config.needs_compiled} needs the "
-                    f"compiled game; choose another setting, or compile the game"
-                )
-            if knowledge is None:
-                raise ValueError(
-                    f"knowledge=None: a source of {game.game} says nothing of "
-                    f"features; give what is known at its positions"
-                )
-        self.knowledge: Knowledge = knowledge
+        self.source, knowledge = sampled_from(
+            *(game, knowledge, config.name, config.needs_compiled),
+            features=config.features,
+            stratified=config.draws == "stratified",
+        )
+        self.knowledge = knowledge
         self.iterations = self.episodes = self.nodes = 0
         self.seconds_of = dict.fromkeys(("traversal", "fit", "critic", "average"), 0.0)
         kinds = config.averages
@@ -356,12 +345,7 @@ class DeepSolver:
         return tabular_policy(self._compiled().tree, self.average_behaviours(kind))
 
     def _compiled(self) -> CompiledKnowledge:
-        if not isinstance(self.knowledge, CompiledKnowledge):
-            raise ValueError(
-                f"{self.source.game} is not compiled, and has no numbered infosets; "
-                f"compile it, or take the arrays of average()"
-            )
-        return self.knowledge
+        return compiled_only(self.knowledge, self.source.game)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All that the solver needs to go on, for `restore`."""

@@ -14,8 +14,8 @@ from spiel_cr.common.jax_utils import precision
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.deep import nets
 from spiel_cr.deep.averages import ExactAverage, NetworkAverage
-from spiel_cr.deep.compiled_source import CompiledSource
-from spiel_cr.deep.infosets import CompiledKnowledge, Knowledge, Seen
+from spiel_cr.deep.compiled_source import sampled_from
+from spiel_cr.deep.infosets import CompiledKnowledge, Knowledge, Seen, compiled_only
 from spiel_cr.deep.self_play import network
 from spiel_cr.deep.self_play.config import SelfPlayConfig, parse_self_play
 from spiel_cr.deep.self_play.network import Losses, Model, Rows, Settings
@@ -91,22 +91,9 @@ class SelfPlay:
         """
         self.config = config = parse_self_play(algorithm)
         self.seed = check_seed(seed)
-        if isinstance(game, CompiledGame):
-            self.source: Source = CompiledSource(game)
-            knowledge = CompiledKnowledge(game)
-        else:
-            self.source = game
-            if config.needs_compiled:
-                raise ValueError(
-                    f"algorithm={config.name!r}: {config.needs_compiled} needs the "
-                    f"compiled game; choose another setting, or compile the game"
-                )
-            if knowledge is None:
-                raise ValueError(
-                    f"knowledge=None: a source of {game.game} says nothing of "
-                    f"features; give what is known at its positions"
-                )
-        self.knowledge: Knowledge = knowledge
+        self.source, self.knowledge = sampled_from(
+            game, knowledge, config.name, config.needs_compiled
+        )
         self._shared = config.shared and config.network == "mlp"
         self.settings = Settings(
             config.clip, config.proximity, config.value_weight, config.gradient_norm
@@ -424,12 +411,7 @@ class SelfPlay:
         self.seconds_of = {"play": 0.0, "learn": seconds}
 
     def _compiled(self) -> CompiledKnowledge:
-        if isinstance(self.knowledge, CompiledKnowledge):
-            return self.knowledge
-        raise ValueError(
-            f"{self.source.game} is not compiled, so its infosets are not known; "
-            f"compile it, or ask for decisions by `strategy`"
-        )
+        return compiled_only(self.knowledge, self.source.game)
 
 
 def batch_size(count: int) -> int:
