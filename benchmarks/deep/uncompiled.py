@@ -35,7 +35,7 @@ from spiel_cr.deep.self_play.config import SELF_PLAY_PRESETS
 from spiel_cr.deep.self_play.learning import SelfPlay
 from spiel_cr.deep.solver import DeepSolver
 from spiel_cr.deep.tensors import Stepped, stepped
-from spiel_cr.deep.traversal import Sampling, Strategy, traverse
+from spiel_cr.deep.traversal import Sampling, Strategy, Task, traverse
 from spiel_cr.uncompiled.source import Positions
 
 GAMES = {
@@ -116,12 +116,10 @@ def measure_speed(name: str, scheme: str) -> Row:
     sampling, count = Sampling(external=scheme == "external"), 4
 
     def sample(seed: int) -> int:
-        random = np.random.default_rng(seed)
-        found = traverse(
-            *(solver.source, solver.knowledge, solver.strategy, sampling),
-            *(seed % 2, count, random),
+        task = Task(
+            solver.source, solver.knowledge, solver.strategy, sampling, seed % 2
         )
-        return found.positions
+        return traverse(task, count, np.random.default_rng(seed)).positions
 
     while sample(0) < _NODES:
         count *= 2

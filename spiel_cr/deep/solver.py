@@ -31,7 +31,7 @@ from spiel_cr.deep.fitting import Plan
 from spiel_cr.deep.infosets import CompiledKnowledge, Knowledge, Seen, compiled_only
 from spiel_cr.deep.memory import Targets
 from spiel_cr.deep.strategies import Bank, SampledStrategies, bank_behaviour
-from spiel_cr.deep.traversal import Sampling, in_chunks
+from spiel_cr.deep.traversal import Sampling, Task, in_chunks
 from spiel_cr.policies.best_responses import value_bounds
 from spiel_cr.policies.conversions import tabular_policy, uniform_behaviour
 from spiel_cr.uncompiled.source import Source
@@ -180,10 +180,10 @@ class DeepSolver:
             stratified=config.draws == "stratified",
         )
         self.episodes += config.traversals
-        for found in in_chunks(
-            *(self.source, knowledge, self.strategy, sampling),
-            *(player, config.traversals, random, self._critic),
-        ):
+        task = Task(
+            self.source, knowledge, self.strategy, sampling, player, self._critic
+        )
+        for found in in_chunks(task, config.traversals, random):
             self.nodes += found.positions
             if self._strategies:
                 weight = self._weight(iteration)

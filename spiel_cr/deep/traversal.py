@@ -59,6 +59,26 @@ class Sampling(NamedTuple):
     stratified: bool = True
 
 
+class Task(NamedTuple):
+    """What is sampled, for one player.
+
+    Attributes:
+      source: of histories.
+      knowledge: of its positions.
+      strategy: of both players.
+      sampling: how.
+      player: whose advantages are sampled.
+      critic: guesses of utilities; None: 0 everywhere.
+    """
+
+    source: Source
+    knowledge: Knowledge
+    strategy: Strategy
+    sampling: Sampling
+    player: int
+    critic: Critic | None = None
+
+
 class Traversal(NamedTuple):
     """What a batch has found.
 
@@ -109,57 +129,32 @@ class _Depth(NamedTuple):
     player: np.ndarray
 
 
-def traverse(
-    source: Source,
-    knowledge: Knowledge,
-    strategy: Strategy,
-    sampling: Sampling,
-    player: int,
-    count: int,
-    random: np.random.Generator,
-    critic: Critic | None = None,
-) -> Traversal:
+def traverse(task: Task, count: int, random: np.random.Generator) -> Traversal:
     """Samples a batch of trajectories for one player.
 
     Args:
-      source: of histories.
-      knowledge: of its positions.
-      strategy: of both players.
-      sampling: how.
-      player: whose advantages are sampled.
+      task: what is sampled.
       count: trajectories; each has a deal of its own.
       random: advanced.
-      critic: guesses of utilities; None: 0 everywhere.
     """
-    way, positions = _descend(
-        source, knowledge, strategy, sampling, player, count, random, critic
-    )
+    way, positions = _descend(task, count, random)
     touched = count + sum(len(depth.parent) for depth in way)
     moves = None
-    if critic is not None:
-        moves = _moves(way, positions, knowledge.num_actions)
-    gains = _climb(way, positions.utility, sampling, player, critic)
-    if not sampling.importance:
+    if task.critic is not None:
+        moves = _moves(way, positions, task.knowledge.num_actions)
+    gains = _climb(task, way, positions.utility)
+    if not task.sampling.importance:
         way = [depth._replace(weight=np.ones(len(depth.live))) for depth in way]
     return Traversal(
-        _gather(way, gains, player, own=True),
-        _gather(way, [depth.sigma for depth in way], 1 - player, own=False),
+        _gather(way, gains, task.player, own=True),
+        _gather(way, [depth.sigma for depth in way], 1 - task.player, own=False),
         moves,
         touched,
     )
 
 
 def in_chunks(
-    source: Source,
-    knowledge: Knowledge,
-    strategy: Strategy,
-    sampling: Sampling,
-    player: int,
-    count: int,
-    random: np.random.Generator,
-    critic: Critic | None = None,
-    *,
-    most: int = MOST_POSITIONS,
+    task: Task, count: int, random: np.random.Generator, *, most: int = MOST_POSITIONS
 ) -> Iterator[Traversal]:
     """As `traverse`, in chunks that need little memory each.
 
@@ -169,69 +164,50 @@ def in_chunks(
     draws are stratified within each chunk.
 
     Args:
-      source, knowledge, strategy, sampling, player, random, critic: see `traverse`; the
-        strategy must stay the same until the last chunk.
+      task: what is sampled; its strategy must stay the same until the last chunk.
       count: trajectories of all chunks.
+      random: advanced.
       most: positions that a chunk shall have; it may have more, where trajectories
         differ, and has a trajectory at least.
     """
     each = 0.0
-    length = source.game.max_game_length()
-    wide = source.max_actions ** min(length, 64) if sampling.external else 1
+    length = task.source.game.max_game_length()
+    wide = task.source.max_actions ** min(length, 64) if task.sampling.external else 1
     if count > _PROBES and count * (length + 1) * wide > most:
-        way, _ = _descend(
-            *(source, knowledge, strategy, sampling, player),
-            *(_PROBES, np.random.default_rng(0)),
-        )
+        probe = task._replace(critic=None)
+        way, _ = _descend(probe, _PROBES, np.random.default_rng(0))
         each = _MARGIN * (1 + sum(len(depth.parent) for depth in way) / _PROBES)
     while count:
         size = count if count * each <= most else max(1, int(most / each))
-        found = traverse(
-            source, knowledge, strategy, sampling, player, size, random, critic
-        )
+        found = traverse(task, size, random)
         yield found
         each = found.positions / size
         count -= size
 
 
 def _descend(
-    source: Source,
-    knowledge: Knowledge,
-    strategy: Strategy,
-    sampling: Sampling,
-    player: int,
-    count: int,
-    random: np.random.Generator,
-    critic: Critic | None = None,
+    task: Task, count: int, random: np.random.Generator
 ) -> tuple[list[_Depth], Positions]:
     """The way down of some trajectories, and the positions where the last ones end."""
-    positions = source.start(count, random)
+    positions = task.source.start(count, random)
     weight = np.ones(count)
     way: list[_Depth] = []
     while (positions.player >= 0).any():
-        depth = _decide(
-            positions, weight, knowledge, strategy, sampling, player, random, critic
-        )
+        depth = _decide(task, positions, weight, random)
         way.append(depth)
         parent, action = depth.parent, depth.action
         rank = np.cumsum(depth.legal, axis=1)[parent, action] - 1
-        positions = source.step(positions, depth.live[parent], rank, random)
+        positions = task.source.step(positions, depth.live[parent], rank, random)
         mine = depth.mine[parent]
         weight = depth.weight[parent] / np.where(mine, depth.rho, 1)
     return way, positions
 
 
 def _decide(
-    positions: Positions,
-    weight: np.ndarray,
-    knowledge: Knowledge,
-    strategy: Strategy,
-    sampling: Sampling,
-    player: int,
-    random: np.random.Generator,
-    critic: Critic | None,
+    task: Task, positions: Positions, weight: np.ndarray, random: np.random.Generator
 ) -> _Depth:
     """Asks for strategies at one depth, and draws what is followed."""
+    knowledge, sampling = task.knowledge, task.sampling
     live = np.flatnonzero(positions.player >= 0)
     acts = positions.player[live]
     legal = np.zeros((len(live), knowledge.num_actions), bool)
@@ -243,8 +219,8 @@ def _decide(
         seen.append(found)
         if len(places):
             legal[places] = found.legal
-            sigma[places] = strategy(one, found)
-    mine = acts == player
+            sigma[places] = task.strategy(one, found)
+    mine = acts == task.player
     key = positions.key[live]
     # Keys are equal where numbers are, but for one chance in 2^64.
     labels = key[:, 0] + key[:, 1] * np.uint64(0x9E3779B97F4A7C15)
@@ -265,29 +241,23 @@ def _decide(
         mixed = (1 - share) * sigma + share * legal / num_legal[:, None]
         parent, action = np.arange(len(live)), choose(mixed, drawn)
         rho = mixed[parent, action]
-    joint = None if critic is None else knowledge.joint(positions, live)
+    joint = None if task.critic is None else knowledge.joint(positions, live)
     return _Depth(
         *(live, mine, num_legal > 1, (seen[0], seen[1]), legal, sigma, weight[live]),
         *(joint, parent, action, rho, positions.utility, acts),
     )
 
 
-def _climb(
-    way: list[_Depth],
-    ends: np.ndarray,
-    sampling: Sampling,
-    player: int,
-    critic: Critic | None,
-) -> list[np.ndarray]:
+def _climb(task: Task, way: list[_Depth], ends: np.ndarray) -> list[np.ndarray]:
     """For each depth float64 [m, A], advantages of the updating player."""
-    estimate, sign = ends, 1 - 2 * player
+    estimate, sign = ends, 1 - 2 * task.player
     gains = []
     for depth in reversed(way):
         parent, action = depth.parent, depth.action
         values = np.zeros(depth.sigma.shape)
-        if critic is not None and depth.joint is not None:
-            values = np.where(depth.legal, critic(depth.joint), 0)
-        if sampling.corrected:
+        if task.critic is not None and depth.joint is not None:
+            values = np.where(depth.legal, task.critic(depth.joint), 0)
+        if task.sampling.corrected:
             guess = values[parent, action]
             values[parent, action] += (estimate - guess) / depth.rho
         expected = (depth.sigma * values).sum(axis=1)

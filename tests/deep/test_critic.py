@@ -8,7 +8,7 @@ from spiel_cr.deep.compiled_source import CompiledSource
 from spiel_cr.deep.critic import Critic
 from spiel_cr.deep.fitting import Plan
 from spiel_cr.deep.infosets import CompiledKnowledge, Seen
-from spiel_cr.deep.traversal import Sampling, traverse
+from spiel_cr.deep.traversal import Sampling, Task, traverse
 from spiel_cr.policies.conversions import history_values
 from tests.support.made_games import MadeGame, twice_in_a_row
 
@@ -24,10 +24,11 @@ def test_a_table_learns_the_exact_values():
     critic = Critic(knowledge, values, 10_000)
     random = np.random.default_rng(0)
     uniform = [legal / legal.sum(axis=1)[:, None] for legal in knowledge.legal]
-    found = traverse(
+    task = Task(
         *(CompiledSource(tree), knowledge, lambda p, seen: uniform[p][seen.rows]),
-        *(Sampling(False, 1.0), 0, 400, random, critic),
+        *(Sampling(False, 1.0), 0, critic),
     )
+    found = traverse(task, 400, random)
     critic.replay.add(found.moves)
     histories = tree.histories
     decisions = np.flatnonzero(histories.player >= 0)

@@ -9,7 +9,7 @@ from spiel_cr.deep.compiled_source import CompiledSource
 from spiel_cr.deep.infosets import CompiledKnowledge
 from spiel_cr.deep.solver import DeepSolver
 from spiel_cr.deep.tensors import Stepped, stepped
-from spiel_cr.deep.traversal import Sampling, traverse
+from spiel_cr.deep.traversal import Sampling, Task, traverse
 from spiel_cr.uncompiled.rules_source import RulesSource
 from spiel_cr.uncompiled.state_source import StateSource
 from tests.support import made_games
@@ -89,11 +89,9 @@ def test_traversals_are_those_of_the_compiled_game(dice, external):
         def critic(rows):
             return knowledge.outputs(graph, parameters, rows, None)
 
-        return traverse(
-            *(source, knowledge, strategy),
-            Sampling(external=external, stratified=False),
-            *(player, 40, np.random.default_rng(3), critic),
-        )
+        sampling = Sampling(external=external, stratified=False)
+        task = Task(source, knowledge, strategy, sampling, player, critic)
+        return traverse(task, 40, np.random.default_rng(3))
 
     source = CompiledSource(compiled.tree, stratified=False)
     for player in range(2):

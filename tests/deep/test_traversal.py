@@ -10,7 +10,7 @@ from spiel_cr.deep import full
 from spiel_cr.deep.compiled_source import CompiledSource
 from spiel_cr.deep.draws import points
 from spiel_cr.deep.infosets import CompiledKnowledge, Seen
-from spiel_cr.deep.traversal import Sampling, Traversal, in_chunks, traverse
+from spiel_cr.deep.traversal import Sampling, Task, Traversal, in_chunks, traverse
 from spiel_cr.policies.conversions import history_values
 from tests.support import games, reference
 from tests.support.made_games import MadeGame, twice_in_a_row
@@ -65,10 +65,9 @@ def enumerate_all(
     own = 1 if sampling.external else 8
     grid = Grid((*chance, *(own if who == player else 4 for who in acts)))
     source = CompiledSource(knowledge.tree, stratified=False)
-    found = traverse(
-        *(Enumerated(source, grid), knowledge, strategy, sampling),
-        *(player, grid.size, grid, critic),
-    )
+    every = Enumerated(source, grid)
+    task = Task(every, knowledge, strategy, sampling, player, critic)
+    found = traverse(task, grid.size, grid)
     assert not grid.left
     return found, grid.size
 
@@ -212,10 +211,8 @@ def test_never_an_illegal_action():
     strategy = Fixed(knowledge, 1)
     source = CompiledSource(knowledge.tree)
     for external in (True, False):
-        found = traverse(
-            *(source, knowledge, strategy, Sampling(external, 1.0)),
-            *(0, 200, np.random.default_rng(0)),
-        )
+        task = Task(source, knowledge, strategy, Sampling(external, 1.0), 0)
+        found = traverse(task, 200, np.random.default_rng(0))
         for player, visits in enumerate((found.advantages, found.strategies)):
             assert np.array_equal(visits.legal, knowledge.legal[player][visits.rows])
             assert (visits.legal.sum(axis=1) > 1).all()
@@ -247,9 +244,9 @@ def test_chunks_are_bounded_and_all_there(external):
 
     def chunks(most, seed=5):
         source = Counted(knowledge.tree)
-        given = source, knowledge, strategy, sampling
+        task = Task(source, knowledge, strategy, sampling, 1)
         random = np.random.default_rng(seed)
-        return source, list(in_chunks(*given, 1, 1000, random, most=most))
+        return source, list(in_chunks(task, 1000, random, most=most))
 
     source, found = chunks(2000)
     assert sum(source.started[1:]) == 1000 and len(found) == len(source.started) - 1
@@ -262,7 +259,7 @@ def test_chunks_are_bounded_and_all_there(external):
     # Where all fits, it is one batch with the same draws as without chunks.
     source, (whole,) = chunks(10**6)
     random = np.random.default_rng(5)
-    alone = traverse(source, knowledge, strategy, sampling, 1, 1000, random)
+    alone = traverse(Task(source, knowledge, strategy, sampling, 1), 1000, random)
     assert np.array_equal(whole.advantages.target, alone.advantages.target)
     assert whole.positions == alone.positions
 
@@ -273,12 +270,9 @@ def test_chunks_are_unbiased(player):
     knowledge, count = knowledge_of("kuhn"), 20_000
     strategy = Fixed(knowledge, 3)
     source = Counted(knowledge.tree)
+    task = Task(source, knowledge, strategy, Sampling(True), player)
     means = []
-    for own in in_chunks(
-        *(source, knowledge, strategy, Sampling(True), player),
-        *(count, np.random.default_rng(1)),
-        most=2000,
-    ):
+    for own in in_chunks(task, count, np.random.default_rng(1), most=2000):
         size = source.started[-1]
         means.append(size * estimates("kuhn", own.advantages, size, player))
     assert len(means) > 20
