@@ -28,7 +28,7 @@ from spiel_cr.deep.approximators import Approximator, Perceptron, Table
 from spiel_cr.deep.config import DeepConfig
 from spiel_cr.deep.fitting import Plan
 from spiel_cr.deep.infosets import CompiledKnowledge, Knowledge, Seen
-from spiel_cr.deep.memory import Reservoir, Sums, Targets, joined, per_infoset
+from spiel_cr.deep.memory import Reservoir, Sums, Targets, balanced, joined, per_infoset
 
 # Advantages, but for those of bad actions, are small beside the range of utilities, and
 # steps of Adam move outputs by about the learning rate. With this share of half of the
@@ -206,12 +206,9 @@ class Advantages:
 
     def _balanced(self, targets: Targets) -> Targets:
         """Weights of the loss."""
-        power = self._config.balance
-        if power == 1 or not isinstance(self._knowledge, CompiledKnowledge):
+        if not isinstance(self._knowledge, CompiledKnowledge):
             return targets
-        known = targets.weight > 0
-        weight = np.where(known, targets.weight, 1) ** power * known
-        return targets._replace(weight=weight)
+        return balanced(targets, self._config.balance)
 
     def _discount(self, iteration: int) -> float:
         """What keeps of the regrets before an iteration: t' = t - 1, DCFR+."""

@@ -38,7 +38,7 @@ class Approximator(Protocol):
         """Forgets what it has learned."""
 
     def leaves(self) -> list[np.ndarray]:
-        """All that it has learned, float32 arrays."""
+        """All that it has learned: float32 arrays; of a table one float64 array."""
 
     def restore(self, leaves: list[np.ndarray]) -> None:
         """Puts back what `leaves` gave.

@@ -45,7 +45,7 @@ class BankAverage:
       features: what they see, as `config.FEATURES`.
       fallback: what is played where no output is positive, as `config.FALLBACK`.
       leaves: for each player its arrays with an axis [T] in front, see `nets.leaves`;
-        of a table one array float32 [T, I, A] by infoset and OpenSpiel's action.
+        of a table one array float64 [T, I, A] by infoset and OpenSpiel's action.
       weights: for each player float64 [T]. An iterate that is all zeros plays
         uniformly (the one before the first fit).
     """

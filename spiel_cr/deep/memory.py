@@ -206,6 +206,18 @@ def per_infoset(visits: Targets, legal: np.ndarray) -> Targets:
     return sums.targets()
 
 
+def balanced(targets: Targets, power: float) -> Targets:
+    """Targets whose weights are taken to a power, where anything is known.
+
+    Args:
+      targets: a row per infoset of a compiled game.
+      power: of the weights, see `config.DeepConfig.balance`.
+    """
+    known = targets.weight > 0
+    weight = np.where(known, targets.weight, 1) ** power * known
+    return targets._replace(weight=weight)
+
+
 class Transitions(NamedTuple):
     """Moves that a critic learns from.
 

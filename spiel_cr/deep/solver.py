@@ -56,7 +56,8 @@ class DeepSolver:
       nodes: decisions and ends that these have visited (chance is not counted); of
         sampling="full" all histories, in each traversal.
       seconds: spent on that; what averages take in the end is not counted.
-      seconds_of: of these, by what was done: "traversal", "fit", "critic", "average".
+      seconds_of: of these, by what was done: "traversal", "fit", "critic", "average";
+        "traversal" has all of those before a checkpoint.
     """
 
     def __init__(

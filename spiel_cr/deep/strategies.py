@@ -9,7 +9,7 @@ from spiel_cr.deep.averages import RunningReach
 from spiel_cr.deep.config import DeepConfig
 from spiel_cr.deep.fitting import Plan
 from spiel_cr.deep.infosets import CompiledKnowledge, Knowledge
-from spiel_cr.deep.memory import Reservoir, Sums, Targets, per_infoset
+from spiel_cr.deep.memory import Reservoir, Sums, Targets, balanced, per_infoset
 
 
 class SampledStrategies:
@@ -63,9 +63,7 @@ class SampledStrategies:
         if isinstance(self._knowledge, CompiledKnowledge):
             if isinstance(known, Reservoir):
                 targets = per_infoset(targets, self._knowledge.legal[self._player])
-            seen = targets.weight > 0
-            power = np.where(seen, targets.weight, 1) ** config.balance * seen
-            targets = targets._replace(weight=power)
+            targets = balanced(targets, config.balance)
         if not targets.weight.sum() > 0:
             return None
         network = Perceptron(

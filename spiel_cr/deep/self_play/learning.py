@@ -64,8 +64,8 @@ class SelfPlay:
       flops: floating-point operations of these steps, of perceptrons, as if all
         products of matrices were all there is: 6 for each weight and row.
       seconds_of: time spent, by what was done: "play", "learn"; programs being
-        compiled included.
-      processor_seconds_of: the same, of the processor.
+        compiled included; "learn" has all of that before a checkpoint.
+      processor_seconds_of: the same, of the processor; of this process alone.
     """
 
     def __init__(
