@@ -131,8 +131,8 @@ def public_states(table: NodeTable, rows: np.ndarray) -> np.ndarray:
     seen = np.where(table.observation[rows] < 0, -1 - infoset, code)
     _, seen = np.unique(seen, return_inverse=True)
     shape = int(infoset.max(initial=-1)) + 1, int(seen.max(initial=-1)) + 1
-    _, part, _ = connected_parts(infoset, seen, shape)
-    return groups(part[infoset])
+    _, joined, _ = connected_parts(infoset, seen, shape)
+    return groups(joined[infoset])
 
 
 def complete(
