@@ -137,7 +137,7 @@ class Groups:
         return self._order[begin:end]
 
 
-def connected_parts(
+def joint_components(
     rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]
 ) -> tuple[int, np.ndarray, np.ndarray]:
     """The parts that a matrix falls apart into: rows and columns that meet.

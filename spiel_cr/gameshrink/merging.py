@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from spiel_cr.common.arrays import connected_parts
+from spiel_cr.common.arrays import joint_components
 from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
 from spiel_cr.gameshrink.equitable import lossless_partition
 from spiel_cr.gameshrink.partition import Partition, coarsen
@@ -46,7 +46,7 @@ def board_by_board(signals: SignalGame, partition: Partition) -> Partition:
         rows = np.concatenate([*(first[k.rows] for k in kernels), *none])
         columns = np.concatenate([*(second[k.columns] for k in kernels), *none])
         shape = count, 1 + int(second.max(initial=-1))
-        _, *both = connected_parts(rows, columns, shape)
+        _, *both = joint_components(rows, columns, shape)
         for mine, own, boards in (
             (labels[0], first, both[0]),
             (labels[1], second, both[1]),

@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 
-from spiel_cr.common.arrays import connected_parts, groups
+from spiel_cr.common.arrays import groups, joint_components
 from spiel_cr.compilation.tree import CHANCE
 from spiel_cr.partial.nodes import NodeTable
 from spiel_cr.partial.simulator import Simulator
@@ -131,7 +131,7 @@ def public_states(table: NodeTable, rows: np.ndarray) -> np.ndarray:
     seen = np.where(table.observation[rows] < 0, -1 - infoset, code)
     _, seen = np.unique(seen, return_inverse=True)
     shape = int(infoset.max(initial=-1)) + 1, int(seen.max(initial=-1)) + 1
-    _, joined, _ = connected_parts(infoset, seen, shape)
+    _, joined, _ = joint_components(infoset, seen, shape)
     return groups(joined[infoset])
 
 

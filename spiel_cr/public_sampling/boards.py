@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse
 
 from spiel_cr.common import memory
-from spiel_cr.common.arrays import connected_parts
+from spiel_cr.common.arrays import joint_components
 from spiel_cr.signals.game import SignalGame
 
 
@@ -151,7 +151,7 @@ def _round(
     """
     own, other = matrix.shape
     entries = matrix.tocoo()
-    count, *sides = connected_parts(entries.row, entries.col, matrix.shape)
+    count, *sides = joint_components(entries.row, entries.col, matrix.shape)
     part = np.concatenate(sides)
     heights = np.bincount(part[:own], minlength=count)
     widths = np.bincount(part[own:], minlength=count)

@@ -11,7 +11,7 @@ import dataclasses
 
 import numpy as np
 
-from spiel_cr.common.arrays import connected_parts
+from spiel_cr.common.arrays import joint_components
 from spiel_cr.common.errors import HiddenTurnsError
 from spiel_cr.compilation.tree import CHANCE, TERMINAL, CompiledGame, Histories
 from spiel_cr.sequence_form.decisions import Decisions
@@ -258,6 +258,8 @@ def _components(left: np.ndarray, right: np.ndarray, count: int) -> np.ndarray:
       count: how many there are on the left.
     """
     _, right = np.unique(right, return_inverse=True)
-    _, joined, _ = connected_parts(left, right, (count, int(right.max(initial=-1)) + 1))
+    _, joined, _ = joint_components(
+        left, right, (count, int(right.max(initial=-1)) + 1)
+    )
     _, numbers = np.unique(joined, return_inverse=True)
     return numbers.reshape(-1).astype(np.int32)

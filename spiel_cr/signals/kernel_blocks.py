@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.sparse
 
-from spiel_cr.common.arrays import connected_parts
+from spiel_cr.common.arrays import joint_components
 from spiel_cr.sequence_form.packing import groups
 
 # What one more group of blocks or of rows costs, in padded entries.
@@ -268,7 +268,7 @@ class _Components:
     def of(cls, matrix: scipy.sparse.csr_array) -> "_Components":
         own, other = matrix.shape
         entries = matrix.tocoo()
-        count, *sides = connected_parts(entries.row, entries.col, matrix.shape)
+        count, *sides = joint_components(entries.row, entries.col, matrix.shape)
         part = np.concatenate(sides)
         heights = np.bincount(part[:own], minlength=count)
         widths = np.bincount(part[own:], minlength=count)
