@@ -1,10 +1,11 @@
 """Networks on games that are never compiled: nodes per second, and responses to them.
 
 Every algorithm stops at the same number of nodes (decisions and ends). What it plays
-then is judged by best responses that are searched (`benchmarks.uncompiled.responses`)
-in both seats: the sum of what they win is a lower bound of NashConv, up to its
-interval. Uniform play is judged in the same way, so that one sees what the search finds
-where NashConv is known.
+then is judged exactly in the form of signals where the game has one round of signals
+(part `exact`), else by best responses that are searched
+(`benchmarks.uncompiled.responses`) in both seats: the sum of what they win is a lower
+bound of NashConv, up to its interval. Uniform play is judged in the same way, so that
+one sees what the search finds where NashConv is known.
 
 Each run is a process of its own with one thread; seconds are the processor's.
 
@@ -21,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import frame
+from benchmarks.deep import signal_judging
 from benchmarks.document import Column, table
 from benchmarks.frame import Parser, Row, say
 from benchmarks.holdem import HOLDEM
@@ -36,6 +38,7 @@ from spiel_cr.deep.self_play.learning import SelfPlay
 from spiel_cr.deep.solver import DeepSolver
 from spiel_cr.deep.tensors import Stepped, stepped
 from spiel_cr.deep.traversal import Sampling, Strategy, Task, traverse
+from spiel_cr.signals.loading import signal_game
 from spiel_cr.uncompiled.source import Positions
 
 GAMES = {
@@ -46,7 +49,9 @@ GAMES = {
 }
 UNIFORM = "uniform"
 ALGORITHMS = tuple(dict.fromkeys((UNIFORM, *PRESETS, *SELF_PLAY_PRESETS)))
-PARTS = ("speed", "responses")
+PARTS = ("speed", "responses", "exact")
+# Of the part exact: one round of signals, and rules on arrays that give tensors.
+SIGNALS = ("liar's dice 2x5",)
 # Of the part speed, beside the games that are asked for.
 COMPILED = "leduc, compiled"
 SCHEMES = ("external", "outcome")
@@ -77,7 +82,8 @@ def _measure(options: argparse.Namespace) -> Iterator[Row]:
     for part in options.parts:
         speed = part == "speed"
         names = SCHEMES if speed else options.algorithms
-        for game in [*options.games, *([COMPILED] if speed else [])]:
+        games = [x for x in options.games if part != "exact" or x in SIGNALS]
+        for game in [*games, *([COMPILED] if speed else [])]:
             for seed in (0,) if speed else options.seeds:
                 for name in names:
                     row = _one(part, game, name, seed, options)
@@ -90,6 +96,10 @@ def _one(
 ) -> Row:
     if part == "speed":
         found = frame.in_a_process(measure_speed, game, name)
+    elif part == "exact":
+        found = frame.in_a_process(
+            measure_exact, game, name, options.settings, seed, options.nodes
+        )
     else:
         found = frame.in_a_process(
             *(measure_responses, game, name, options.settings, seed),
@@ -190,6 +200,35 @@ def measure_responses(
     }
 
 
+def measure_exact(
+    name: str, algorithm: str, settings: Sequence[str], seed: int, nodes: int
+) -> Row:
+    """One run, and NashConv of what it plays, in the form of signals.
+
+    Args:
+      name: of the game, one of `SIGNALS`.
+      algorithm, settings, seed, nodes: as of `measure_responses`.
+    """
+    frame.one_thread()
+    begun = time.process_time()
+    strategy, did = train(stepped(GAMES[name]), algorithm, settings, seed, nodes)
+    learned = time.process_time() - begun
+    judge = signal_judging.Judge(signal_game(GAMES[name]))
+
+    def asked(player: int, rows: np.ndarray, legal: np.ndarray) -> np.ndarray:
+        return strategy(player, Seen(rows, legal))
+
+    played = signal_judging.behaviour_of(judge.signals, asked)
+    return {
+        "game": GAMES[name],
+        "settings": list(settings),
+        "nodes": did,
+        "cpu_seconds": learned,
+        "nash_conv": judge.nash_conv(played),
+        "peak_bytes": peak_bytes(),
+    }
+
+
 def train(
     way: Stepped, algorithm: str, settings: Sequence[str], seed: int, nodes: int
 ) -> tuple[Strategy, int]:
@@ -250,10 +289,10 @@ class Drawn:
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """Tables: of speed, and of responses."""
+    """Tables: of speed, of responses, and of exact judgements."""
     text = ""
     for part, own in frame.group_by(rows, "part").items():
-        columns = _SPEEDS if part == "speed" else _RESPONSES
+        columns = _COLUMNS[part]
         text += f"**{part}**\n\n{table(own, columns, labels=2)}\n"
     return text
 
@@ -277,6 +316,15 @@ _RESPONSES: dict[str, Column] = {
     "seat 1": lambda row: f"{row['values'][1]:+.3f}",
     "NashConv at least": lambda row: f"{row['bound']:.3f} ± {row['half_width']:.3f}",
 }
+_EXACT: dict[str, Column] = {
+    "game": "{name}",
+    "algorithm": "{preset}",
+    "seed": "{seed}",
+    "nodes": "{nodes:,}",
+    "s": "{cpu_seconds:.0f}",
+    "NashConv": "{nash_conv:.4f}",
+}
+_COLUMNS = {"speed": _SPEEDS, "responses": _RESPONSES, "exact": _EXACT}
 
 
 def _group(row: Row) -> tuple[Any, ...]:
