@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from spiel_cr.common.arrays import padded_size
-from spiel_cr.common.jax_utils import precision
+from spiel_cr.common.jax_utils import deep_packages, precision
 from spiel_cr.deep import nets
 from spiel_cr.deep.memory import Targets
 
@@ -157,7 +157,7 @@ def _drawn(
 
 def _optimiser(plan: Plan) -> Any:
     """Adam, its rate falling along a cosine, gradients clipped."""
-    _, optax = nets.deep_packages()
+    _, optax = deep_packages()
     schedule = optax.cosine_decay_schedule(plan.learning_rate, plan.steps)
     return optax.chain(optax.clip_by_global_norm(_CLIP), optax.adam(schedule))
 
@@ -174,7 +174,7 @@ def _steps(
     whole: bool,
 ) -> tuple[Any, Any, jax.Array]:
     """Some steps of a fit, or all: parameters, the optimiser's state, and losses."""
-    _, optax = nets.deep_packages()
+    _, optax = deep_packages()
     optimiser = _optimiser(plan)
     if whole and table is not None:
         # Gathered once, not in every step.

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from spiel_cr.common.arrays import padded_size
-from spiel_cr.common.jax_utils import precision
+from spiel_cr.common.jax_utils import deep_packages, precision
 
 # Rows of one evaluation, so that hidden layers of large games fit into memory.
 _MOST_ROWS = 1 << 16
@@ -38,23 +38,6 @@ class Shape(NamedTuple):
     actions: int
     hidden: int
     layers: int
-
-
-def deep_packages() -> tuple[Any, Any]:
-    """flax nnx and optax.
-
-    Raises:
-      ImportError: one of them is missing.
-    """
-    try:
-        import optax
-        from flax import nnx
-    except ImportError as error:
-        raise ImportError(
-            f"networks need flax and optax ({error}); install them: "
-            f"pip install 'spiel_cr[deep]'"
-        ) from error
-    return nnx, optax
 
 
 def make(shape: Shape, seed: int) -> tuple[Any, Any]:

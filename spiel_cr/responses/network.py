@@ -14,6 +14,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common.arrays import padded_size
+from spiel_cr.common.jax_utils import deep_packages
 from spiel_cr.compilation.tree import TERMINAL, CompiledGame
 from spiel_cr.responses.responder_tree import padded_sequences
 from spiel_cr.responses.rollouts import first_decision
@@ -148,7 +149,7 @@ def make(
     Raises:
       ImportError: flax or optax is missing.
     """
-    nnx, _ = _deep()
+    nnx, _ = deep_packages()
     rngs = nnx.Rngs(seed)
     layers: list[Any] = []
     width = num_features
@@ -175,7 +176,7 @@ def evaluate(graph: Any, parameters: Any, seen: Inputs) -> tuple[jax.Array, jax.
       float32 [B, A], log probabilities of the legal actions (very low at padding), and
       float32 [B], values; see `Scale`.
     """
-    nnx, _ = _deep()
+    nnx, _ = deep_packages()
     out = nnx.merge(graph, parameters)(seen.features)
     logits = jnp.take_along_axis(out[:, :-1], seen.actions, axis=1)
     return jax.nn.log_softmax(jnp.where(seen.legal, logits, _NEVER)), out[:, -1]
@@ -203,7 +204,7 @@ def loss(
 
 def optimiser_state(parameters: Any, learning_rate: float) -> Any:
     """Adam's state before the first step."""
-    _, optax = _deep()
+    _, optax = deep_packages()
     return optax.adam(learning_rate).init(parameters)
 
 
@@ -234,7 +235,7 @@ def fit(
     Returns:
       New parameters, new state, and the mean losses of the T batches.
     """
-    _, optax = _deep()
+    _, optax = deep_packages()
     optimiser = optax.adam(learning_rate)
 
     def step(carry: Any, rows: jax.Array) -> tuple[Any, Losses]:
@@ -323,16 +324,3 @@ def check_tensor(game: pyspiel.Game) -> None:
             f"reads, and gives none ({error}); give the game a make_py_observer, or "
             f"{remedy}"
         ) from error
-
-
-def _deep() -> tuple[Any, Any]:
-    """flax nnx and optax."""
-    try:
-        import optax
-        from flax import nnx
-    except ImportError as error:
-        raise ImportError(
-            f"networks need flax and optax ({error}); install them: "
-            f"pip install 'spiel_cr[deep]'"
-        ) from error
-    return nnx, optax

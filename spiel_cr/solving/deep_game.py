@@ -19,12 +19,12 @@ from spiel_cr.common.checks import (
     check_seed,
 )
 from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.common.jax_utils import deep_packages
 from spiel_cr.common.memory import Limit
 from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.compilation.fingerprints import fingerprint
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.deep import nets
 from spiel_cr.deep.averages import BankAverage, NetworkAverage
 from spiel_cr.deep.config import PRESETS, DeepConfig, parse_deep
 from spiel_cr.deep.infosets import Knowledge, feature_count
@@ -190,7 +190,7 @@ def check_deep(
             f"game; choose another setting, or let the game be compiled"
         )
     if config.network == "mlp":
-        nets.deep_packages()
+        deep_packages()
     return config
 
 

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from spiel_cr.common.arrays import padded_size
+from spiel_cr.common.jax_utils import deep_packages
 from spiel_cr.deep import nets
 
 # Of actions that are not legal: finite, so that nothing times it is not a number.
@@ -310,7 +311,7 @@ def _pad(array: np.ndarray, count: int) -> np.ndarray:
 @functools.cache
 def _optimiser(gradient_norm: float) -> Any:
     """Clipped gradients, scaled as Adam does it, for a step of rate 1."""
-    _, optax = nets.deep_packages()
+    _, optax = deep_packages()
     return optax.chain(
         optax.clip_by_global_norm(gradient_norm), optax.scale_by_adam(eps=1e-5)
     )
