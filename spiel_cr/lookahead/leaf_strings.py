@@ -9,7 +9,7 @@ per history: `rollouts`, `uniform`, `policy`; no lookahead that ends in them is 
 """
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard, get_args
 
 from spiel_cr.cfr.config import parse_algorithm
 from spiel_cr.common.checks import check_choice, check_iterations, check_seed
@@ -121,6 +121,11 @@ def knows_ranges(leaf: str | Leaf | None) -> bool:
     if isinstance(leaf, str):
         return parse(leaf, "leaf").name in RANGE_AWARE
     return isinstance(leaf, ValueFunction)
+
+
+def names_choices(leaf: str | Leaf | None) -> TypeGuard[str]:
+    """Whether a leaf is a string of values among which the opponent chooses."""
+    return isinstance(leaf, str) and parse(leaf, "leaf").name in MULTI_VALUED
 
 
 def leaf_files(leaf: str) -> tuple[str, ...]:

@@ -3,9 +3,8 @@
 import dataclasses
 
 from spiel_cr.common.checks import check_iterations, check_number, check_whole
-from spiel_cr.common.parameters import parse
 from spiel_cr.lookahead.continuations import Continuations
-from spiel_cr.lookahead.leaf_strings import MULTI_VALUED, read_leaf
+from spiel_cr.lookahead.leaf_strings import names_choices, read_leaf
 from spiel_cr.policies.leaf_values import ChoiceValues, LeafValue, parse_leaf
 from spiel_cr.resolving.config import ResolvingConfig
 from spiel_cr.uncompiled.policy_files import check_histories_file
@@ -48,14 +47,12 @@ class PartialConfig:
             check_iterations(getattr(self, name), name=name)
         check_whole(self.warmup_matches, "warmup_matches", 0)
         leaf = self.leaf
-        if isinstance(leaf, str) and parse(leaf, "leaf").name in MULTI_VALUED:
+        if names_choices(leaf):
             read_leaf(leaf, check_histories_file)
         elif not isinstance(leaf, ChoiceValues):
             parse_leaf(leaf, compiled=False)
-        if self.until_end and not (
-            isinstance(leaf, Continuations)
-            or (isinstance(leaf, str) and parse(leaf, "leaf").name in MULTI_VALUED)
-        ):
+        has_blueprint = isinstance(leaf, Continuations) or names_choices(leaf)
+        if self.until_end and not has_blueprint:
             raise ValueError(
                 f"until_end=True plays a blueprint elsewhere, and leaf={leaf!r} has "
                 f"none; give leaf=continuations(path=FILE), or leave until_end out"

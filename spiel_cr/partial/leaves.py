@@ -2,9 +2,8 @@
 
 import pyspiel
 
-from spiel_cr.common.parameters import parse
 from spiel_cr.lookahead.continuations import Continuations
-from spiel_cr.lookahead.leaf_strings import MULTI_VALUED, read_leaf
+from spiel_cr.lookahead.leaf_strings import names_choices, read_leaf
 from spiel_cr.policies.leaf_values import ChoiceValues, LeafValue, parse_leaf
 from spiel_cr.uncompiled.policy_files import check_histories_file, load_histories_policy
 
@@ -26,7 +25,7 @@ def parse_partial_leaf(
     """
     if isinstance(leaf, ChoiceValues):
         return leaf
-    if isinstance(leaf, str) and parse(leaf, "leaf").name in MULTI_VALUED:
+    if names_choices(leaf):
         found = read_leaf(leaf, check_histories_file)
         assert isinstance(found, tuple)
         given = dict(found[1])

@@ -10,75 +10,35 @@ Where a subgame has too many roots, a knowledge-limited one takes its place
 what both players consider possible (`opponent_knowledge.py`).
 """
 
-import dataclasses
 import time
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, NoReturn, TypeAlias
+from collections.abc import Sequence
+from typing import NoReturn
 
 import numpy as np
 import pyspiel
 from tqdm import tqdm
 
 from spiel_cr.cfr import cfr
-from spiel_cr.cfr.config import parse_algorithm
-from spiel_cr.cfr.solver import Solver
 from spiel_cr.common.checks import check_seed
 from spiel_cr.compilation.game_checks import chance_outcomes
-from spiel_cr.partial.capacity import Capacities
 from spiel_cr.partial.config import PartialConfig
-from spiel_cr.partial.knowledge_limited import LimitedGame, knowledge_set, max_margin
+from spiel_cr.partial.kept_solutions import KeptSolutions
+from spiel_cr.partial.knowledge_limited import LimitedGame, knowledge_set
+from spiel_cr.partial.layer_solver import LayerGame, LayerSolver, LayOut
 from spiel_cr.partial.match import PartialAgent
 from spiel_cr.partial.solved_tree import SolvedTree
 from spiel_cr.partial.tree import PartialTree, no_capacity
 from spiel_cr.policies.observations import Stage, observations
-from spiel_cr.resolving.clock import Clock, Cost
+from spiel_cr.resolving.clock import Clock
 from spiel_cr.resolving.config import ResolvingConfig
-from spiel_cr.resolving.gadget import Forest
-from spiel_cr.sequence_form.layout import PaddedShapes, build, shapes_of
 
-# A subgame that fits no program's shapes keeps this share of its histories and is tried
-# again, at most this often.
-_SHRINK = 0.7
-_MOST_SHRINKS = 12
-# A tree has at least this many histories, however little time is left, if N allows.
-_LEAST = 100
 # With a blueprint, that at the start has as many.
 _MEASURED = 3000
-# Programs are chosen as for moves under a clock: these run shortly.
-_SHORT_RUN = 1
-# Rounds of growth and solving: up to which share of the room a tree grows in each, and
-# which share of the iterations, or of the time for them, is for solving it then. Under
-# a clock as many rounds as leave most of the time for what is not paid per round.
-_ROUNDS = ((0.25, 0.1), (0.5, 0.1), (0.75, 0.2), (1.0, 0.6))
-_FEWER_ROUNDS = {
-    1: ((1.0, 1.0),),
-    2: ((0.5, 0.2), (1.0, 0.8)),
-    3: ((0.25, 0.1), (0.5, 0.2), (1.0, 0.7)),
-    4: _ROUNDS,
-}
-_ROUNDS_SHARE = 0.3
 # Roots, and all that leads there, may take this share of the room. What the player knew
 # below them before is kept if it all takes at most the second share.
 _ROOT_SHARE, _KNOWN_SHARE = 0.5, 0.5
-# Without a clock, solutions of subgames are kept for later matches as long as they have
-# at most so many histories in all (6 kB each), and no more labels were met; then both
-# are forgotten. That is besides the N histories of a tree.
-_REMEMBERED = 1 << 16
 # Of knowledge-limited subgames where there is no room for a whole one, in this order.
 _ORDERS = (2, 1)
-
-
-class _Laid(NamedTuple):
-    """A tree that is ready to be solved."""
-
-    after: SolvedTree
-    game: "_Game"
-    solver: Solver
-
-
-# With a gadget, or the start of the game.
-_Game: TypeAlias = Forest | LimitedGame
-_LayOut: TypeAlias = Callable[[SolvedTree | None], tuple[SolvedTree, _Game] | None]
 
 
 class PartialResolver(PartialAgent):
@@ -116,32 +76,23 @@ class PartialResolver(PartialAgent):
             random=np.random.default_rng(seed),
             programs=cfr.programs,
         )
-        self.config, self._solver = config, parse_algorithm(config.solver)
-        # By who updates first: a program belongs to the order of the players, too.
-        self._capacities = Capacities(), Capacities()
-        # The last game that was laid out of each kind, until the first match.
-        self._laid_out: dict[int, _Game] = {}
-        # Solutions, by what was solved before and the number of their roots, with that.
-        self._solutions: dict[tuple[int, int], tuple[SolvedTree, SolvedTree]] = {}
-        self._kept: set[int] = set()
-        self._remembered, self._is_full, self._warming_up = 0, False, True
-        # To expand histories, and then to lay them out for solving.
-        self._expanding, self._laying = Cost(), Cost()
-        # Programs compiled before the first match, and seconds for that.
-        self._compiled = 0, 0.0
+        self.config = config
+        self._layers = LayerSolver(player, config, settings, self._clock)
         with self._steps("the start") as bar:
             tree = self._first_tree(game)
             start = self._solve_start(tree)
+            # Nothing is kept of warm-up matches, and nothing under a clock.
+            self._kept = KeptSolutions(start, 0)
             self._start_from(start)
             for number in range(settings.warmup_matches):
                 self._step(bar, f"warm-up match {number + 1}")
                 self._play_warmup(tree.game, np.random.default_rng([seed, number]))
             self._step(bar, "last programs")
             if config.move_ms is not None:  # otherwise there is time to compile
-                self._close_capacities()
+                self._layers.close()
+            else:
+                self._kept = KeptSolutions(start)
             self._step(bar, "ready")
-        self._laid_out.clear()
-        self._warming_up = False
         self._reset()
 
     def _steps(self, first: str) -> "tqdm[NoReturn]":
@@ -152,26 +103,15 @@ class PartialResolver(PartialAgent):
 
     def _step(self, bar: "tqdm[NoReturn]", what: str) -> None:
         """Says what comes next, and what compiling took so far."""
-        programs, seconds = self._compiled
+        programs, seconds = self._layers.compiled
         bar.set_description(f"player {self.player}: {what}", refresh=False)
         bar.set_postfix_str(f"{programs} programs compiled in {seconds:.1f} s", False)
         bar.update()
 
-    def _close_capacities(self) -> None:
-        """Compiles the last programs."""
-        known = self._laid_out
-        for first, capacities in enumerate(self._capacities):
-            game = known.get(first) or known[1 - first]
-            if not len(capacities):
-                shapes = capacities.learn(shapes_of(game.decisions, game.payoffs))
-                assert shapes is not None
-                self._make_solver(game, shapes, first)
-            self._make_solver(game, capacities.close(), first)
-
     def _solve_start(self, tree: PartialTree) -> SolvedTree:
         """Grows and solves the tree that every match begins with."""
 
-        def lay_out(before: SolvedTree | None) -> tuple[SolvedTree, _Game]:
+        def lay_out(before: SolvedTree | None) -> tuple[SolvedTree, LayerGame]:
             start = SolvedTree.of(tree, self.player, before)
             if not len(start.snapshot.tree.infosets[self.player]):
                 # No room for all decisions that the opponent cannot tell apart.
@@ -188,13 +128,13 @@ class PartialResolver(PartialAgent):
             most = min(most, _MEASURED)
         if (until := self._clock.init_deadline(self.config.init_ms)) is not None:
             end = until - time.perf_counter()
-        laid = self._grow_and_solve(tree, lay_out, most, None, end)
-        assert laid is not None
-        return laid.after
+        start = self._grow_and_solve(tree, lay_out, most, None, end)
+        assert start is not None
+        return start
 
     def _solve_decision(self, stages: Sequence[Stage], number: int) -> None:
         deadline = self._clock.deadline(len(stages) - number)
-        if number + 1 < len(stages) and self._has_no_time(deadline):
+        if number + 1 < len(stages) and self._layers.has_no_time(deadline):
             # A decision of the past, in a match that the player joins late.
             self._knowledge = None
             return
@@ -214,7 +154,7 @@ class PartialResolver(PartialAgent):
         else:
             self._knowledge = self._follow(stages, number, deadline)
             if self._knowledge is not None:
-                most = self._affordable(deadline)
+                most = self._layers.affordable(deadline)
                 if self._can_restart(self._knowledge, most):
                     until = _half(deadline)
                     tree = self._restarted_tree(self._knowledge, most, until)
@@ -230,13 +170,11 @@ class PartialResolver(PartialAgent):
             self._resolve(key, deadline)
             return
         self._knowledge = self._follow(stages, number, deadline)
-        if self._knowledge is None or self._has_no_time(deadline):
+        if self._knowledge is None or self._layers.has_no_time(deadline):
             return
-        most, until = self._affordable(deadline), None
+        most, until = self._layers.affordable(deadline), None
         if deadline is not None:
-            now, (fixed, each) = time.perf_counter(), self._laying.line
-            until = now + self.settings.expansion_share * (deadline - now)
-            until -= fixed + each * most
+            until = self._layers.grown_by(deadline, most)
         tree = self._tree_to_the_end(self._knowledge, most, until)
         if tree is not None:
             self.counts.unsafe_restarts += self._restart_from(tree, deadline)
@@ -268,7 +206,7 @@ class PartialResolver(PartialAgent):
         Returns:
           False: that cannot be done.
         """
-        most = self._affordable(deadline)
+        most = self._layers.affordable(deadline)
         roots, free = self.solved.subgame_roots(opening), None
         before, ids = self.solved, self.solved.snapshot.ids[roots]
         if self._is_known(before, ids):
@@ -289,7 +227,7 @@ class PartialResolver(PartialAgent):
         if not self._solve_below(tree, roots, labels, most, deadline):
             return False
         if free is None:
-            self._remember(before, ids)
+            self._kept.keep(before, before.partial.number_of(ids), self.solved)
         self.counts.safe_resolves += free is None
         self.counts.limited_resolves += free is not None
         return True
@@ -305,37 +243,17 @@ class PartialResolver(PartialAgent):
           ids: int64, its roots.
         """
         number = before.partial.number_of(ids)
-        known = self._solutions.get((id(before), number))
+        known = self._kept.find(before, number)
         if known is None:
             self._draw_leaves(self._number(number))
             return False
-        self.solved = known[1]
+        self.solved = known
         return True
-
-    def _remember(self, before: SolvedTree, ids: np.ndarray) -> None:
-        """Keeps the solution of a subgame, for later matches."""
-        if self.config.move_ms is not None or self._warming_up:
-            return
-        # Below what is not kept itself, nothing is found again.
-        if before is not self._start and id(before) not in self._kept:
-            return
-        size = len(self.solved.partial)
-        if self._remembered + size > _REMEMBERED:
-            self._is_full = True
-            return
-        key = id(before), before.partial.number_of(ids)
-        self._solutions[key] = before, self.solved
-        self._kept.add(id(self.solved))
-        self._remembered += size
 
     def _forget(self) -> None:
         labels = self._start.partial.simulator.labels
-        met = sum(map(len, labels)) - sum(self._label_counts)
-        if self._is_full or met > _REMEMBERED:
-            self._solutions.clear()
-            self._kept.clear()
-            self._remembered, self._is_full = 0, False
-        if not self._solutions:
+        self._kept.forget_if_full(sum(map(len, labels)) - sum(self._label_counts))
+        if not len(self._kept):
             super()._forget()
 
     def _focused(self, roots: np.ndarray, most: int) -> tuple[PartialTree, bool]:
@@ -363,8 +281,8 @@ class PartialResolver(PartialAgent):
             last = before.find(stages[number - 1].seen[-1])
             if last < 0 or before.decomposition.own_layer[last] > before.solved:
                 return False
-        most = self._affordable(deadline)
-        if self._has_no_time(deadline):
+        most = self._layers.affordable(deadline)
+        if self._layers.has_no_time(deadline):
             return False
         played = self._played(stages, number)
         cut = before.partial.frontier_before(played, key, most, deadline)
@@ -385,7 +303,7 @@ class PartialResolver(PartialAgent):
 
         if not self._solve_laid(tree, lay_out, most, deadline):
             return False
-        self._remember(before, cut)
+        self._kept.keep(before, before.partial.number_of(cut), self.solved)
         self.counts.frontier_resolves += 1
         return True
 
@@ -418,9 +336,9 @@ class PartialResolver(PartialAgent):
         key = stages[number].seen[-1]
         labels = before.snapshot.labels[self.player][d.own_layer <= before.solved]
         for whole in (True, False):
-            most = self._affordable(deadline)
+            most = self._layers.affordable(deadline)
             tree = before.focus(roots, collapse=True)
-            if len(tree) > _ROOT_SHARE * most or self._has_no_time(deadline):
+            if len(tree) > _ROOT_SHARE * most or self._layers.has_no_time(deadline):
                 return
             if tree.grow_along(
                 *(path, labels, key, most), whole=whole, deadline=deadline
@@ -455,7 +373,7 @@ class PartialResolver(PartialAgent):
           False: that cannot be done.
         """
 
-        def lay_out(before: SolvedTree | None) -> tuple[SolvedTree, _Game] | None:
+        def lay_out(before: SolvedTree | None) -> tuple[SolvedTree, LayerGame] | None:
             after = self._make_solved(tree, before)
             if after is None:
                 return None
@@ -466,11 +384,13 @@ class PartialResolver(PartialAgent):
         return self._solve_laid(tree, lay_out, most, deadline)
 
     def _solve_laid(
-        self, tree: PartialTree, lay_out: _LayOut, most: int, deadline: float | None
+        self, tree: PartialTree, lay_out: LayOut, most: int, deadline: float | None
     ) -> bool:
         """As `_solve_below`, a tree with a gadget game of any kind."""
 
-        def lay_out_whole(known: SolvedTree | None) -> tuple[SolvedTree, _Game] | None:
+        def lay_out_whole(
+            known: SolvedTree | None,
+        ) -> tuple[SolvedTree, LayerGame] | None:
             # One that was made smaller, or that has not grown enough, has values at
             # its frontier.
             if self.settings.until_end and tree.can_grow:
@@ -481,182 +401,31 @@ class PartialResolver(PartialAgent):
         if deadline is not None:
             left = deadline - time.perf_counter()
             seconds = (1 - self.settings.expansion_share) * left
-        laid = self._grow_and_solve(tree, lay_out_whole, most, deadline, seconds)
-        if laid is not None:
-            self.solved = laid.after
-        return laid is not None
+        solved = self._grow_and_solve(tree, lay_out_whole, most, deadline, seconds)
+        if solved is not None:
+            self.solved = solved
+        return solved is not None
 
     def _restart_from(self, tree: PartialTree, deadline: float | None) -> bool:
         """Solves a tree that begins in the middle of the game."""
-        most = self._affordable(deadline)
+        most = self._layers.affordable(deadline)
         return self._solve_below(tree, None, None, most, deadline)
 
     def _grow_and_solve(
         self,
         tree: PartialTree,
-        lay_out: _LayOut,
+        lay_out: LayOut,
         most: int,
         deadline: float | None,
         seconds: float | None,
-    ) -> _Laid | None:
-        """Takes turns at growing a tree and solving its next layer.
-
-        Args:
-          tree: grows.
-          lay_out: the tree as it is with its gadget game, after a smaller one that was
-            solved before; None: it cannot be resolved.
-          most: histories to have at most.
-          deadline: for all of it; None: none.
-          seconds: for solving; None: there is no clock.
-
-        Returns:
-          The last tree, solved; None: there is none.
-        """
-        begun, least, left = time.perf_counter(), len(tree), 1.0
-        until = None
-        if deadline is not None:
-            until = begun + self.settings.expansion_share * (deadline - begun)
-        rounds = self._rounds(None if until is None else until - begun)
-        if seconds is None:
-            # If all of it fits, all iterations are for that.
-            tree.grow(max(most, least), guided=True)
-            if tree.can_grow:
-                tree.truncate(least)
-            else:
-                rounds = ((1.0, 1.0),)
-        done: _Laid | None = None
-        for number, (size, share) in enumerate(rounds):
-            self._grow(tree, least + int(size * max(0, most - least)), most, until)
-            laid = self._lay_out(tree, lay_out, done and done.after, deadline)
-            last = number + 1 == len(rounds) or not tree.can_grow or laid is None
-            done = laid or done
-            if done is None:
-                return None
-            if until is not None and time.perf_counter() > until:
-                last = True
-            now = left if last else share
-            left -= now
-            end = None if seconds is None else time.perf_counter() + now * seconds
-            if last and deadline is not None:
-                end = deadline
-            iterations = self.config.iterations
-            at_most = None if iterations is None else max(1, round(now * iterations))
-            with self._clock.solve(done.solver, end, at_most):
-                done.after.take_strategies(done.game, done.solver)
-                if last:
-                    done.after.take_values(done.game, done.solver)
-                tree.set_reach(done.after.snapshot.ids, done.after.reach())
-            if last:
-                break
-        return done
-
-    def _lay_out(
-        self,
-        tree: PartialTree,
-        lay_out: _LayOut,
-        before: SolvedTree | None,
-        deadline: float | None,
-    ) -> _Laid | None:
-        """A solver for a tree, made smaller until it fits a program's shapes."""
-        for _ in range(_MOST_SHRINKS):
-            begun, programs = time.perf_counter(), cfr.programs()
-            found = lay_out(before)
-            if found is None:
-                return None
-            solver = self._solver_for(self._with_gadget(found[1]))
-            if solver is not None:
-                if cfr.programs() == programs:
-                    self._laying.add(len(tree), time.perf_counter() - begun)
-                return _Laid(*found, solver)
-            self.counts.shrunk += 1
-            if deadline is not None and time.perf_counter() > deadline:
-                return None
-            tree.truncate(int(_SHRINK * len(tree)))
-        return None
-
-    def _rounds(self, seconds: float | None) -> tuple[tuple[float, float], ...]:
-        """Rounds of growth and solving for some time; None: there is no clock."""
-        if seconds is not None and self.settings.until_end:
-            return _FEWER_ROUNDS[1]  # of a tree that reaches the end of the game
-        fixed = self._expanding.line[0] + self._laying.line[0]
-        if seconds is None or not fixed:
-            return _ROUNDS
-        return _FEWER_ROUNDS[int(np.clip(_ROUNDS_SHARE * seconds / fixed, 1, 4))]
-
-    def _cost(self, seconds: float) -> tuple[float, float]:
-        """Seconds for a tree of n histories, a + b n, but for solving it.
-
-        Args:
-          seconds: for all of that.
-        """
-        rounds = self._rounds(seconds)
-        (fixed, each), (more, more_each) = self._expanding.line, self._laying.line
-        laid = sum(size for size, _ in rounds)
-        return len(rounds) * (fixed + more), each + laid * more_each
-
-    def _has_no_time(self, deadline: float | None) -> bool:
-        """Whether not even the least tree would be ready in time."""
-        if deadline is None:
-            return False
-        left = deadline - time.perf_counter()
-        fixed, each = self._cost(left)
-        return left < fixed + each * min(_LEAST, self.settings.max_histories)
-
-    def _affordable(self, deadline: float | None) -> int:
-        """How many histories there is time for, and room."""
-        most = self.settings.max_histories
-        if deadline is None:
-            return most
-        left = self.settings.expansion_share * (deadline - time.perf_counter())
-        fixed, each = self._cost(left)
-        fits = (left - fixed) / each if each else most
-        return min(max(_LEAST, int(fits)), most)
-
-    def _grow(
-        self, tree: PartialTree, size: int, most: int, until: float | None
-    ) -> None:
-        """Expands as much as there is time for."""
-        begun, before = time.perf_counter(), len(tree)
-        tree.grow(max(size, before), guided=True, capacity=most, deadline=until)
-        self.counts.most_histories = max(self.counts.most_histories, len(tree))
-        seconds, grown = time.perf_counter() - begun, len(tree) - before
-        if grown:
-            self._expanding.add(grown, seconds)
-
-    def _with_gadget(self, game: _Game) -> _Game:
-        """A gadget game of one subgame with the gadget that was asked for."""
-        count = len(game.augmented)
-        if not count or self.config.gadget == "cfrd":
-            return game
-        decisions, payoffs = max_margin(
-            game.decisions, game.payoffs, count, 1 - self.player
-        )
-        return dataclasses.replace(game, decisions=decisions, payoffs=payoffs)
-
-    def _solver_for(self, game: _Game) -> Solver | None:
-        """A solver of learnt shapes; None: the game fits none."""
-        # See `subgame_games.GadgetGame.first`.
-        margin = self.config.gadget == "maxmargin" and len(game.augmented) > 0
-        first = self.player ^ margin
-        needed = shapes_of(game.decisions, game.payoffs)
-        capacity = self._capacities[first].learn(needed)
-        self._laid_out[first] = game
-        return None if capacity is None else self._make_solver(game, capacity, first)
-
-    def _make_solver(self, game: _Game, capacity: PaddedShapes, first: int) -> Solver:
-        form = build(game.decisions, game.payoffs, capacity=capacity)
-        before = cfr.programs()
-        solver = cfr.make_solver(
-            form,
-            config=self._solver,
-            values=True,
-            first=first,
-            compile=cfr.compile_for(form, self.config.iterations or _SHORT_RUN),
-        )
-        if new := cfr.programs() - before:
-            programs, seconds = self._compiled
-            self._compiled = programs + new, seconds + solver.compile_seconds
-        return solver
+    ) -> SolvedTree | None:
+        """As `LayerSolver.grow_and_solve`, counted."""
+        layers, shrunk = self._layers, self._layers.shrunk
+        solved = layers.grow_and_solve(tree, lay_out, most, deadline, seconds)
+        self.counts.shrunk += layers.shrunk - shrunk
+        largest = max(self.counts.most_histories, layers.most_histories)
+        self.counts.most_histories = largest
+        return solved
 
     def _play_warmup(self, game: pyspiel.Game, random: np.random.Generator) -> None:
         """Plays a warm-up match: half of its moves, and the opponent's, are random."""

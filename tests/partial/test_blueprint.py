@@ -97,7 +97,7 @@ def test_a_blueprint_answers_where_nothing_is_solved(path):
     assert bot.counts.unsafe_restarts == 1 and bot.counts.blueprint == 1
     # What fits no program's shapes is not solved in part.
     bot.restart()
-    bot.agent._solver_for = lambda game: None
+    bot.agent._layers._solver_for = lambda game: None
     given = policy.action_probabilities(state)
     assert dict(bot.get_policy(state)) == pytest.approx(given)
     assert bot.counts.shrunk and bot.counts.unsafe_restarts == 1

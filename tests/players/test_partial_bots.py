@@ -14,7 +14,6 @@ import spiel_cr
 from spiel_cr.common.errors import ImperfectRecallError
 from spiel_cr.compilation import compiler
 from spiel_cr.eval.players import match
-from spiel_cr.partial import resolver
 from spiel_cr.partial.compiler import compile_partial
 from spiel_cr.partial.config import PartialConfig
 from spiel_cr.partial.tree import PartialTree
@@ -246,25 +245,18 @@ def test_until_the_end_no_shorter_tree_is_solved():
             laid.clear()
 
 
-def test_what_is_kept_for_later_matches_is_bounded(monkeypatch):
-    """Solutions that can be found again, until too many labels were met."""
+def test_labels_are_known_as_long_as_solutions_that_need_them():
     bot = make("kuhn_poker", 0, 58)
-    agent, start = bot.agent, bot.agent._start
+    agent, labels = bot.agent, bot.agent._start.partial.simulator.labels
     bot.get_policy(first_states("kuhn_poker", 0)[-1])
-    assert len(agent._solutions) == 1
-    # Solved below what is not kept: nobody would ask for it again.
-    agent._remember(copy.copy(start), start.snapshot.ids[:1])
-    assert len(agent._solutions) == len(agent._kept) == 1
-    agent._remember(agent.solved, agent.solved.snapshot.ids[:1])
-    assert len(agent._solutions) == 2
-    labels = start.partial.simulator.labels
+    assert len(agent._kept) == 1
     counts = [len(known) for known in labels]
     assert labels[0]["met later"] == counts[0]
     bot.restart()
-    assert len(agent._solutions) == 2 and len(labels[0]) == counts[0] + 1
-    monkeypatch.setattr(resolver, "_REMEMBERED", 0)
+    assert len(agent._kept) == 1 and len(labels[0]) == counts[0] + 1
+    agent._kept.most = 0
     bot.restart()
-    assert not agent._solutions and not agent._kept and not agent._remembered
+    assert not len(agent._kept)
     assert [len(known) for known in labels] == counts
 
 
@@ -284,7 +276,7 @@ def test_old_answers_are_counted():
     )
     # Joining a match late, with no time for the decisions that were made in it.
     bot.restart()
-    bot.agent._has_no_time = lambda deadline: True
+    bot.agent._layers.has_no_time = lambda deadline: True
     assert_policy(bot.get_policy(state), state)
     assert bot.counts.reused == 1 and bot.counts.fallback == 2
 
