@@ -31,3 +31,14 @@ def points(
     spread = np.empty(count)
     spread[order] = (rank + random.random(count)) / np.repeat(size, size)
     return spread
+
+
+def labels(keys: np.ndarray) -> np.ndarray:
+    """uint64 [n], one number for each key; those of different keys are hardly equal.
+
+    Args:
+      keys: uint64 [n, 2], see `uncompiled.source.Positions`.
+    """
+    # Equal where the keys are, but for one chance in 2^64.
+    found: np.ndarray = keys[:, 0] + keys[:, 1] * np.uint64(0x9E3779B97F4A7C15)
+    return found

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.common.checks import check_choice, check_iterations, check_seed
+from spiel_cr.common.checks import check_choice
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.deep import full, nets
 from spiel_cr.deep.advantages import (
@@ -24,15 +24,14 @@ from spiel_cr.deep.averages import (
     NetworkAverage,
     RunningReach,
 )
-from spiel_cr.deep.compiled_source import sampled_from
 from spiel_cr.deep.config import DeepConfig, parse_deep
 from spiel_cr.deep.critic import Critic
 from spiel_cr.deep.fitting import Plan
-from spiel_cr.deep.infosets import CompiledKnowledge, Knowledge, Seen, compiled_only
+from spiel_cr.deep.infosets import CompiledKnowledge, Knowledge, Seen
 from spiel_cr.deep.memory import Targets
 from spiel_cr.deep.strategies import Bank, SampledStrategies, bank_behaviour
+from spiel_cr.deep.training import Training
 from spiel_cr.deep.traversal import Sampling, Task, in_chunks
-from spiel_cr.policies.best_responses import value_bounds
 from spiel_cr.policies.conversions import tabular_policy, uniform_behaviour
 from spiel_cr.uncompiled.source import Source
 
@@ -40,7 +39,7 @@ from spiel_cr.uncompiled.source import Source
 _SAMPLES, _FITS, _BANK, _CRITIC = range(4)
 
 
-class DeepSolver:
+class DeepSolver(Training):
     """Deep CFR or a successor of it on one game; holds the state between calls.
 
     Every random number comes from the seed, the iteration, the player and what it is
@@ -82,14 +81,9 @@ class DeepSolver:
           ImportError: flax or optax is missing, and networks are asked for.
         """
         self.config = config = parse_deep(config)
-        self.seed = check_seed(seed)
-        self.source, knowledge = sampled_from(
-            *(game, knowledge, config.name, config.needs_compiled),
-            features=config.features,
-            stratified=config.draws == "stratified",
-        )
-        self.knowledge = knowledge
-        self.iterations = self.episodes = self.nodes = 0
+        super().__init__(game, config, seed, knowledge)
+        knowledge = self.knowledge
+        self.nodes = 0
         self.seconds_of = dict.fromkeys(("traversal", "fit", "critic", "average"), 0.0)
         kinds = config.averages
         self._advantages = [
@@ -108,11 +102,6 @@ class DeepSolver:
         if "exact" in kinds and isinstance(knowledge, CompiledKnowledge):
             self._reaches = [RunningReach(knowledge.tree, p) for p in range(2)]
 
-    @property
-    def seconds(self) -> float:
-        """Time spent iterating so far."""
-        return sum(self.seconds_of.values())
-
     def strategy(self, player: int, seen: Seen) -> np.ndarray:
         """float64 [m, A], what a player plays now.
 
@@ -121,18 +110,6 @@ class DeepSolver:
           seen: what it sees at m decisions.
         """
         return self._advantages[player].strategy(seen)
-
-    def run(self, iterations: int) -> None:
-        """Does some more iterations.
-
-        Args:
-          iterations: how many, at least 1.
-
-        Raises:
-          ValueError: it is not a whole number.
-        """
-        for _ in range(check_iterations(iterations)):
-            self._iterate()
 
     def _iterate(self) -> None:
         """Both players in turn, then the critic."""
@@ -330,9 +307,7 @@ class DeepSolver:
         Raises:
           ValueError: as `average_behaviour`.
         """
-        form = self._compiled().tree.form
-        low, high = value_bounds(form, self.average_behaviours(kind))
-        return high - low
+        return self._nash_conv(self.average_behaviours(kind))
 
     def policy(self, kind: str | None = None) -> openspiel_policy.Policy:
         """An average as an OpenSpiel policy.
@@ -344,9 +319,6 @@ class DeepSolver:
           ValueError: as `average_behaviour`.
         """
         return tabular_policy(self._compiled().tree, self.average_behaviours(kind))
-
-    def _compiled(self) -> CompiledKnowledge:
-        return compiled_only(self.knowledge, self.source.game)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All that the solver needs to go on, for `restore`."""

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cr.common.draws import choose
-from spiel_cr.deep.draws import points
+from spiel_cr.deep.draws import labels, points
 from spiel_cr.deep.infosets import Knowledge, Seen
 from spiel_cr.deep.memory import Targets, Transitions
 from spiel_cr.uncompiled.source import Positions, Source
@@ -221,10 +221,7 @@ def _decide(
             legal[places] = found.legal
             sigma[places] = task.strategy(one, found)
     mine = acts == task.player
-    key = positions.key[live]
-    # Keys are equal where numbers are, but for one chance in 2^64.
-    labels = key[:, 0] + key[:, 1] * np.uint64(0x9E3779B97F4A7C15)
-    drawn = points(labels, random, stratified=sampling.stratified)
+    drawn = points(labels(positions.key[live]), random, stratified=sampling.stratified)
     num_legal = legal.sum(axis=1)
     if sampling.external:
         parent = np.arange(len(live))

@@ -331,7 +331,7 @@ def test_same_seed_same_bits(kuhn):
     for name, one in first.arrays().items():
         np.testing.assert_array_equal(one, other.arrays()[name], err_msg=name)
     with pytest.raises(ValueError, match="learner 0"):
-        SelfPlay(kuhn, f"{SMALL[:-1]},magnet=moving)").restore(first.arrays())
+        SelfPlay(kuhn, f"{SMALL[:-1]},magnet=uniform)").restore(first.arrays())
 
 
 @pytest.mark.parametrize("count", [None, np.array(-1), np.array([2]), np.array(1.5)])
@@ -394,6 +394,36 @@ def test_results_are_networks_that_play_the_same(kuhn, shared):
             assert abs(wanted[0] - 0.5) > 1e-6
     table = SelfPlay(kuhn, SMALL).average()
     assert table.behaviour[1].tolist() == [1.0] + 12 * [0.5]
+
+
+@pytest.mark.parametrize("shared", ["true", "false"])
+def test_networks_see_the_features_that_are_asked_for(kuhn, shared):
+    """Kuhn poker's observations are shorter than its information states."""
+    text = f"mmd(hidden=3,layers=1,shared={shared},features=observation)"
+    solver = SelfPlay(kuhn, text)
+    average = solver.average()
+    assert average.features == "observation"
+    assert average.shape.features == kuhn.game.observation_tensor_size() == 7
+    policy, state = (
+        DeepPolicy(kuhn.game, average),
+        kuhn.state_at(kuhn.infosets[1].history[2]),
+    )
+    first = kuhn.infosets[1].decisions.first_sequence[2]
+    wanted = solver.average_behaviours()[1][first : first + 2]
+    found = [policy.action_probabilities(state)[a] for a in (0, 1)]
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
+def test_stratified_draws_leave_less_to_chance(kuhn):
+    """Bets at an infoset are their expected number, up to one."""
+    solver = SelfPlay(kuhn, SMALL)
+    table = np.array(np.random.default_rng(5).normal(size=(6, 3)), np.float32)
+    solver._learners[0] = solver._learners[0]._replace(parameters=jnp.asarray(table))
+    random = np.random.default_rng(6)
+    episodes = play(solver.source, solver, 600, random, stratified=True)
+    for infoset, odds in enumerate(softmax(table[:, :2])[:, 1]):
+        here = (episodes.player == 0) & (episodes.answer.seen == infoset)
+        assert abs(episodes.action[here].sum() - here.sum() * odds) <= 1
 
 
 @pytest.mark.slow

@@ -5,9 +5,15 @@ import math
 
 from spiel_cr.common.checks import check_choice, check_number, check_whole
 from spiel_cr.common.parameters import parse, table_of
+from spiel_cr.deep.config import DRAWS, FEATURES, NETWORK
 
 _MOST_EPISODES, _LONGEST = 1 << 20, 10**15
-_CHOICES = {"network": ("mlp", "table"), "magnet": ("uniform", "moving")}
+_CHOICES = {
+    "network": NETWORK,
+    "features": FEATURES,
+    "draws": DRAWS,
+    "magnet": ("uniform", "moving"),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,8 +26,10 @@ class SelfPlayConfig:
     Attributes:
       name: for people; the preset or the string it was made from. Two configurations
         that differ in name only are equal.
-      network: "mlp", a perceptron on information state tensors, or "table", a row of
-        logits and a value for each infoset of a compiled game.
+      network: "mlp", a perceptron, or "table", a row of logits and a value for each
+        infoset of a compiled game.
+      features: what a perceptron sees: the information state tensor, or the
+        observation tensor, which may forget.
       hidden: units of each hidden layer of a perceptron.
       layers: hidden layers of a perceptron.
       shared: both players have one network, which is told who acts; else one each.
@@ -30,6 +38,9 @@ class SelfPlayConfig:
         their ends, where they stay. Little is learned after that, so it is the length
         of a run that uses it well.
       episodes: matches of an iteration, played side by side.
+      draws: "stratified": the draws of an iteration at one infoset (of chance, in
+        compiled games: at one history) are spread evenly, see `draws.points`; or
+        "independent".
       epochs: how often an iteration's decisions are gone through.
       minibatches: steps of the optimiser in an epoch.
       learning_rate: of Adam, at the beginning.
@@ -47,7 +58,8 @@ class SelfPlayConfig:
       magnet: "uniform", or "moving": a network whose parameters follow those of the
         players' (in a table: whose logits do, as in Sokota et al. 2022).
       magnet_rate: how much of the way to the players' network a moving magnet goes in
-        an iteration.
+        the first iteration; less later, in proportion to the learning rate: a magnet
+        that goes faster than the players learn makes them go in circles.
       proximity: weight of the divergence from the policy that played: 1 / eta of
         magnetic mirror descent.
       value_weight: weight of the squared error of values, beside the policy's loss.
@@ -56,11 +68,13 @@ class SelfPlayConfig:
 
     name: str = dataclasses.field(compare=False)
     network: str = "mlp"
+    features: str = "information_state"
     hidden: int = 64
     layers: int = 2
     shared: bool = False
     schedule: int = 10_000_000
     episodes: int = 2048
+    draws: str = "stratified"
     epochs: int = 4
     minibatches: int = 4
     learning_rate: float = 5e-4
@@ -122,21 +136,24 @@ class SelfPlayConfig:
         """A setting that only compiled games have; None: there is none."""
         return "network=table" if self.network == "table" else None
 
-    @property
-    def features(self) -> str:
-        """What a perceptron sees, as `deep.config.FEATURES`."""
-        return "information_state"
-
 
 # `ppo`: the clipped objective of Schulman et al. 2017 with an entropy bonus, in
-# self-play. `mmd`: magnetic mirror descent (Sokota et al. 2022), a divergence from the
-# policy that played and one from a uniform magnet, whose weight falls; clipped, too, as
-# Rudolph et al. 2025 do. Sizes, rates and temperatures are our own choice.
+# self-play. `mmd`: magnetic mirror descent (Sokota et al. 2022) on sampled actions, a
+# divergence from the policy that played and one from a magnet that follows the players.
+# Sizes, rates and temperatures are our own choice, found on Kuhn poker.
 SELF_PLAY_PRESETS: dict[str, SelfPlayConfig] = {
     preset.name: preset
     for preset in (
         SelfPlayConfig("ppo"),
-        SelfPlayConfig("mmd", temperature=0.3, last_temperature=0.1, proximity=0.2),
+        SelfPlayConfig(
+            "mmd",
+            learning_rate=2e-3,
+            normalise=False,
+            clip=math.inf,
+            magnet="moving",
+            magnet_rate=0.02,
+            proximity=2.0,
+        ),
     )
 }
 # What may be written in brackets.

@@ -9,18 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from spiel_cr.common.arrays import padded_size
-from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.common.jax_utils import precision
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.deep import nets
 from spiel_cr.deep.averages import ExactAverage, NetworkAverage
-from spiel_cr.deep.compiled_source import sampled_from
-from spiel_cr.deep.infosets import CompiledKnowledge, Knowledge, Seen, compiled_only
+from spiel_cr.deep.infosets import CompiledKnowledge, Knowledge, Seen
 from spiel_cr.deep.self_play import network
 from spiel_cr.deep.self_play.config import SelfPlayConfig, parse_self_play
 from spiel_cr.deep.self_play.network import Losses, Model, Rows, Settings
 from spiel_cr.deep.self_play.rollouts import Answer, Episodes, advantages, play
-from spiel_cr.policies.best_responses import value_bounds
+from spiel_cr.deep.training import Training
 from spiel_cr.uncompiled.source import Positions, Source
 
 # Decisions of a step are padded to at least so many, and above to one of so many sizes
@@ -49,7 +47,7 @@ class SelfPlayPoint(NamedTuple):
     losses: tuple[Losses, ...]
 
 
-class SelfPlay:
+class SelfPlay(Training):
     """Two players who learn from playing each other; the last iterate is the result.
 
     Attributes:
@@ -90,15 +88,12 @@ class SelfPlay:
           ImportError: flax or optax is missing.
         """
         self.config = config = parse_self_play(algorithm)
-        self.seed = check_seed(seed)
-        self.source, self.knowledge = sampled_from(
-            game, knowledge, config.name, config.needs_compiled
-        )
+        super().__init__(game, config, seed, knowledge)
         self._shared = config.shared and config.network == "mlp"
         self.settings = Settings(
             config.clip, config.proximity, config.value_weight, config.gradient_norm
         )
-        self.iterations = self.episodes = self.decisions = self.steps = self.flops = 0
+        self.decisions = self.steps = self.flops = 0
         self.seconds_of = dict.fromkeys(("play", "learn"), 0.0)
         self.processor_seconds_of = dict(self.seconds_of)
         # Answers of the networks as they are, at all infosets.
@@ -143,7 +138,10 @@ class SelfPlay:
         with precision(np.dtype(np.float32)):
             begin = _clocks()
             random = np.random.default_rng([self.seed, self.iterations])
-            episodes = play(self.source, self, config.episodes, random)
+            episodes = play(
+                *(self.source, self, config.episodes, random),
+                stratified=config.draws == "stratified",
+            )
             estimates = advantages(episodes, config.trace, self.knowledge.scale)
             middle = _clocks()
             losses = [
@@ -162,17 +160,8 @@ class SelfPlay:
             self.iterations, self.decisions, temperature, tuple(losses)
         )
 
-    def run(self, iterations: int) -> None:
-        """Does some more iterations.
-
-        Args:
-          iterations: how many, at least 1.
-
-        Raises:
-          ValueError: it is not a whole number.
-        """
-        for _ in range(check_iterations(iterations)):
-            self.step()
+    def _iterate(self) -> None:
+        self.step()
 
     def run_to(self, decisions: int) -> None:
         """Iterates until both players have made so many decisions in all, or more.
@@ -187,11 +176,6 @@ class SelfPlay:
     def nodes(self) -> int:
         """Decisions and ends that matches have visited."""
         return self.decisions + self.episodes
-
-    @property
-    def seconds(self) -> float:
-        """Time spent iterating so far."""
-        return sum(self.seconds_of.values())
 
     def _learn(
         self,
@@ -213,7 +197,7 @@ class SelfPlay:
             *(self._models[number], self._learners[number], rows, batches),
             temperature=temperature,
             rate=rate,
-            magnet_rate=config.magnet_rate,
+            magnet_rate=config.magnet_rate * rate / config.learning_rate,
             settings=self.settings,
         )
         self.steps += len(batches)
@@ -328,9 +312,7 @@ class SelfPlay:
         Raises:
           ValueError: the game is not compiled.
         """
-        form = self._compiled().tree.form
-        low, high = value_bounds(form, self.average_behaviours())
-        return high - low
+        return self._nash_conv(self.average_behaviours())
 
     def average(self) -> NetworkAverage | ExactAverage:
         """What both play now, for files and policies: networks, or a table's numbers.
@@ -345,7 +327,7 @@ class SelfPlay:
             *(known.num_features, known.num_actions, config.hidden, config.layers)
         )
         first, second = (self._policy_leaves(player) for player in range(2))
-        return NetworkAverage(shape, "information_state", (first, second))
+        return NetworkAverage(shape, config.features, (first, second))
 
     def _policy_leaves(self, player: int) -> list[np.ndarray]:
         """A perceptron's arrays without its value, and without being told who acts."""
@@ -409,9 +391,6 @@ class SelfPlay:
         for name, count in zip(_COUNTS, counts, strict=True):
             setattr(self, name, int(count))
         self.seconds_of = {"play": 0.0, "learn": seconds}
-
-    def _compiled(self) -> CompiledKnowledge:
-        return compiled_only(self.knowledge, self.source.game)
 
 
 def batch_size(count: int) -> int:

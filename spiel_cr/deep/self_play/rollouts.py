@@ -6,6 +6,7 @@ import numpy as np
 
 from spiel_cr.common.draws import choose
 from spiel_cr.compilation.tree import TERMINAL
+from spiel_cr.deep import draws
 from spiel_cr.uncompiled.source import Positions, Source
 
 
@@ -60,7 +61,12 @@ class Episodes(NamedTuple):
 
 
 def play(
-    source: Source, actor: Actor, count: int, random: np.random.Generator
+    source: Source,
+    actor: Actor,
+    count: int,
+    random: np.random.Generator,
+    *,
+    stratified: bool = False,
 ) -> Episodes:
     """Plays matches to their ends.
 
@@ -69,6 +75,8 @@ def play(
       actor: for both players.
       count: how many matches.
       random: advanced, by chance and by the players' draws.
+      stratified: the players' draws at one infoset are spread evenly, see
+        `draws.points`.
 
     Raises:
       ValueError: nobody decides anything in the game.
@@ -84,7 +92,11 @@ def play(
             break
         match, player = match[live], positions.player[live]
         answer = _ask(positions, live, player, actor)
-        action = _draw(answer, random)
+        points = draws.points(
+            draws.labels(positions.key[live]), random, stratified=stratified
+        )
+        policy = np.where(answer.legal, np.exp(answer.log_policy, dtype=np.float64), 0)
+        action = choose(policy, points)
         depths.append((player, match, answer, action.astype(np.int32)))
         # Sources count the legal actions, in ascending order.
         before = np.arange(answer.legal.shape[1]) < action[:, None]
@@ -154,9 +166,3 @@ def _ask(
         return parts[0]
     order = np.argsort(np.concatenate(places), kind="stable")
     return Answer(*(np.concatenate(pair)[order] for pair in zip(*parts, strict=True)))
-
-
-def _draw(answer: Answer, random: np.random.Generator) -> np.ndarray:
-    """int64 [m], an action of each decision."""
-    policy = np.where(answer.legal, np.exp(answer.log_policy, dtype=np.float64), 0)
-    return choose(policy, random.random(len(policy)))
