@@ -111,7 +111,7 @@ def fit(
         parts = _drawn(given, drawn, size)
     losses = []
     with precision(np.dtype(np.float32)):
-        state = _optimiser(plan).init(parameters)
+        state = _start(parameters, plan)
         for batch in parts:
             parameters, state, lost = _steps(
                 *(graph, parameters, state, table, batch),
@@ -160,6 +160,12 @@ def _optimiser(plan: Plan) -> Any:
     _, optax = deep_packages()
     schedule = optax.cosine_decay_schedule(plan.learning_rate, plan.steps)
     return optax.chain(optax.clip_by_global_norm(_CLIP), optax.adam(schedule))
+
+
+@functools.partial(jax.jit, static_argnames="plan")
+def _start(parameters: Any, plan: Plan) -> Any:
+    """The optimiser's state before the first step; one program, not one per array."""
+    return _optimiser(plan).init(parameters)
 
 
 @functools.partial(jax.jit, static_argnames=("graph", "plan", "whole"))

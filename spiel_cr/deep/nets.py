@@ -8,6 +8,7 @@ Needs flax and optax, imported when they are first used: `pip install 'spiel_cr[
 """
 
 import functools
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -38,6 +39,12 @@ class Shape(NamedTuple):
     actions: int
     hidden: int
     layers: int
+
+
+def num_weights(shape: Shape) -> int:
+    """How many numbers a perceptron has, biases included."""
+    wide = [shape.features, *[shape.hidden] * shape.layers, shape.actions]
+    return sum((a + 1) * b for a, b in itertools.pairwise(wide))
 
 
 def make(shape: Shape, seed: int) -> tuple[Any, Any]:

@@ -24,6 +24,10 @@ from spiel_cr.uncompiled.state_source import Decision, StateSource
 class Reader(Protocol):
     """Reads a source's states, as `Positions.states` has them."""
 
+    @property
+    def item_bytes(self) -> int:
+        """What an entry of a tensor takes."""
+
     def tensors(self, states: Any, player: int) -> np.ndarray:
         """float32 or bool [m, F], what a player sees at m decisions of either player.
 
@@ -37,7 +41,11 @@ class Reader(Protocol):
 
 
 class RulesReader:
-    """A `Reader` of states by rules on arrays."""
+    """A `Reader` of states by rules on arrays.
+
+    Attributes:
+      item_bytes: see `Reader`; 1 where rules say that all entries are 0 or 1.
+    """
 
     def __init__(self, source: RulesSource, features: str, actions: int) -> None:
         """Asks for one tensor.
@@ -51,6 +59,7 @@ class RulesReader:
         self._actions = actions
         first = source.start(1, np.random.default_rng(0))
         self._none = self._read(first.states.rows, int(first.player[0]))[:0]
+        self.item_bytes = int(self._none.dtype.itemsize)
 
     def tensors(self, states: States, player: int) -> np.ndarray:
         """See `Reader`."""
@@ -68,7 +77,13 @@ class RulesReader:
 
 
 class StateReader:
-    """A `Reader` of OpenSpiel's states."""
+    """A `Reader` of OpenSpiel's states.
+
+    Attributes:
+      item_bytes: see `Reader`; they are single precision.
+    """
+
+    item_bytes = 4
 
     def __init__(self, features: str, size: int, actions: int) -> None:
         """Asks nothing yet.
@@ -106,6 +121,7 @@ class TensorKnowledge:
 
     Attributes:
       num_actions, num_features, num_infosets, scale: see `infosets.Knowledge`.
+      row_bytes: what the features of an infoset take.
     """
 
     num_infosets = None
@@ -124,6 +140,7 @@ class TensorKnowledge:
         self._reader = reader
         self.num_actions: int = game.num_distinct_actions()
         self.num_features = feature_count(game, features)
+        self.row_bytes = self.num_features * reader.item_bytes
         self.scale = scale_of(game)
 
     def seen(self, positions: Positions, places: np.ndarray, player: int) -> Seen:

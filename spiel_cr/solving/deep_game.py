@@ -25,6 +25,7 @@ from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.compilation.fingerprints import fingerprint
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.deep import needs
 from spiel_cr.deep.averages import BankAverage, NetworkAverage
 from spiel_cr.deep.config import PRESETS, DeepConfig, parse_deep
 from spiel_cr.deep.infosets import Knowledge, feature_count
@@ -233,7 +234,8 @@ def solve_deep(
       compile: "always", "never", or "auto": unless the game takes more memory than the
         limit.
       vectorised: play and walk by the game's own rules on arrays, if it has them.
-      memory_limit: of the compiled game, as for `compile_game`.
+      memory_limit: of the compiled game, as for `compile_game`; of any other, of what
+        training may take by its end, see `deep.needs`.
       cache: a folder in which compiled games are kept for the next time.
       checkpoint_path: a file to continue from where it exists, and to write to.
       checkpoint_every: seconds between writes; the last state is written too.
@@ -244,7 +246,8 @@ def solve_deep(
 
     Raises:
       pyspiel.SpielError: OpenSpiel does not know the game.
-      GameTooLargeError: the game must be compiled, and takes more than the limit.
+      GameTooLargeError: the game must be compiled, and takes more than the limit; or
+        it is not compiled, and training would take more.
       ValueError: a bad argument, a game without the tensors that networks read, what
         only compiled games have, or a checkpoint of another run.
       DamagedFileError: the checkpoint was changed since it was written.
@@ -287,6 +290,10 @@ def solve_deep(
             assert not isinstance(game, CompiledGame)
             way = stepped(game, config.features, use_rules=vectorised)
             try:
+                needs.check(
+                    *(config, way.source.game, way.knowledge, iterations),
+                    memory_limit,
+                )
                 solver = make_deep(
                     way.source, config, seed=seed, knowledge=way.knowledge
                 )
