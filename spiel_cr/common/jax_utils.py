@@ -9,7 +9,6 @@ from typing import Any
 import jax
 import numpy as np
 from jax.experimental.xla_metadata import set_xla_metadata
-from scipy.stats import qmc
 
 
 def precision(dtype: np.dtype) -> contextlib.AbstractContextManager[object]:
@@ -60,6 +59,8 @@ def as_one_kernel(function: Callable[..., Any], *arguments: Any) -> Any:
 
 def spread(depths: int, batch: int) -> np.ndarray:
     """float64 [depths, batch], the first points of a Sobol sequence."""
+    from scipy.stats import qmc  # Here, since it takes nearly as long to import as JAX.
+
     power = max(0, int(np.ceil(np.log2(batch))))
     points = qmc.Sobol(depths, scramble=False).random_base2(power)
     return np.ascontiguousarray(points[:batch].T)
