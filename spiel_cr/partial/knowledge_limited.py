@@ -54,6 +54,7 @@ from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.resolving.gadget import (
     Gadget,
+    in_order,
     opponent_side,
     renumbered_sequences,
     top_infosets,
@@ -151,15 +152,7 @@ def knowledge_set(
     own = d.tree.histories.infoset[d.roots[here]]
     other = d.root_augmented[here]
     count, augmented_count = len(d.own_layer), len(d.augmented_layer)
-    within = np.isin(own, asked)
-    for step in itertools.count(1) if order is None else range(1, order):
-        before = int(within.sum())
-        if step % 2:
-            within = _mask(other[within], augmented_count)[other]
-        else:
-            within = _mask(own[within], count)[own]
-        if int(within.sum()) == before:
-            break
+    within = _within(own, other, np.isin(own, asked), order)
     free = _mask(own[within], count) & ~_mask(own[~within], count)
     if held is not None:
         free &= ~held
@@ -176,6 +169,27 @@ def knowledge_set(
         roots=d.roots[here[kept]],
         augmented=_numbers(augmented),
     )
+
+
+def _within(
+    own: np.ndarray, other: np.ndarray, asked: np.ndarray, order: int | None
+) -> np.ndarray:
+    """bool [r], roots that are in a knowledge set.
+
+    Args:
+      own, other: int32 [r], i's and o's (augmented) infosets at the roots.
+      asked: bool [r], where the set begins: of order 1.
+      order: as of `knowledge_set`.
+    """
+    within = asked
+    for step in itertools.count(1) if order is None else range(1, order):
+        before = int(within.sum())
+        # What o cannot tell from them, and what i cannot tell from these, in turn.
+        knowledge = other if step % 2 else own
+        within = np.isin(knowledge, knowledge[within])
+        if int(within.sum()) == before:
+            break
+    return within
 
 
 def infosets_after(d: Decomposition, infosets: np.ndarray) -> np.ndarray:
@@ -222,10 +236,7 @@ def limited_game(
     own, own_side, own_sequence = _own_side(d, known)
     other, other_side, extended, following = _opponent_side(d, known)
     g = len(known.augmented)
-    ends = d.terminals[d.layer[d.terminals] >= layer]
-    ends = ends[histories.utility[ends] != 0]
-    columns = extended[d.extended[ends]]
-    ends, columns = ends[columns > 0], columns[columns > 0]
+    ends, columns = _ends(d, layer, extended)
     rows = own_sequence[histories.sequence[i][ends]]
     gain = histories.chance[ends] * histories.utility[ends]
     gain *= _own_weights(d, known, behaviour[i], own, own_side, rows, ends)
@@ -239,16 +250,11 @@ def limited_game(
         gain *= _opponent_reach(d, known, behaviour[1 - i])[behind]
         other_side, change = _no_choice(other_side, g)
         columns, terminate, values = change[columns], change[terminate], 0 * values
-    sides = [
-        (own_side, [rows, np.zeros(g, np.int32)]),
-        (other_side, [columns, terminate]),
-    ]
-    (first, first_ends), (second, second_ends) = sides if i == 0 else sides[::-1]
-    decisions = first, second
-    payoffs = sum_payoffs(
-        np.concatenate(first_ends),
-        np.concatenate(second_ends),
-        np.concatenate([gain, values]),
+    decisions, payoffs = in_order(
+        i,
+        (own_side, np.append(rows, np.zeros(g, np.int32))),
+        (other_side, np.append(columns, terminate)),
+        np.append(gain, values),
     )
     if gadget == "maxmargin":
         decisions, payoffs = max_margin(decisions, payoffs, g, 1 - i)
@@ -259,6 +265,22 @@ def limited_game(
         next_augmented=following,
         first=i ^ (gadget == "maxmargin"),
     )
+
+
+def _ends(
+    d: Decomposition, layer: int, extended: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """int64 [n], terminals with payoffs behind the roots; int32 [n], o's sequences.
+
+    Args:
+      d: the layers.
+      layer: of the roots.
+      extended: from `_opponent_side`.
+    """
+    ends = d.terminals[d.layer[d.terminals] >= layer]
+    ends = ends[d.tree.histories.utility[ends] != 0]
+    columns = extended[d.extended[ends]]
+    return ends[columns > 0], columns[columns > 0]
 
 
 def max_margin(

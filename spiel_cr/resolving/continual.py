@@ -15,7 +15,7 @@ wrong where o's own reach is zero (tests/resolving/test_continual.py shows it).
 import functools
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyspiel
@@ -68,6 +68,8 @@ class LayerState(NamedTuple):
 # A game cut into layers, and the subgames of one of them: compiled, or in public terms.
 Layers = Decomposition | PublicDecomposition
 LayerForest = Forest | PublicForest
+# Both players' layers, and what makes a result of their strategies.
+_Roles: TypeAlias = tuple[Sequence[Layers], Callable[..., Result]]
 
 
 class DepthLimit(NamedTuple):
@@ -187,8 +189,8 @@ def resolve(
     iterations = check_iterations(iterations)
     dtype = check_dtype(dtype)
     check_choice(form, "form", FORMS)
-    limit = None
     check_lookahead(depth, depth_unit, leaf)
+    limit = None
     if depth is not None:
         if form == "signals" or isinstance(game, SignalGame):
             raise ValueError(
@@ -199,45 +201,15 @@ def resolve(
     started = time.perf_counter()
     if isinstance(game, str):
         game = load_game(game)
-    roles: Sequence[Layers]
-    finish: Callable[..., Result]
     if limit is None and _takes_signals(game, form, memory_limit):
-        if not isinstance(game, SignalGame):
-            game = merged(
-                find_signals(
-                    game, memory_limit=memory_limit, cache=cache, progress=progress
-                )
-            )
-        need = signal_footprint.peak_bytes(game, dtype) + _gadget_bytes(game)
-        _check_need(game.game, need, dtype, memory_limit)
-        laid_out = form_of(game)
-        roles = [decompose_public(game, player) for player in range(2)]
-        finish = functools.partial(
-            SignalResult, signals=game, laid_out=laid_out, dtype=dtype
+        roles, finish = _signal_roles(
+            game, dtype, memory_limit, cache=cache, progress=progress
         )
     else:
         assert not isinstance(game, SignalGame)
-        with naming_signals(game):
-            tree = as_compiled(
-                game,
-                observations=True,
-                memory_limit=memory_limit,
-                cache=cache,
-                progress=progress,
-            )
-        if limit is not None:
-            check_leaf(limit.value, tree)
-        need = footprint.peak_bytes(tree, dtype) + _DECOMPOSING * len(tree.histories)
-        held = footprint.held_besides(tree)
-        _check_need(tree.game, need, dtype, memory_limit, held=held)
-        compiled_roles = [decompose(tree, player) for player in range(2)]
-        if limit is not None:
-            warn_if_never_cut(compiled_roles, limit.depth, limit.unit)
-            need += leaf_bytes(compiled_roles, *limit)
-            remedy = "take a smaller depth, or a leaf that needs less"
-            _check_need(tree.game, need, dtype, memory_limit, held=held, remedy=remedy)
-        roles = compiled_roles
-        finish = functools.partial(SolveResult, tree=tree)
+        roles, finish = _compiled_roles(
+            game, limit, dtype, memory_limit, cache=cache, progress=progress
+        )
     average, timings = _resolve_roles(roles, config, iterations, dtype, progress, limit)
     elapsed = time.perf_counter() - started
     seconds = sum(spent for spent, _ in timings)
@@ -252,6 +224,50 @@ def resolve(
         build_seconds=elapsed - seconds - compile_seconds,
         solves=len(timings),
     )
+
+
+def _signal_roles(
+    game: pyspiel.Game | CompiledGame | SignalGame,
+    dtype: np.dtype[Any],
+    memory_limit: memory.Limit,
+    **finding: Any,
+) -> _Roles:
+    """Both players' layers in public terms; arguments as of `resolve`."""
+    if not isinstance(game, SignalGame):
+        game = merged(find_signals(game, memory_limit=memory_limit, **finding))
+    need = signal_footprint.peak_bytes(game, dtype) + _gadget_bytes(game)
+    _check_need(game.game, need, dtype, memory_limit)
+    laid_out = form_of(game)
+    roles = [decompose_public(game, player) for player in range(2)]
+    return roles, functools.partial(
+        SignalResult, signals=game, laid_out=laid_out, dtype=dtype
+    )
+
+
+def _compiled_roles(
+    game: pyspiel.Game | CompiledGame,
+    limit: DepthLimit | None,
+    dtype: np.dtype[Any],
+    memory_limit: memory.Limit,
+    **compiling: Any,
+) -> _Roles:
+    """Both players' layers of a compiled game; arguments as of `resolve`."""
+    with naming_signals(game):
+        tree = as_compiled(
+            game, observations=True, memory_limit=memory_limit, **compiling
+        )
+    if limit is not None:
+        check_leaf(limit.value, tree)
+    need = footprint.peak_bytes(tree, dtype) + _DECOMPOSING * len(tree.histories)
+    held = footprint.held_besides(tree)
+    _check_need(tree.game, need, dtype, memory_limit, held=held)
+    roles = [decompose(tree, player) for player in range(2)]
+    if limit is not None:
+        warn_if_never_cut(roles, limit.depth, limit.unit)
+        need += leaf_bytes(roles, *limit)
+        remedy = "take a smaller depth, or a leaf that needs less"
+        _check_need(tree.game, need, dtype, memory_limit, held=held, remedy=remedy)
+    return roles, functools.partial(SolveResult, tree=tree)
 
 
 def _takes_signals(

@@ -150,6 +150,20 @@ class Forest:
         return attach_cut(form, below, self.cut.sequences, self.cut.weights)
 
 
+class _Ends(NamedTuple):
+    """Where a forest pays something.
+
+    Attributes:
+      histories: int64 [n].
+      utility: float64 [n], player 0's, not zero.
+      other: int32 [n], o's sequences in the forest.
+    """
+
+    histories: np.ndarray
+    utility: np.ndarray
+    other: np.ndarray
+
+
 def build_forest(
     decomposition: Decomposition,
     layer: int,
@@ -172,44 +186,19 @@ def build_forest(
         used for the layer's own.
       lookahead: where the game is cut off, and what it is worth there; None: nowhere.
     """
-    d, histories = decomposition, decomposition.tree.histories
-    i, first_layer = d.player, layer if layer > 1 else 0
-    own_decisions = d.tree.infosets[i].decisions
-    own_kept, other_kept = d.own_layer >= layer, d.other_layer >= first_layer
-    ends, utility = d.terminals, histories.utility[d.terminals]
-    if lookahead is not None:
-        own_kept = own_kept & lookahead.kept[i]
-        other_kept = other_kept & lookahead.kept[1 - i]
-        ends, utility = lookahead.histories, lookahead.values
-    own, other = np.flatnonzero(own_kept), np.flatnonzero(other_kept)
+    d, i = decomposition, decomposition.player
     augmented = np.flatnonzero((d.augmented_layer == layer) & (layer > 1))
     next_augmented = np.flatnonzero(d.augmented_layer == layer + 1)
+    own, other = _kept(d, layer, lookahead)
+    own_decisions = d.tree.infosets[i].decisions
     own_sequence = renumbered_sequences(own_decisions, own)
     own_side = Decisions(
         own_sequence[own_decisions.parent[own]], own_decisions.num_actions[own]
     )
-    choices = None if lookahead is None else lookahead.choices
-    points, k = np.zeros(0, np.int32), 0
-    if choices is not None:
-        chosen_at = _augmented_at(d, choices.histories)
-        points, k = np.unique(chosen_at), choices.values.shape[1]
-    other_side, extended = opponent_side(
-        d, layer, augmented, other, next_augmented, points, k
+    other_side, extended, ends = _opponent_side(
+        *(d, layer, augmented, other, next_augmented, lookahead)
     )
-    other_ends = extended[d.extended[ends]]
-    if choices is not None:
-        # The choices' sequences stand before those of the next layer's infosets.
-        begin = other_side.num_sequences - len(next_augmented) - k * len(points)
-        chosen = begin + k * np.searchsorted(points, chosen_at)[:, None] + np.arange(k)
-        ends = np.append(ends, np.repeat(choices.histories, k))
-        utility = np.append(utility, choices.values)
-        other_ends = np.append(other_ends, chosen).astype(np.int32)
-
-    # Ends worth nothing are left out, but zero weights are not: the shapes of a forest
-    # must not depend on strategies, or its program would be compiled anew.
-    used = (d.layer[ends] >= first_layer) & (utility != 0)
-    ends, utility, other_ends = ends[used], utility[used], other_ends[used]
-    own_ends = own_sequence[histories.sequence[i][ends]]
+    own_ends = own_sequence[d.tree.histories.sequence[i][ends.histories]]
 
     def root_reach(sequences: np.ndarray) -> np.ndarray:
         """float64, i's reach of the roots above sequences of i in the forest."""
@@ -218,22 +207,15 @@ def build_forest(
         reach = _root_reach(d, own, own_reach)
         return reach[top_infosets(own_side)[own_side.owner[sequences]]]
 
-    weight = root_reach(own_ends)
+    gain = root_reach(own_ends) * d.tree.histories.chance[ends.histories] * ends.utility
     sign = 1.0 if i == 1 else -1.0
-    values = [
-        weight * histories.chance[ends] * utility,
-        sign * opponent_values[augmented],
-    ]
     terminate = 1 + 2 * np.arange(len(augmented), dtype=np.int32)
-    sides = [
-        (own_side, [own_ends, np.zeros(len(augmented), np.int32)]),
-        (other_side, [other_ends, terminate]),
-    ]
-    (first, rows), (second, columns) = sides if i == 0 else sides[::-1]
-    payoffs = sum_payoffs(
-        *(np.concatenate(fragments) for fragments in (rows, columns, values))
+    decisions, payoffs = in_order(
+        i,
+        (own_side, np.append(own_ends, np.zeros(len(augmented), np.int32))),
+        (other_side, np.append(ends.other, terminate)),
+        np.append(gain, sign * opponent_values[augmented]),
     )
-    payoffs = with_payoff(payoffs)
     cut = None
     if lookahead is not None and lookahead.cut is not None:
         states, function = lookahead.cut
@@ -247,7 +229,77 @@ def build_forest(
         if i == 1:
             sequences, weights = sequences[::-1], weights[::-1]
         cut = CutPlace(d.tree, states, function, sequences, weights)
-    return Forest((first, second), payoffs, own, augmented, other, next_augmented, cut)
+    return Forest(
+        *(decisions, with_payoff(payoffs), own, augmented, other, next_augmented, cut)
+    )
+
+
+def _kept(
+    d: Decomposition, layer: int, lookahead: Lookahead | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """int64, the infosets of i and of o that a forest has, without augmented ones."""
+    own, other = d.own_layer >= layer, d.other_layer >= _first_layer(layer)
+    if lookahead is not None:
+        own = own & lookahead.kept[d.player]
+        other = other & lookahead.kept[1 - d.player]
+    return np.flatnonzero(own), np.flatnonzero(other)
+
+
+def _first_layer(layer: int) -> int:
+    """The layer that a forest begins with: the first has all that comes before it."""
+    return layer if layer > 1 else 0
+
+
+def _opponent_side(
+    d: Decomposition,
+    layer: int,
+    augmented: np.ndarray,
+    other: np.ndarray,
+    next_augmented: np.ndarray,
+    lookahead: Lookahead | None,
+) -> tuple[Decisions, np.ndarray, _Ends]:
+    """o's decisions in a forest, the extended sequences in them, and where it pays."""
+    choices = None if lookahead is None else lookahead.choices
+    points, k = np.zeros(0, np.int32), 0
+    if choices is not None:
+        chosen_at = _augmented_at(d, choices.histories)
+        points, k = np.unique(chosen_at), choices.values.shape[1]
+    side, extended = opponent_side(
+        d, layer, augmented, other, next_augmented, points, k
+    )
+    ends, utility = d.terminals, d.tree.histories.utility[d.terminals]
+    if lookahead is not None:
+        ends, utility = lookahead.histories, lookahead.values
+    columns = extended[d.extended[ends]]
+    if choices is not None:
+        # The choices' sequences stand before those of the next layer's infosets.
+        begin = side.num_sequences - len(next_augmented) - k * len(points)
+        chosen = begin + k * np.searchsorted(points, chosen_at)[:, None] + np.arange(k)
+        ends = np.append(ends, np.repeat(choices.histories, k))
+        utility = np.append(utility, choices.values)
+        columns = np.append(columns, chosen).astype(np.int32)
+    # Ends worth nothing are left out, but zero weights are not: the shapes of a forest
+    # must not depend on strategies, or its program would be compiled anew.
+    used = (d.layer[ends] >= _first_layer(layer)) & (utility != 0)
+    return side, extended, _Ends(ends[used], utility[used], columns[used])
+
+
+def in_order(
+    player: int,
+    own: tuple[Decisions, np.ndarray],
+    other: tuple[Decisions, np.ndarray],
+    values: np.ndarray,
+) -> tuple[tuple[Decisions, Decisions], Payoffs]:
+    """Both players' decisions and the payoffs, in the order of players.
+
+    Args:
+      player: i, the resolving player.
+      own, other: the decisions of i and of o, and int32 [n], the sequences that lead to
+        payoffs.
+      values: float64 [n], player 0's utility.
+    """
+    (first, rows), (second, columns) = (own, other) if player == 0 else (other, own)
+    return (first, second), sum_payoffs(rows, columns, values)
 
 
 def with_payoff(payoffs: Payoffs) -> Payoffs:

@@ -162,87 +162,149 @@ def cut_public(
         it has.
       deal: the signals; None: all.
     """
-    betting, i, o = d.game.betting, d.player, 1 - d.player
-    gadget = layer > 1
+    i, gadget = d.player, layer > 1
     deal = whole_deal(d.game) if deal is None else deal
     roots = d.roots_of(layer) if roots is None else roots
+    nodes = _nodes(d, layer, roots)
+    sequences = _sequences(d, nodes)
+    terms, term_root = _terms(d, nodes, sequences, deal)
+    own_roots, next_roots = (
+        np.searchsorted(d.roots, some) for some in (nodes.own, nodes.next_roots)
+    )
+    passed_roots = roots if gadget else roots[:0]
+    return PublicSubgame(
+        player=i,
+        sides=_sides(d, nodes, sequences, deal),
+        deal=deal,
+        terms=terms,
+        term_root=term_root,
+        root_round=d.game.betting.round[d.roots[roots]] - deal.first,
+        own_nodes=nodes.own,
+        next_roots=nodes.next_roots,
+        own=_infosets(d, own_roots, d.first_infoset, deal, i),
+        openings=_infosets(d, roots, d.first_infoset, deal, i),
+        opening_subgame=_subgames(d, roots, deal),
+        augmented=_infosets(d, passed_roots, d.first_augmented, deal, 1 - i),
+        next_augmented=_infosets(d, next_roots, d.first_augmented, deal, 1 - i),
+    )
+
+
+class _Nodes(NamedTuple):
+    """The public nodes of a subgame, int64 or int32 each, ascending.
+
+    Attributes:
+      tops: at and below which they are.
+      levels: of each number of moves from there.
+      own, other: decisions of i and of o.
+      passed: tops with a gadget in front.
+      next_roots: of `own`, those that are roots of the next layer.
+    """
+
+    tops: np.ndarray
+    levels: list[np.ndarray]
+    own: np.ndarray
+    other: np.ndarray
+    passed: np.ndarray
+    next_roots: np.ndarray
+
+
+def _nodes(d: PublicDecomposition, layer: int, roots: np.ndarray) -> _Nodes:
+    """The nodes of a subgame; arguments as of `cut_public`."""
     # All nodes belong to the first layer's game, those above its roots, too.
-    tops = d.roots[roots] if gadget else np.zeros(1, np.int32)
+    tops = d.roots[roots] if layer > 1 else np.zeros(1, np.int32)
     levels = d.levels(tops)
     inside = np.sort(np.concatenate(levels))
-    actor = betting.player[inside]
-    own_nodes, other_nodes = inside[actor == i], inside[actor == o]
-    passed = tops if gadget else tops[:0]
-    further = own_nodes[d.layer[own_nodes] == layer + 1]
+    actor = d.game.betting.player[inside]
+    own, other = inside[actor == d.player], inside[actor == 1 - d.player]
+    passed = tops if layer > 1 else tops[:0]
+    return _Nodes(tops, levels, own, other, passed, own[d.layer[own] == layer + 1])
+
+
+class _Sequences(NamedTuple):
+    """Public sequences that lead to nodes, int32 [all nodes] each; 0 outside.
+
+    Attributes:
+      own: i's.
+      other: o's that leads to what is in front of a node.
+      other_here: o's that leads to the node, past what is in front of it.
+      top: place among the tops of the one above.
+      other_actions: int32, how many actions o has at the gadget's decisions, at its
+        own nodes and in front of the next layer's roots.
+    """
+
+    own: np.ndarray
+    other: np.ndarray
+    other_here: np.ndarray
+    top: np.ndarray
+    other_actions: np.ndarray
+
+
+def _sequences(d: PublicDecomposition, nodes: _Nodes) -> _Sequences:
+    """Numbers both players' sequences, and follows them down from the tops."""
+    betting, i = d.game.betting, d.player
+    passed, further = nodes.passed, nodes.next_roots
     first_own = np.zeros(len(betting), np.int32)
-    first_own[own_nodes] = _first_sequences(d.num_actions[own_nodes])
+    first_own[nodes.own] = _first_sequences(d.num_actions[nodes.own])
     other_actions = np.concatenate(
         [
             np.full(len(passed), 2, np.int32),
-            d.num_actions[other_nodes],
+            d.num_actions[nodes.other],
             np.ones(len(further), np.int32),
         ]
     )
     first = _first_sequences(other_actions)
     first_other, passing = np.zeros((2, len(betting)), np.int32)
-    first_other[other_nodes] = first[len(passed) :][: len(other_nodes)]
+    first_other[nodes.other] = first[len(passed) :][: len(nodes.other)]
     # o's sequence after the point in front of a node, where there is one.
     passing[passed] = 1 + first[: len(passed)]
     passing[further] = first[len(first) - len(further) :]
     own_above, other_above, behind = np.zeros((3, len(betting)), np.int32)
-    behind[tops] = np.arange(len(tops))
+    behind[nodes.tops] = np.arange(len(nodes.tops))
     other_here = passing.copy()
-    for nodes in levels[1:]:
-        up, taken = betting.parent[nodes], d.index[nodes]
-        mine, theirs = betting.player[up] == i, betting.player[up] == o
-        own_above[nodes] = np.where(mine, first_own[up] + taken, own_above[up])
-        other_above[nodes] = np.where(theirs, first_other[up] + taken, other_here[up])
-        free = nodes[passing[nodes] == 0]
+    for level in nodes.levels[1:]:
+        up, taken = betting.parent[level], d.index[level]
+        mine, theirs = betting.player[up] == i, betting.player[up] == 1 - i
+        own_above[level] = np.where(mine, first_own[up] + taken, own_above[up])
+        other_above[level] = np.where(theirs, first_other[up] + taken, other_here[up])
+        free = level[passing[level] == 0]
         other_here[free] = other_above[free]
-        behind[nodes] = behind[up]
-    rounds = betting.round - deal.first
-    own_side = PublicSide(
-        own_above[own_nodes], d.num_actions[own_nodes], rounds[own_nodes]
+        behind[level] = behind[up]
+    return _Sequences(own_above, other_above, other_here, behind, other_actions)
+
+
+def _sides(
+    d: PublicDecomposition, nodes: _Nodes, sequences: _Sequences, deal: Deal
+) -> tuple[PublicSide, PublicSide]:
+    """Each player's public decisions, in the order of players."""
+    rounds = d.game.betting.round - deal.first
+    own = PublicSide(
+        sequences.own[nodes.own], d.num_actions[nodes.own], rounds[nodes.own]
     )
-    other_side = PublicSide(
-        np.concatenate(
-            [
-                np.zeros(len(passed), np.int32),
-                other_here[other_nodes],
-                other_above[further],
-            ]
-        ),
-        other_actions,
-        rounds[np.concatenate([passed, other_nodes, further])],
+    parents = [
+        np.zeros(len(nodes.passed), np.int32),
+        sequences.other_here[nodes.other],
+        sequences.other[nodes.next_roots],
+    ]
+    points = np.concatenate([nodes.passed, nodes.other, nodes.next_roots])
+    other = PublicSide(np.concatenate(parents), sequences.other_actions, rounds[points])
+    return (own, other) if d.player == 0 else (other, own)
+
+
+def _terms(
+    d: PublicDecomposition, nodes: _Nodes, sequences: _Sequences, deal: Deal
+) -> tuple[PublicTerms, np.ndarray]:
+    """What is paid inside; int32 [T], place among the tops of the one above each."""
+    terms, inside = d.game.terms, np.zeros(len(d.game.betting), bool)
+    inside[np.concatenate(nodes.levels)] = True
+    used = np.flatnonzero(inside[terms.leaf])
+    leaf = terms.leaf[used]
+    own, other = sequences.own[leaf], sequences.other_here[leaf]
+    paid = PublicTerms(
+        (own, other) if d.player == 0 else (other, own),
+        deal.number[terms.kernel[used]],
+        terms.stake[used],
     )
-    is_inside = np.zeros(len(betting), bool)
-    is_inside[inside] = True
-    used = np.flatnonzero(is_inside[d.game.terms.leaf])
-    leaf = d.game.terms.leaf[used]
-    sequences = own_above[leaf], other_here[leaf]
-    terms = PublicTerms(
-        sequences if i == 0 else (sequences[1], sequences[0]),
-        deal.number[d.game.terms.kernel[used]],
-        d.game.terms.stake[used],
-    )
-    own_roots, next_roots = (np.searchsorted(d.roots, n) for n in (own_nodes, further))
-    return PublicSubgame(
-        player=i,
-        sides=(own_side, other_side) if i == 0 else (other_side, own_side),
-        deal=deal,
-        terms=terms,
-        term_root=behind[leaf],
-        root_round=rounds[d.roots[roots]],
-        own_nodes=own_nodes,
-        next_roots=further,
-        own=_infosets(d, own_roots, d.first_infoset, deal, i),
-        openings=_infosets(d, roots, d.first_infoset, deal, i),
-        opening_subgame=_subgames(d, roots, deal),
-        augmented=_infosets(
-            d, roots if gadget else roots[:0], d.first_augmented, deal, o
-        ),
-        next_augmented=_infosets(d, next_roots, d.first_augmented, deal, o),
-    )
+    return paid, sequences.top[leaf]
 
 
 def _first_sequences(num_actions: np.ndarray) -> np.ndarray:
