@@ -135,7 +135,8 @@ class NetworkRangeValues:
         single = jax.tree.map(
             lambda own: own.astype(jnp.float32), (self.parameters, self.embedded)
         )
-        q, u = set_network.values(single[0], single[1], self.places, player, ranges)
+        both = set_network.both_values(single[0], single[1], self.places, ranges)
+        q, u = both[player]
         return q * u.astype(q.dtype) * self.scale.astype(q.dtype)
 
     def largest(self) -> float:
@@ -302,17 +303,9 @@ def load_network(path: storage.Path) -> NetworkValues:
       DamagedFileError: it is no value network, or was changed since.
     """
     name = os.fspath(path)
-    if not os.path.isfile(path):
-        raise FileNotFoundError(
-            f"path={name!r}: there is no such file; give one that "
-            f"spiel-cr train-values wrote"
-        )
-    arrays, metadata = storage.load(path)
+    arrays, metadata = read_file(path)
     if metadata.get("kind") != _KIND:
-        raise DamagedFileError(
-            f"{name} holds no value network but {metadata.get('kind')!r}; give a file "
-            f"that spiel-cr train-values wrote"
-        )
+        raise wrong_file(path, metadata, "compiled games", "spiel-cr train-values")
     try:
         return _from_file(arrays, metadata)
     except (KeyError, TypeError, ValueError, IndexError) as error:
@@ -330,19 +323,7 @@ def _from_file(
     Raises:
       KeyError, TypeError, ValueError, IndexError: they do not fit together.
     """
-    sizes = {
-        key: check_whole(value, key, 0 if key in ("blocks", "pairs") else 1)
-        for key, value in metadata["architecture"].items()
-    }
-    architecture = Architecture(**sizes)
-    parameters = {}
-    for key, shape in architecture.shapes().items():
-        own = arrays[f"parameter_{key}"]
-        if own.shape != shape or own.dtype != np.float32:
-            raise ValueError(f"{key} is {own.dtype} {own.shape}, not float32 {shape}")
-        if not np.isfinite(own).all():
-            raise ValueError(f"{key} has numbers that are not finite")
-        parameters[key] = own
+    architecture, parameters = parameters_of(arrays, metadata)
     rows, hashes = arrays["known_rows"], arrays["known_hashes"]
     if rows.shape[1:] != (architecture.features,) or not np.isfinite(rows).all():
         raise ValueError("features of infosets have another shape, or are not finite")
@@ -358,9 +339,6 @@ def _from_file(
             raise ValueError("rows of features are missing")
         bounds.append(ends)
         row.append(mine)
-    scale = float(metadata["scale"])
-    if not (np.isfinite(scale) and scale > 0):
-        raise ValueError(f"scale={scale}")
     return NetworkValues(
         architecture,
         parameters,
@@ -370,8 +348,82 @@ def _from_file(
             (bounds[0], bounds[1]),
             (row[0], row[1]),
         ),
-        scale=scale,
+        scale=scale_of(metadata),
         game=str(metadata["game"]),
         seal=str(metadata["fingerprint"]),
         cut=str(metadata["cut"]),
     )
+
+
+def read_file(path: storage.Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """What a value network's file holds, of any kind.
+
+    Raises:
+      OSError: there is no such file, or it cannot be read.
+      DamagedFileError: it is no file of ours, or was changed since.
+    """
+    if not os.path.isfile(path):
+        raise FileNotFoundError(
+            f"path={os.fspath(path)!r}: there is no such file; give one that "
+            f"spiel-cr train-values wrote"
+        )
+    return storage.load(path)
+
+
+def wrong_file(
+    path: storage.Path, metadata: dict[str, Any], of: str, remedy: str
+) -> ValueError:
+    """What to raise where a file is no value network of the kind that is needed.
+
+    Args:
+      path: of the file.
+      metadata: what it says that it is.
+      of: what networks are needed for.
+      remedy: the command that makes one.
+    """
+    kind = metadata.get("kind")
+    if str(kind).startswith(_KIND):
+        return ValueError(
+            f"{os.fspath(path)} holds a {kind}, and here one for {of} is needed; "
+            f"train one with {remedy}"
+        )
+    return DamagedFileError(
+        f"{os.fspath(path)} holds no value network but {kind!r}; give a file that "
+        f"spiel-cr train-values wrote"
+    )
+
+
+def parameters_of(
+    arrays: dict[str, np.ndarray], metadata: dict[str, Any]
+) -> tuple[Architecture, dict[str, np.ndarray]]:
+    """The architecture and the parameters in a file's arrays.
+
+    Raises:
+      KeyError, TypeError, ValueError: they do not fit together.
+    """
+    sizes = {
+        key: check_whole(value, key, 0 if key in ("blocks", "pairs") else 1)
+        for key, value in metadata["architecture"].items()
+    }
+    architecture = Architecture(**sizes)
+    parameters = {}
+    for key, shape in architecture.shapes().items():
+        own = arrays[f"parameter_{key}"]
+        if own.shape != shape or own.dtype != np.float32:
+            raise ValueError(f"{key} is {own.dtype} {own.shape}, not float32 {shape}")
+        if not np.isfinite(own).all():
+            raise ValueError(f"{key} has numbers that are not finite")
+        parameters[key] = own
+    return architecture, parameters
+
+
+def scale_of(metadata: dict[str, Any]) -> float:
+    """The largest |utility| that a file names.
+
+    Raises:
+      KeyError, TypeError, ValueError: it names none.
+    """
+    scale = float(metadata["scale"])
+    if not (np.isfinite(scale) and scale > 0):
+        raise ValueError(f"scale={scale}")
+    return scale

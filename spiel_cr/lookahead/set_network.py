@@ -126,10 +126,13 @@ def embed(parameters: Parameters, features: jax.Array, player: int) -> Embedded:
       parameters: of the network.
       features: float32 [J, F].
       player: whose.
+
+    Returns:
+      Arrays of numpy where all arguments are of numpy: nothing is compiled then.
     """
     p = parameters
-    hidden = jax.nn.relu(_affine(p, "embed0", features))
-    hidden = jax.nn.relu(_affine(p, "embed1", hidden))
+    hidden = _rectified(_affine(p, "embed0", features))
+    hidden = _rectified(_affine(p, "embed1", hidden))
     return Embedded(
         hidden @ p["decode_self"] + p["decode_bias"][None],
         hidden @ p["decode_given"],
@@ -253,37 +256,26 @@ def find_places(states: PublicStates, capacity: Capacity | None = None) -> Place
     return Places(tuple(groups), (typed(order[0]), typed(order[1])))
 
 
-def values(
-    parameters: Parameters,
-    embedded: tuple[Embedded, Embedded],
-    places: Places,
-    player: int,
-    ranges: tuple[jax.Array, jax.Array],
-) -> tuple[jax.Array, jax.Array]:
-    """Counterfactual values of a player's infosets.
-
-    Args:
-      parameters: of the network.
-      embedded: of the players' infosets, from `embed`.
-      places: of the public states.
-      player: whose values.
-      ranges: float [J0] and [J1], own reach of each infoset.
-
-    Returns:
-      q, float [J], chance and the other's range of each of the player's infosets; and
-      u, float32 [J], its value per unit of that, of size 1 at most but for errors, own
-      perspective. A counterfactual value is q · u · the game's largest utility.
-    """
-    return both_values(parameters, embedded, places, ranges)[player]
-
-
 def both_values(
     parameters: Parameters,
     embedded: tuple[Embedded, Embedded],
     places: Places,
     ranges: tuple[jax.Array, jax.Array],
 ) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]:
-    """`values` of player 0 and of player 1."""
+    """Counterfactual values of both players' infosets.
+
+    Args:
+      parameters: of the network.
+      embedded: of the players' infosets, from `embed`.
+      places: of the public states.
+      ranges: float [J0] and [J1], own reach of each infoset.
+
+    Returns:
+      Of player 0 and of player 1: q, float [J], chance and the other's range of each of
+      the player's infosets; and u, float32 [J], its value per unit of that, of size 1
+      at most but for errors, own perspective. A counterfactual value is q · u · the
+      game's largest utility. Within a jitted program XLA leaves out what is not used.
+    """
     padded = tuple(jnp.append(own, jnp.zeros((), own.dtype)) for own in ranges)
     tables = tuple(
         Embedded(*(jnp.concatenate([own, own[:1] * 0]) for own in side))
@@ -333,6 +325,25 @@ def _group_values(
         _share(pairs[p] * mixed[1 - p][:, None, :], 2).astype(jnp.float32)
         for p in range(2)
     ]
+    values = _relative_values(parameters, rows, own_share, given)
+    reach = [(pairs[p] * held[1 - p][:, None, :]).sum(axis=2) for p in range(2)]
+    return list(zip(reach, values, strict=True))
+
+
+def _relative_values(
+    parameters: Parameters,
+    rows: list[Embedded],
+    own_share: list[jax.Array],
+    given: list[jax.Array],
+) -> list[jax.Array]:
+    """`both_values` per unit of chance and the other's range, of one group.
+
+    Args:
+      parameters: of the network.
+      rows: by player, embeddings of the states' infosets, [P, n, H].
+      own_share: by player float32 [P, n], how likely its infosets are.
+      given: by player float32 [P, n, m], what the other may hold, by what one holds.
+    """
     context = [
         _mean(own_share[p], rows[p].decode_own)
         + _mean(own_share[1 - p], rows[1 - p].decode_other)
@@ -368,8 +379,7 @@ def _group_values(
             other = _means(given[p], difference[o][..., None])[..., 0]
             product = vectors[p] * _means(given[p], vectors[o])
             other = other - sign * product.sum(axis=2)
-        q = (pairs[p] * held[o][:, None, :]).sum(axis=2)
-        found.append((q, difference[p] - other + sign * value[:, None]))
+        found.append(difference[p] - other + sign * value[:, None])
     return found
 
 
@@ -399,8 +409,14 @@ def _means(shares: jax.Array, rows: jax.Array) -> jax.Array:
 def _affine(parameters: Parameters, name: str, hidden: jax.Array) -> jax.Array:
     """One layer: weights and bias by name."""
     bias = parameters[f"{name}_bias"]
-    axes = tuple(range(hidden.ndim - 1))
-    return hidden @ parameters[name] + jnp.expand_dims(bias, axes)
+    return hidden @ parameters[name] + bias.reshape((1,) * (hidden.ndim - 1) + (-1,))
+
+
+def _rectified(hidden: jax.Array) -> jax.Array:
+    """max(hidden, 0), of the kind that `hidden` is."""
+    if isinstance(hidden, np.ndarray):
+        return typed(np.maximum(hidden, 0))
+    return jax.nn.relu(hidden)
 
 
 def _decode(parameters: Parameters, head: str, hidden: jax.Array) -> jax.Array:

@@ -99,6 +99,8 @@ class LimitedGame:
       next_augmented: int32 [n], augmented infosets of the next layer, o's last ones.
       first: who updates first where updates alternate, see
         `subgame_games.GadgetGame`.
+      extended: int32, o's extended sequences (see `Decomposition`) in its decisions
+        with the gadget "cfrd"; 0: not behind a kept augmented infoset.
     """
 
     decisions: tuple[Decisions, Decisions]
@@ -109,6 +111,7 @@ class LimitedGame:
     other: np.ndarray
     next_augmented: np.ndarray
     first: int
+    extended: np.ndarray
 
     @functools.cached_property
     def form(self) -> SequenceForm:
@@ -239,7 +242,7 @@ def limited_game(
     ends, columns = _ends(d, layer, extended)
     rows = own_sequence[histories.sequence[i][ends]]
     gain = histories.chance[ends] * histories.utility[ends]
-    gain *= _own_weights(d, known, behaviour[i], own, own_side, rows, ends)
+    gain *= _own_weights(d, behaviour[i], own, own_side, rows, ends)
 
     sign = 1.0 if i == 1 else -1.0
     values = sign * opponent_values[known.augmented]
@@ -264,6 +267,7 @@ def limited_game(
         other=other,
         next_augmented=following,
         first=i ^ (gadget == "maxmargin"),
+        extended=extended,
     )
 
 
@@ -363,9 +367,25 @@ def _opponent_side(
     )
 
 
+def reach_at(
+    d: Decomposition, own: np.ndarray, behaviour: np.ndarray, ends: np.ndarray
+) -> np.ndarray:
+    """float64 [n], i's reach of the roots above ends; below fixed ones throughout.
+
+    Args:
+      d: the layers.
+      own: int32 [m], i's infosets in a knowledge-limited game.
+      behaviour: float64 [S], i's.
+      ends: int64 [n], histories.
+    """
+    sequence = renumbered_sequences(d.decisions, own)
+    side = Decisions(sequence[d.decisions.parent[own]], d.decisions.num_actions[own])
+    rows = sequence[d.tree.histories.sequence[d.player][ends]]
+    return _own_weights(d, behaviour, own, side, rows, ends)
+
+
 def _own_weights(
     d: Decomposition,
-    known: KnowledgeSet,
     behaviour: np.ndarray,
     own: np.ndarray,
     own_side: Decisions,
@@ -376,7 +396,6 @@ def _own_weights(
 
     Args:
       d: the layers.
-      known: the knowledge set.
       behaviour: float64 [S], i's.
       own: int32 [m], its infosets that are free.
       own_side: their decisions.

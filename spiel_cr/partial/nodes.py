@@ -53,6 +53,8 @@ class NodeTable:
         else that of the parent.
       value: float64 [n, k], leaf values as far as they were asked for, else NaN.
       stub: bool, what a dropped move leads to.
+      next_cut: depth from which on decisions are not expanded; None: there is none.
+      cut: bool, decisions that are not expanded for that.
       states, action, player, label, observation, utility, num_actions: as in `Nodes`;
         stubs have no actions.
     """
@@ -70,12 +72,14 @@ class NodeTable:
         self.used = 0
         self.ids = ids
         self.marks: list[int] = []
+        self.next_cut: int | None = None
         self.id = np.empty(length, np.int64)
         self.parent = np.empty(length, np.int32)
         self.depth = np.empty(length, np.int32)
         self.first = np.empty(length, np.int32)
         self.num_actions = np.empty(length, np.int32)
         self.stub = np.zeros(length, bool)
+        self.cut = np.zeros(length, bool)
         self.chance = np.empty(length, np.float64)
         self.reach = np.empty(length, np.float64)
         self.own_reach = np.ones((length, 2), np.float64)
@@ -114,6 +118,9 @@ class NodeTable:
         parent = parents[which]
         new = self._append(nodes, parent)
         self.depth[new] = self.depth[parent] + 1
+        if self.next_cut is not None:
+            decides = self.player[new] >= 0
+            self.cut[new] = decides & (self.depth[new] >= self.next_cut)
         self.chance[new] = self.chance[parent] * nodes.factor
         draws = self.player[parent] == CHANCE
         share = np.where(draws, nodes.factor, 1 / self.num_actions[parent])
@@ -138,7 +145,7 @@ class NodeTable:
         self.parent[new] = parent
         self.first[new] = -1
         self.value[new] = np.nan
-        self.stub[new] = False
+        self.stub[new] = self.cut[new] = False
         self.used = new.stop
         return new
 
@@ -175,7 +182,13 @@ class NodeTable:
     def frontier(self) -> np.ndarray:
         """int64, rows that can be expanded."""
         used = self.used
-        return np.flatnonzero((self.num_actions[:used] > 0) & (self.first[:used] < 0))
+        ends = (self.num_actions[:used] > 0) & (self.first[:used] < 0)
+        return np.flatnonzero(ends & ~self.cut[:used])
+
+    def cuts(self) -> np.ndarray:
+        """int64, rows at which a tree ends for its `next_cut`."""
+        used = self.used
+        return np.flatnonzero(self.cut[:used] & (self.first[:used] < 0))
 
     def children(self, rows: np.ndarray) -> np.ndarray:
         """int64, the children of expanded rows."""
@@ -240,6 +253,16 @@ class NodeTable:
         """int64 [n], equal exactly within infosets; each chance node stands alone."""
         code = self.label[rows].astype(np.int64) * 2 + self.player[rows]
         return np.where(self.player[rows] == CHANCE, -1 - rows, code)
+
+    def known(self, rows: np.ndarray, player: int) -> np.ndarray:
+        """int64 [n], numbers for what a player knows at decisions.
+
+        Equal where that is; -1 where the game does not say what it observed.
+        """
+        acts = self.player[rows] == player
+        seen = self.observation[rows].astype(np.int64)
+        own = 2 * self.label[rows].astype(np.int64)
+        return np.where(acts, own, np.where(seen < 0, -1, 2 * seen + 1))
 
     def _ends(self, rows: np.ndarray) -> list[int]:
         """How many rows there will be after each infoset of `rows` is expanded."""

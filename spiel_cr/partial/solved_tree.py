@@ -71,6 +71,9 @@ class SolvedTree:
         if before is not None:
             alike = before._augmented_of(snapshot.ids)
         also = None if cut is None else np.isin(snapshot.ids, cut)
+        if len(snapshot.cut):
+            also = np.zeros(len(snapshot.ids), bool) if also is None else also
+            also[snapshot.cut] = True
         decomposition = decompose(snapshot.tree, player, alike=alike, also=also)
         first, second = (
             uniform_behaviour(infosets.decisions) for infosets in snapshot.tree.infosets
@@ -200,7 +203,8 @@ class SolvedTree:
         """Hands on what o was promised where this tree ended.
 
         That is what o gets there against i's strategy, by what it knows, with the leaf
-        values, and with the best of its continuations.
+        values, and with the best of its continuations; at a cut what the solver above
+        it found, mean over the iterates.
 
         Args:
           after: made with the cut `ids`; brought up to the layer before it.
@@ -210,6 +214,11 @@ class SolvedTree:
           Whether the new tree can be resolved from there.
         """
         d, histories, i = after.decomposition, self.snapshot.tree.histories, self.player
+        at_cut, _ = find_numbers(self.snapshot.ids[self.snapshot.cut], ids)
+        if at_cut.any():
+            # What it got in the last solve, as at the roots of a layer in the tree.
+            _, roots = find_numbers(self.snapshot.ids, ids)
+            return bool(at_cut.all()) and self.hand_on(after, roots)
         _, rows = find_numbers(after.snapshot.ids, ids)
         is_root, place = find_numbers(d.roots, rows)
         layer = d.layer[rows]

@@ -23,6 +23,7 @@ from spiel_cr.compilation.tree import (
     assemble,
 )
 from spiel_cr.compilation.vectorised import BrokenRulesError, of_game
+from spiel_cr.lookahead.frontier import FrontierFunction
 from spiel_cr.partial import growth
 from spiel_cr.partial.frontier import Rows, breadth_first, with_choices
 from spiel_cr.partial.nodes import Ids, NodeTable
@@ -51,11 +52,15 @@ class Snapshot(NamedTuple):
         any tree made of the same one.
       labels: for each player int32 [I], a number for each infoset, which lasts as long
         as the partial tree and all that was made of it.
+      cut: int64, histories at which it ends in public states, see `PartialTree.ends`;
+        `tree` has them as terminals worth nothing, with what the opponent of who
+        resolves has observed there.
     """
 
     tree: CompiledGame
     ids: np.ndarray
     labels: tuple[np.ndarray, np.ndarray]
+    cut: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -72,6 +77,9 @@ class PartialTree:
       table: the histories.
       has_chance_root: the tree begins with a chance move that the game does not have.
       player: who resolves; the other one chooses among continuations at the frontier.
+      ends: says after how many moves a tree ends, and what public states are worth
+        there by both players' ranges; there it is not expanded, and `leaf` is not
+        asked. None: nothing does.
     """
 
     simulator: Simulator
@@ -79,6 +87,7 @@ class PartialTree:
     table: NodeTable
     has_chance_root: bool = False
     player: int | None = None
+    ends: FrontierFunction | None = None
 
     @classmethod
     def start(
@@ -90,6 +99,7 @@ class PartialTree:
         observations: bool = True,
         vectorised: bool = True,
         player: int | None = None,
+        ends: FrontierFunction | None = None,
     ) -> "PartialTree":
         """The start of the game, not expanded.
 
@@ -103,6 +113,7 @@ class PartialTree:
           observations: also record the observations of the player who does not act.
           vectorised: play by the game's own rules on arrays, if it has them.
           player: who resolves, for leaf values among which the opponent chooses.
+          ends: where trees end, and what they are worth there, see the attribute.
 
         Raises:
           ValueError: a bad game, limit or leaf value.
@@ -123,7 +134,10 @@ class PartialTree:
         else:
             simulator = ArraySimulator(game, rules, observations=observations)
         table = NodeTable(max_histories, Ids(), simulator.root())
-        return cls(simulator, leaf, table, player=player)
+        if ends is not None:
+            ends.check_game(game)
+            table.next_cut = ends.next_cut(0)
+        return cls(simulator, leaf, table, player=player, ends=ends)
 
     def __len__(self) -> int:
         return self.table.used
@@ -137,7 +151,8 @@ class PartialTree:
     def is_whole(self) -> bool:
         """Whether the whole game is there: nothing is left to expand, or dropped."""
         stubs = self.table.stub[: self.table.used]
-        return not (self.has_chance_root or self.can_grow or stubs.any())
+        ends = self.can_grow or len(self.table.cuts()) > 0
+        return not (self.has_chance_root or ends or stubs.any())
 
     @property
     def can_grow(self) -> bool:
@@ -433,10 +448,24 @@ class PartialTree:
         goes_on = table.num_actions[: len(kept)] > 0
         stubs = np.flatnonzero(~(within | above)[kept] & goes_on)
         table.stub[stubs] = True
+        table.cut[stubs] = False
         table.num_actions[stubs] = 0
         table.first[stubs] = -1
         table.utility[stubs] = 0.0 if stub_values is None else stub_values[kept[stubs]]
         return dataclasses.replace(self, table=table)
+
+    def beyond(self, ids: np.ndarray) -> "PartialTree":
+        """As `focus`, to go on where this tree ends at a cut.
+
+        Args:
+          ids: int64 [n], histories of one public state at the cut.
+        """
+        tree = self.focus(ids)
+        assert self.ends is not None
+        moves = int(tree.table.depth[tree.rows(ids)].max())
+        tree.table.cut[:] = False
+        tree.table.next_cut = self.ends.next_cut(moves)
+        return tree
 
     def rooted_at(self, nodes: Nodes, weights: np.ndarray) -> "PartialTree":
         """A tree that begins with a chance move to one of some histories.
@@ -511,6 +540,9 @@ class PartialTree:
         histories, infosets, numbers = numbering.number(
             *(walked, self.game), key_at=key_at if self.has_chance_root else None
         )
+        cut = np.sort(rank[self.table.cuts()]).astype(np.int64)
+        if len(cut) and histories.observations is not None:
+            self._observe(histories.observations, cut, order)
         keys = [
             self._keys(histories, own.history, order, p)
             for p, own in enumerate(infosets)
@@ -521,7 +553,23 @@ class PartialTree:
                 tree, frontier=rows.frontier[order], rooted=self.has_chance_root
             )
         one, other = (mine[own] for mine, own in zip(known, numbers, strict=True))
-        return Snapshot(tree, rows.id[order], (one, other))
+        return Snapshot(tree, rows.id[order], (one, other), cut)
+
+    def _observe(
+        self, observations: np.ndarray, cut: np.ndarray, order: np.ndarray
+    ) -> None:
+        """Notes what o knows at a cut, in numbers that nothing else has.
+
+        Args:
+          observations: int32 [N], of the compiled game; written to.
+          cut: int64, histories.
+          order: int64 [N], the row of each history.
+        """
+        assert self.player is not None
+        known = self.table.known(order[cut], 1 - self.player)
+        _, number = np.unique(known, return_inverse=True)
+        number = number.reshape(-1) + int(observations.max(initial=-1)) + 1
+        observations[cut] = np.where(known < 0, -1, number)
 
     def _keys(
         self, histories: Histories, first: np.ndarray, order: np.ndarray, player: int

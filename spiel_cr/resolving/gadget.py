@@ -204,7 +204,7 @@ def build_forest(
         """float64, i's reach of the roots above sequences of i in the forest."""
         if layer == 1:
             return np.ones(len(sequences))
-        reach = _root_reach(d, own, own_reach)
+        reach = reach_above(d, own, own_reach)
         return reach[top_infosets(own_side)[own_side.owner[sequences]]]
 
     gain = root_reach(own_ends) * d.tree.histories.chance[ends.histories] * ends.utility
@@ -385,8 +385,16 @@ def _augmented_at(d: Decomposition, histories: np.ndarray) -> np.ndarray:
     return d.root_augmented[np.searchsorted(d.roots, histories)]
 
 
-def _root_reach(d: Decomposition, own: np.ndarray, own_reach: np.ndarray) -> np.ndarray:
-    """float64 [m], i's reach of those of some infosets that open a subgame."""
+def reach_above(d: Decomposition, own: np.ndarray, own_reach: np.ndarray) -> np.ndarray:
+    """float64 [m], i's reach of some infosets, those that open a subgame.
+
+    Args:
+      d: the layers.
+      own: int32 [m], infosets of i.
+      own_reach: float64 [S of i], in sequence form.
+
+    In a subgame that it never reaches all are 1.
+    """
     subgame = d.own_subgame[own]
     reach = own_reach[d.tree.infosets[d.player].decisions.parent[own]]
     opens = subgame >= 0

@@ -20,6 +20,7 @@ class TrainingConfig:
       blocks: residual layers of the decoder.
       pairs: rank of what pairs of infosets are worth, see `set_network`; 0: each
         player's infosets are valued alone.
+      states: public states of each cut, in games that are not compiled.
       random_ranges: pairs of random ranges for every public state.
       met_ranges: pairs of ranges that the resolver met, in every round.
       rounds: how often the game is resolved.
@@ -47,6 +48,7 @@ class TrainingConfig:
     hidden: int = 64
     blocks: int = 2
     pairs: int = 0
+    states: int = 256
     random_ranges: int = 256
     met_ranges: int = 192
     rounds: int = 12
@@ -69,8 +71,9 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         """Raises ValueError for a bad setting."""
-        for name in ("hidden", "label_iterations", "met_iterations", "looks", "steps"):
+        for name in ("hidden", "states", "label_iterations", "met_iterations", "looks"):
             check_whole(getattr(self, name), name, 1)
+        check_whole(self.steps, "steps", 1)
         for name in ("random_ranges", "met_ranges", "batch"):
             check_whole(getattr(self, name), name, 2)
         for name in ("blocks", "pairs", "rounds"):

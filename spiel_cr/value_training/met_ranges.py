@@ -37,34 +37,18 @@ class Met(NamedTuple):
       pools: for each part of the cuts and each of its states the pairs of ranges to
         learn from.
       held_out: likewise, those that only validate; a state may have none.
-      nash_conv: of the resolved strategy, in the game's units.
+      nash_conv: of the resolved strategy, in the game's units; None: not known.
     """
 
     pools: list[list[Pairs]]
     held_out: list[list[Pairs]]
-    nash_conv: float
+    nash_conv: float | None
 
 
-def meet(
-    cuts: Cuts,
-    depth: int,
-    unit: DepthUnit,
-    value: ValueFunction,
-    *,
-    iterations: int,
-    looks: int,
-    config: CFRConfig,
-    random: np.random.Generator,
-    held_out: float,
-    held_random: np.random.Generator,
-    before_solve: Callable[[], None] = lambda: None,
-) -> Met:
-    """Resolves the game in both roles, and notes the ranges at the cuts.
+class MeetSettings(NamedTuple):
+    """How a game is resolved for its ranges.
 
-    Args:
-      cuts: of the game at this depth.
-      depth, unit: of lookaheads.
-      value: at their ends.
+    Attributes:
       iterations: of every solve.
       looks: after how many iterations of each solve to note the current ranges; those
         of the average strategies are noted at the end.
@@ -76,43 +60,92 @@ def meet(
       held_random: chooses these; in the same state, the same ones.
       before_solve: called before each look; may raise to stop.
     """
+
+    iterations: int
+    looks: int
+    config: CFRConfig
+    random: np.random.Generator
+    held_out: float
+    held_random: np.random.Generator
+    before_solve: Callable[[], None] = lambda: None
+
+
+# The players' reach [S] by logical sequence, and whether it is only to validate.
+Look = Callable[[list[np.ndarray], bool], None]
+
+
+def run_and_look(
+    solver: Solver, first: int, settings: MeetSettings, note: Look
+) -> None:
+    """Runs a solver, and shows both players' reach on the way.
+
+    Args:
+      solver: at its start.
+      first: who updates first.
+      settings: how far, and when to look.
+      note: shown the reach by player, float64 [S] by logical sequence.
+    """
+    iterations = settings.iterations
+    length = max(1, int(settings.held_out * iterations))
+    begin = int(settings.held_random.integers(iterations - length + 1))
+    count = min(settings.looks, iterations)
+    stops = np.sort(settings.random.choice(iterations, count, False))
+    for stop in stops.tolist():
+        settings.before_solve()
+        solver.run(stop - solver.iterations)
+        validates = begin <= stop < begin + length
+        if not validates and -length / 4 <= stop - begin < 1.25 * length:
+            continue
+        note(_current_reach(solver, first), validates)
+    settings.before_solve()
+    solver.run(iterations - solver.iterations)
+    note([solver.average(p) for p in range(2)], False)
+
+
+def _current_reach(solver: Solver, first: int) -> list[np.ndarray]:
+    """By player float64 [S], the current strategies in sequence form, logical."""
+    order = (first, 1 - first)
+    return [
+        np.asarray(solver.state.players[order[p]].reach, np.float64)[layout.sequences]
+        for p, layout in enumerate(solver.form.layouts)
+    ]
+
+
+def meet(
+    cuts: Cuts,
+    depth: int,
+    unit: DepthUnit,
+    value: ValueFunction,
+    settings: MeetSettings,
+) -> Met:
+    """Resolves the game in both roles, and notes the ranges at the cuts.
+
+    Args:
+      cuts: of the game at this depth.
+      depth, unit: of lookaheads.
+      value: at their ends.
+      settings: of the solves.
+    """
     learned, validating = _empty_pools(cuts), _empty_pools(cuts)
-    length = max(1, int(held_out * iterations))
 
     def solver_of(role: Layers, forest: LayerForest) -> Solver:
         solver = cfr.make_solver(
             forest.form,
-            config=config,
+            config=settings.config,
             values=True,
             first=role.player,
-            compile=cfr.compile_for(forest.form, iterations),
+            compile=cfr.compile_for(forest.form, settings.iterations),
         )
         cut = forest.cut if isinstance(forest, Forest) else None
         if cut is None:
-            before_solve()
-            solver.run(iterations)
+            settings.before_solve()
+            solver.run(settings.iterations)
             return solver
-        first = int(held_random.integers(iterations - length + 1))
-        stops = np.sort(random.choice(iterations, min(looks, iterations), False))
-        for stop in stops.tolist():
-            before_solve()
-            solver.run(stop - solver.iterations)
-            pools = validating if first <= stop < first + length else learned
-            if pools is learned and -length / 4 <= stop - first < 1.25 * length:
-                continue
-            state = solver.state
-            order = (role.player, 1 - role.player)
-            by_player = [
-                np.asarray(state.players[order[p]].reach, np.float64) for p in range(2)
-            ]
-            laid_out = [
-                own[layout.sequences]
-                for own, layout in zip(by_player, forest.form.layouts, strict=True)
-            ]
-            _note(cuts, cut, laid_out, pools)
-        before_solve()
-        solver.run(iterations - solver.iterations)
-        _note(cuts, cut, [solver.average(p) for p in range(2)], learned)
+
+        def note(reach: list[np.ndarray], validates: bool) -> None:
+            _note(cuts, cut, reach, validating if validates else learned)
+
+        run_and_look(solver, role.player, settings, note)
         return solver
 
     limit = DepthLimit(depth, unit, value)
@@ -146,12 +179,17 @@ def _note(
     for k, number in enumerate(states.numbers.tolist()):
         twin = cuts.twins[states.player][number]
         pair = [ranges[p][bounds[p][k] : bounds[p][k + 1]] for p in range(2)]
-        if pair[0].sum() + pair[1].sum() == 0:
-            continue
-        for p in range(2):
-            total = pair[p].sum()
-            own = pair[p] / total if total > 0 else np.full(len(pair[p]), 1.0)
-            pools[twin.part][twin.state][p].append(own / own.sum())
+        add_pair(pools[twin.part][twin.state], pair)
+
+
+def add_pair(pool: Pairs, pair: list[np.ndarray]) -> None:
+    """Adds a pair of ranges of a state, if either player comes there at all."""
+    if pair[0].sum() + pair[1].sum() == 0:
+        return
+    for p in range(2):
+        total = pair[p].sum()
+        own = pair[p] / total if total > 0 else np.full(len(pair[p]), 1.0)
+        pool[p].append(own / own.sum())
 
 
 def draw(

@@ -15,21 +15,19 @@ from tqdm import tqdm
 
 from spiel_cr.cfr.config import parse_algorithm
 from spiel_cr.common import storage
-from spiel_cr.common.checks import check_number
+from spiel_cr.common.checks import check_choice, check_number
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.compilation.compiler import as_compiled
-from spiel_cr.compilation.fingerprints import fingerprint
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.lookahead import set_network
 from spiel_cr.lookahead.leaf_strings import DepthUnit, check_lookahead
-from spiel_cr.lookahead.network import NetworkValues, known_states
 from spiel_cr.lookahead.public_states import PublicStates
 from spiel_cr.value_training import fitting
 from spiel_cr.value_training.config import TrainingConfig, parse_training
-from spiel_cr.value_training.cuts import find_cuts
 from spiel_cr.value_training.data import Labeller, Samples, joined
-from spiel_cr.value_training.met_ranges import draw, meet
-from spiel_cr.value_training.random_ranges import random_ranges
+from spiel_cr.value_training.met_ranges import MeetSettings, draw
+from spiel_cr.value_training.problem import CompiledProblem, Problem
+from spiel_cr.value_training.uncompiled_problem import UncompiledProblem
 
 _KIND = "value training"
 
@@ -61,12 +59,13 @@ class TrainingResult(NamedTuple):
     """What a training gives.
 
     Attributes:
-      network: the value network, as it is in the file.
+      network: the value network, as it is in the file; of a game that is not compiled a
+        `FrontierNetwork`.
       curve: validation loss and NashConv over the training.
       finished: whether all steps were done; otherwise the checkpoint goes on.
     """
 
-    network: NetworkValues
+    network: Any
     curve: list[TrainingPoint]
     finished: bool
 
@@ -82,6 +81,7 @@ def train_values(
     checkpoint: storage.Path | None = None,
     curve: storage.Path | None = None,
     progress: bool = False,
+    compile: str = "always",
 ) -> TrainingResult:
     """Trains a network for the values where a game's lookaheads end.
 
@@ -90,7 +90,9 @@ def train_values(
 
     Args:
       game: OpenSpiel game string, game, or a game compiled with `observations=True`.
-      depth, depth_unit: of lookaheads, see `resolving.lookahead.look_ahead`.
+      depth, depth_unit: of lookaheads, see `resolving.lookahead.look_ahead`; in games
+        that are not compiled trees end every `depth` moves ("moves"), or once, after
+        as many moves ("moves_from_start").
       out: the .npz file that the network is written to; one that is there is replaced.
       config: settings, or a string for `parse_training`.
       minutes: stop soon after; None: when all steps are done. What is there by then is
@@ -100,6 +102,9 @@ def train_values(
         none.
       curve: file of JSON lines, one for each `TrainingPoint`, likewise; None: none.
       progress: show a progress bar on stderr.
+      compile: "always", for `resolve` and its bots; "never": the game is laid out as
+        far as the cuts, and below public states there (`TrainingConfig.states`), for
+        players of partial trees, `resolving(max_histories=N,leaf=network(path=...))`.
 
     Returns:
       The network and its curves.
@@ -107,21 +112,20 @@ def train_values(
     Raises:
       ImportError: optax is missing.
       pyspiel.SpielError: OpenSpiel does not know the game.
+      GameTooLargeError: the game, or what must be laid out of it, is too large.
       ValueError: a bad argument, two paths of one file, no lookahead ends before the
         game does, or the checkpoint is of another training.
       DamagedFileError: the checkpoint was changed since it was written.
     """
     config = parse_training(config)
-    check_lookahead(depth, depth_unit, None)
-    if minutes is not None:
-        check_number(minutes, "minutes", "(0, inf)")
+    _check(depth, depth_unit, minutes, compile)
     storage.check_distinct({"out": out, "curve": curve, "checkpoint": checkpoint})
     for name, path in (("out", out), ("curve", curve)):
         if path is not None:
             storage.check_writable(path, name)
     with storage.reserved(checkpoint, "checkpoint"):
-        tree = as_compiled(game, observations=True, progress=progress)
-        training = _Training(tree, depth, depth_unit, config)
+        problem = _problem(game, depth, depth_unit, config, compile, progress)
+        training = _Training(problem, config)
         training.resume(checkpoint)
         try:
             finished = training.run(minutes, checkpoint, progress)
@@ -133,6 +137,43 @@ def train_values(
         lines = [json.dumps(point._asdict()) + "\n" for point in training.curve]
         storage.write_text(curve, "".join(lines))
     return TrainingResult(network, training.curve, finished)
+
+
+def _check(depth: int, unit: DepthUnit, minutes: float | None, compile: str) -> None:
+    """Refuses arguments that no game makes right.
+
+    Raises:
+      ValueError: a bad one.
+    """
+    check_lookahead(depth, unit, None)
+    check_choice(compile, "compile", ("always", "never"))
+    if minutes is not None:
+        check_number(minutes, "minutes", "(0, inf)")
+    if compile == "never" and unit == "rounds":
+        raise ValueError(
+            "depth_unit='rounds' does not go with compile='never': trees end after "
+            "moves; take 'moves' or 'moves_from_start'"
+        )
+
+
+def _problem(
+    game: str | pyspiel.Game | CompiledGame,
+    depth: int,
+    unit: DepthUnit,
+    config: TrainingConfig,
+    compile: str,
+    progress: bool,
+) -> Problem:
+    """What `train_values` trains a network for; its arguments."""
+    if compile == "always":
+        tree = as_compiled(game, observations=True, progress=progress)
+        return CompiledProblem(tree, depth, unit)
+    if isinstance(game, CompiledGame):
+        raise ValueError(
+            f"compile='never' and {game.game} is compiled; give its string, or leave "
+            f"compile out"
+        )
+    return UncompiledProblem(game, depth, unit, states=config.states, seed=config.seed)
 
 
 class _TimeIsUp(Exception):
@@ -148,18 +189,13 @@ class _Training:
       curve: so far.
     """
 
-    def __init__(
-        self, tree: CompiledGame, depth: int, unit: DepthUnit, config: TrainingConfig
-    ) -> None:
-        """Finds the public states, and lays out what does not change."""
+    def __init__(self, problem: Problem, config: TrainingConfig) -> None:
+        """Lays out what does not change."""
         self.curve: list[TrainingPoint] = []
-        self._tree, self._depth, self._unit = tree, depth, unit
-        self._config = config
-        self._cuts = find_cuts(tree, depth, unit)
-        self._scale = float(np.abs(tree.histories.utility).max()) or 1.0
-        self._known = known_states([(tree, states) for states in self._cuts.parts])
+        self._problem, self._config = problem, config
+        features = [problem.features(k) for k in range(len(problem.parts))]
         architecture = set_network.Architecture(
-            *(self._known.rows.shape[1], config.hidden, config.blocks, config.pairs)
+            *(features[0][0].shape[1], config.hidden, config.blocks, config.pairs)
         )
         self._architecture = architecture
         self._settings = fitting.Settings(
@@ -176,11 +212,8 @@ class _Training:
         self._nash_conv: float | None = None
         with jax.enable_x64(False):
             self._parts = tuple(
-                fitting.lay_out(
-                    states,
-                    self._known.features(states, self._known.find(tree, states)),
-                )
-                for states in self._cuts.parts
+                fitting.lay_out(states, own)
+                for states, own in zip(problem.parts, features, strict=True)
             )
             self._fit = fitting.begin(
                 set_network.initial(architecture, config.seed), self._settings
@@ -192,17 +225,10 @@ class _Training:
     def _seconds(self) -> float:
         return self._before + time.perf_counter() - self._started
 
-    def network(self) -> NetworkValues:
+    def network(self) -> Any:
         """The averaged network so far."""
-        return NetworkValues(
-            self._architecture,
-            {name: np.asarray(own) for name, own in self._fit.average.items()},
-            self._known,
-            scale=self._scale,
-            game=str(self._tree.game),
-            seal=fingerprint(self._tree),
-            cut=f"{self._depth} {self._unit}",
-        )
+        average = {name: np.asarray(own) for name, own in self._fit.average.items()}
+        return self._problem.network(self._architecture, average)
 
     def run(
         self, minutes: float | None, checkpoint: storage.Path | None, progress: bool
@@ -241,11 +267,7 @@ class _Training:
 
     def _meet(self, phase: int) -> Any:
         config = self._config
-        return meet(
-            self._cuts,
-            self._depth,
-            self._unit,
-            self.network(),
+        settings = MeetSettings(
             iterations=config.met_iterations,
             looks=config.looks,
             config=parse_algorithm(config.met_algorithm),
@@ -255,6 +277,7 @@ class _Training:
             held_random=np.random.default_rng([config.seed, 0, 3]),
             before_solve=self._check_time,
         )
+        return self._problem.meet(self.network(), settings)
 
     def _gather(self, phase: int, tell: Callable[..., None]) -> None:
         """The data that a phase begins with."""
@@ -262,10 +285,12 @@ class _Training:
         if self._labellers is None:
             self._labellers = [
                 Labeller(
-                    *(self._tree, states, self._scale),
+                    *(game, states, self._problem.scale),
                     *(config.label_iterations, config.label_algorithm),
                 )
-                for states in self._cuts.parts
+                for game, states in zip(
+                    self._problem.games, self._problem.parts, strict=True
+                )
             ]
         met = None
         if phase:
@@ -275,10 +300,10 @@ class _Training:
         tell(doing="solving")
         block = []
         for number, (states, labeller) in enumerate(
-            zip(self._cuts.parts, self._labellers, strict=True)
+            zip(self._problem.parts, self._labellers, strict=True)
         ):
             count = config.met_ranges if met else config.random_ranges
-            ranges = random_ranges(self._tree, states, count, random, pure=config.pure)
+            ranges = self._problem.random(number, count, random, config.pure)
             if met is not None:
                 kept = count - self._held_out(count)
                 some = [
@@ -361,9 +386,9 @@ class _Training:
     def _identity(self) -> dict[str, Any]:
         return {
             "kind": _KIND,
-            "game": str(self._tree.game),
-            "fingerprint": fingerprint(self._tree),
-            "cut": f"{self._depth} {self._unit}",
+            "game": self._problem.game,
+            "fingerprint": self._problem.seal,
+            "cut": self._problem.cut,
             "config": dataclasses.asdict(self._config),
         }
 
@@ -426,7 +451,7 @@ class _Training:
         self._blocks = [
             [
                 self._sample(arrays, f"block{number}_part{part}", states)
-                for part, states in enumerate(self._cuts.parts)
+                for part, states in enumerate(self._problem.parts)
             ]
             for number in range(metadata["blocks"])
         ]

@@ -149,10 +149,9 @@ def test_the_order_of_infosets_does_not_matter(pairs):
         embedded = tuple(
             set_network.embed(network.parameters, rows[p], p) for p in range(2)
         )
-        own = [
-            set_network.values(network.parameters, embedded, places, p, tuple(given))
-            for p in range(2)
-        ]
+        own = set_network.both_values(
+            network.parameters, embedded, places, tuple(given)
+        )
         found.append([np.asarray(q * u) for q, u in own])
     for p in range(2):
         assert found[0][p][order[p]] == pytest.approx(found[1][p], rel=1e-4, abs=1e-6)

@@ -24,7 +24,7 @@ from spiel_cr.value_training import (
 from spiel_cr.value_training.config import PRESETS, parse_training
 from spiel_cr.value_training.cuts import find_cuts
 from spiel_cr.value_training.data import Labeller, other_reach
-from spiel_cr.value_training.met_ranges import meet
+from spiel_cr.value_training.met_ranges import MeetSettings, meet
 from spiel_cr.value_training.random_ranges import random_ranges
 from spiel_cr.value_training.targets import TargetSolver
 from tests.support.forests import values_of
@@ -117,12 +117,14 @@ def test_each_game_below_is_met_once_and_every_cut_has_a_twin():
         2,
         "moves",
         ExactValues(20),
-        iterations=10,
-        looks=10,
-        config=parse_algorithm("cfr+"),
-        random=np.random.default_rng(0),
-        held_out=0.3,
-        held_random=np.random.default_rng(1),
+        MeetSettings(
+            iterations=10,
+            looks=10,
+            config=parse_algorithm("cfr+"),
+            random=np.random.default_rng(0),
+            held_out=0.3,
+            held_random=np.random.default_rng(1),
+        ),
     )
     assert sum(map(len, cuts.parts)) < sum(map(len, cuts.twins)) / 2
     for pools, states in zip(found.pools, cuts.parts, strict=True):
