@@ -58,8 +58,16 @@ class Capacities:
         self._known.append(own)
         return own
 
-    def close(self) -> PaddedShapes:
-        """Adds, and gives, the last shapes, wider than all of them together."""
+    def shut(self) -> None:
+        """Nothing is learnt after this."""
+        self._closed = True
+
+    def close(self, *, alone: bool = False) -> PaddedShapes:
+        """Adds, and gives, the last shapes, wider than all of them together.
+
+        Args:
+          alone: forget the others.
+        """
         players = []
         for mine in common_shapes(self._known):
             levels = [_more(counts, 1.0, _LAST_PLACES) for counts in mine.levels]
@@ -68,8 +76,8 @@ class Capacities:
             # The first one is that of the empty sequence, where a gadget's values are.
             rows[:1] *= _LAST_LONGER
             players.append(PaddedShape(alike, rows))
-        self._known.append((players[0], players[1]))
-        self._closed = True
+        self._known = [*([] if alone else self._known), (players[0], players[1])]
+        self.shut()
         return self._known[-1]
 
 

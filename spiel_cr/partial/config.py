@@ -5,7 +5,7 @@ import dataclasses
 from spiel_cr.common.checks import check_iterations, check_number, check_whole
 from spiel_cr.lookahead.continuations import Continuations
 from spiel_cr.lookahead.leaf_strings import names_choices, read_leaf
-from spiel_cr.policies.leaf_values import ChoiceValues, LeafValue, parse_leaf
+from spiel_cr.partial.leaves import FrontierLeaf, parse_partial_leaf
 from spiel_cr.resolving.config import ResolvingConfig
 from spiel_cr.uncompiled.policy_files import check_histories_file
 
@@ -17,7 +17,9 @@ class PartialConfig:
     Attributes:
       max_histories: N, the most histories that a tree ever has.
       leaf: what histories at the frontier are worth, see `PartialTree.start`. More
-        rollouts take time, and make fewer mistakes (docs/partial.md has figures).
+        rollouts take time, and make fewer mistakes (docs/partial.md has figures). With
+        a value network trees end at its cuts, and where they have no room for that in
+        four rollouts.
       max_particles: the most histories to consider possible at a time; of more, some
         are drawn.
       uniform_share: share of uniform play in how both players are believed to have
@@ -34,7 +36,7 @@ class PartialConfig:
     """
 
     max_histories: int
-    leaf: str | LeafValue | ChoiceValues = "rollouts(n=4)"
+    leaf: str | FrontierLeaf = "rollouts(n=4)"
     max_particles: int = 1000
     uniform_share: float = 0.05
     opponent_share: float = 0.5
@@ -49,8 +51,8 @@ class PartialConfig:
         leaf = self.leaf
         if names_choices(leaf):
             read_leaf(leaf, check_histories_file)
-        elif not isinstance(leaf, ChoiceValues):
-            parse_leaf(leaf, compiled=False)
+        else:
+            parse_partial_leaf(leaf)
         has_blueprint = isinstance(leaf, Continuations) or names_choices(leaf)
         if self.until_end and not has_blueprint:
             raise ValueError(

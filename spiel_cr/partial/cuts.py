@@ -38,6 +38,16 @@ class CutPlace(NamedTuple):
     sequences: tuple[np.ndarray, np.ndarray]
     weights: tuple[np.ndarray, np.ndarray]
 
+    def with_one_choice(self, opponent: int, count: int) -> "CutPlace":
+        """The same in the game that `max_margin` makes of `count` augmented infosets.
+
+        Two sequences of o at each become one: what comes after them moves up.
+        """
+        own = self.sequences[opponent]
+        moved = np.where(own <= 2 * count, (own + 1) // 2, own - count)
+        pair = (self.sequences[0], moved) if opponent else (moved, self.sequences[1])
+        return self._replace(sequences=pair)
+
 
 def frontier_of(
     table: NodeTable, simulator: Simulator, rows: np.ndarray, chance: np.ndarray

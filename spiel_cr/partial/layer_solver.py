@@ -15,8 +15,11 @@ import numpy as np
 from spiel_cr.cfr import cfr
 from spiel_cr.cfr.config import parse_algorithm
 from spiel_cr.cfr.solver import Solver
+from spiel_cr.lookahead.frontier import FrontierFunction
 from spiel_cr.partial.capacity import Capacities
 from spiel_cr.partial.config import PartialConfig
+from spiel_cr.partial.cut_shapes import CutShapes, attach
+from spiel_cr.partial.cuts import CutPlace, cut_place
 from spiel_cr.partial.knowledge_limited import LimitedGame, max_margin
 from spiel_cr.partial.solved_tree import SolvedTree
 from spiel_cr.partial.tree import PartialTree
@@ -58,6 +61,14 @@ class _Laid(NamedTuple):
     solver: Solver
 
 
+class _CutGame(NamedTuple):
+    """A gadget game, where it is cut off, and what says what that is worth."""
+
+    game: LayerGame
+    ends: FrontierFunction | None
+    cut: CutPlace | None
+
+
 class LayerSolver:
     """Grows trees and solves their next layer, as well as time and room allow.
 
@@ -84,10 +95,12 @@ class LayerSolver:
         """
         self._player, self._config, self._settings = player, config, settings
         self._clock, self._algorithm = clock, parse_algorithm(config.solver)
-        # By who updates first: a program belongs to the order of the players, too.
-        self._capacities = Capacities(), Capacities()
+        # By who updates first, to whose order a program belongs, and whether the game
+        # is cut off.
+        self._capacities: dict[tuple[int, bool], Capacities] = {}
+        self._cut_shapes = CutShapes()
         # The last game that was laid out of each kind.
-        self._laid_out: dict[int, LayerGame] = {}
+        self._laid_out: dict[tuple[int, bool], _CutGame] = {}
         # To expand histories, and then to lay them out for solving.
         self._expanding, self._laying = Cost(), Cost()
         self.compiled = 0, 0.0
@@ -125,14 +138,28 @@ class LayerSolver:
     def close(self) -> None:
         """Compiles the last programs: nothing is compiled after this."""
         known = self._laid_out
-        for first, capacities in enumerate(self._capacities):
-            game = known.get(first) or known[1 - first]
-            if not len(capacities):
-                shapes = capacities.learn(shapes_of(game.decisions, game.payoffs))
-                assert shapes is not None
-                self._make_solver(game, shapes, first)
-            self._make_solver(game, capacities.close(), first)
+        for is_cut in sorted({is_cut for _, is_cut in known}):
+            for first in range(2):
+                game = known.get((first, is_cut)) or known[1 - first, is_cut]
+                capacities = self._capacities_of(first, is_cut)
+                if not len(capacities):
+                    needed = shapes_of(game.game.decisions, game.game.payoffs)
+                    shapes = capacities.learn(needed)
+                    assert shapes is not None
+                    if not is_cut:
+                        self._make_solver(game, shapes, first)
+                # The shape of what is beyond a cut was learnt from all of them: of its
+                # programs only those of the last shapes are of use.
+                last = capacities.close(alone=is_cut)
+                self._make_solver(game, last, first)
+        self._cut_shapes.close()
+        for is_cut in (False, True):
+            for first in range(2):
+                self._capacities_of(first, is_cut).shut()
         known.clear()
+
+    def _capacities_of(self, first: int, is_cut: bool) -> Capacities:
+        return self._capacities.setdefault((first, is_cut), Capacities())
 
     def grow_and_solve(
         self,
@@ -206,7 +233,7 @@ class LayerSolver:
             found = lay_out(before)
             if found is None:
                 return None
-            solver = self._solver_for(self._with_gadget(found[1]))
+            solver = self._solver_for(self._with_cut(*found))
             if solver is not None:
                 if cfr.programs() == programs:
                     self._laying.add(len(tree), time.perf_counter() - begun)
@@ -252,30 +279,39 @@ class LayerSolver:
         if grown:
             self._expanding.add(grown, seconds)
 
-    def _with_gadget(self, game: LayerGame) -> LayerGame:
-        """A gadget game of one subgame with the gadget that was asked for."""
-        count = len(game.augmented)
-        if not count or self._config.gadget == "cfrd":
-            return game
-        decisions, payoffs = max_margin(
-            game.decisions, game.payoffs, count, 1 - self._player
-        )
-        return dataclasses.replace(game, decisions=decisions, payoffs=payoffs)
+    def _with_cut(self, after: SolvedTree, game: LayerGame) -> "_CutGame":
+        """A gadget game with the gadget that was asked for, and where it is cut off."""
+        ends, cut = after.partial.ends, None
+        if ends is not None and len(after.snapshot.cut):
+            cut = cut_place(after, game)
+        if not (count := len(game.augmented)) or self._config.gadget == "cfrd":
+            return _CutGame(game, ends, cut)
+        o = 1 - self._player
+        decisions, payoffs = max_margin(game.decisions, game.payoffs, count, o)
+        game = dataclasses.replace(game, decisions=decisions, payoffs=payoffs)
+        return _CutGame(game, ends, cut and cut.with_one_choice(o, count))
 
-    def _solver_for(self, game: LayerGame) -> Solver | None:
+    def _solver_for(self, game: "_CutGame") -> Solver | None:
         """A solver of learnt shapes; None: the game fits none."""
         # See `subgame_games.GadgetGame.first`.
-        margin = self._config.gadget == "maxmargin" and len(game.augmented) > 0
-        first = self._player ^ margin
-        needed = shapes_of(game.decisions, game.payoffs)
-        capacity = self._capacities[first].learn(needed)
-        self._laid_out[first] = game
-        return None if capacity is None else self._make_solver(game, capacity, first)
+        margin = self._config.gadget == "maxmargin" and len(game.game.augmented) > 0
+        kind = self._player ^ margin, game.cut is not None
+        needed = shapes_of(game.game.decisions, game.game.payoffs)
+        capacity = self._capacities_of(*kind).learn(needed)
+        self._laid_out[kind] = game
+        return None if capacity is None else self._make_solver(game, capacity, kind[0])
 
     def _make_solver(
-        self, game: LayerGame, capacity: PaddedShapes, first: int
-    ) -> Solver:
-        form = build(game.decisions, game.payoffs, capacity=capacity)
+        self, game: "_CutGame", capacity: PaddedShapes, first: int
+    ) -> Solver | None:
+        decisions = game.game.decisions
+        form = build(decisions, game.game.payoffs, capacity=capacity)
+        if game.cut is not None:
+            assert game.ends is not None
+            shape = self._cut_shapes.learn(game.cut, decisions)
+            if shape is None:
+                return None
+            form = attach(form, game.cut, game.ends, shape)
         before = cfr.programs()
         solver = cfr.make_solver(
             form,

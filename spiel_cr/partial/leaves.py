@@ -1,33 +1,53 @@
 """What histories at the frontier of a player's trees are worth, from strings."""
 
+from typing import TypeAlias
+
 import pyspiel
 
+from spiel_cr.common.parameters import parse
 from spiel_cr.lookahead.continuations import Continuations
+from spiel_cr.lookahead.frontier import FrontierFunction
+from spiel_cr.lookahead.frontier_network import load_frontier_network
 from spiel_cr.lookahead.leaf_strings import names_choices, read_leaf
 from spiel_cr.policies.leaf_values import ChoiceValues, LeafValue, parse_leaf
 from spiel_cr.uncompiled.policy_files import check_histories_file, load_histories_policy
 
+# What the partial player takes at its frontier.
+FrontierLeaf: TypeAlias = LeafValue | ChoiceValues | FrontierFunction
+
 
 def parse_partial_leaf(
-    leaf: str | LeafValue | ChoiceValues, game: pyspiel.Game | None = None
-) -> LeafValue | ChoiceValues:
+    leaf: str | FrontierLeaf, game: pyspiel.Game | None = None
+) -> FrontierLeaf:
     """Reads a leaf value.
 
     Args:
       leaf: "rollouts(n=4,seed=0)", "continuations(path=FILE,k=4)" of a policy of a
-        compiled game or of one that was not compiled, or such values.
-      game: the sequential game that a policy must be for; None: the one that its file
-        names.
+        compiled game or of one that was not compiled, "network(path=FILE)" of a network
+        of a game that was not compiled, or such values.
+      game: the sequential game that a policy or network must be for; None: the one that
+        its file names.
 
     Raises:
       ValueError, OSError, DamagedFileError: none of these, or as
         `lookahead.leaf_strings.read_leaf`.
     """
+    if isinstance(leaf, str) and parse(leaf, "leaf").name == "network":
+        found = parse(leaf, "leaf").convert({"path": str})
+        if "path" not in found:
+            raise ValueError(
+                f"leaf={leaf!r} names no network; give leaf=network(path=FILE)"
+            )
+        leaf = load_frontier_network(found["path"])
+    if isinstance(leaf, FrontierFunction):
+        if game is not None:
+            leaf.check_game(game)
+        return leaf
     if isinstance(leaf, ChoiceValues):
         return leaf
     if names_choices(leaf):
-        found = read_leaf(leaf, check_histories_file)
-        assert isinstance(found, tuple)
-        given = dict(found[1])
+        read = read_leaf(leaf, check_histories_file)
+        assert isinstance(read, tuple)
+        given = dict(read[1])
         return Continuations(load_histories_policy(given.pop("path"), game), **given)
     return parse_leaf(leaf, compiled=False)

@@ -17,6 +17,7 @@ import pyspiel
 from spiel_cr.common.errors import HiddenTurnsError, ImperfectRecallError
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.lookahead.continuations import Continuations
+from spiel_cr.lookahead.frontier import FrontierFunction
 from spiel_cr.partial import opponent_knowledge
 from spiel_cr.partial.blueprint import Blueprint
 from spiel_cr.partial.config import PartialConfig
@@ -26,11 +27,13 @@ from spiel_cr.partial.opponent_knowledge import Knowledge
 from spiel_cr.partial.particle_belief import ParticleFilter, Strategy, uniform_strategy
 from spiel_cr.partial.simulator import Nodes
 from spiel_cr.partial.solved_tree import SolvedTree
-from spiel_cr.partial.tree import PartialTree
-from spiel_cr.policies.leaf_values import ChoiceValues, Drawn, LeafValue
+from spiel_cr.partial.tree import PartialLeaf, PartialTree
+from spiel_cr.policies.leaf_values import Drawn, parse_leaf
 from spiel_cr.policies.observations import Stage, continues
 from spiel_cr.resolving.clock import Clock, Cost, Statistics
 
+# What histories of the frontier are worth that are not at a cut.
+_ELSEWHERE = "rollouts(n=4)"
 # A tree for an unsafe restart has at most one root per 64 histories that it has room
 # for, but always room for a few.
 _HISTORIES_PER_ROOT, _LEAST_ROOTS = 64, 4
@@ -96,7 +99,7 @@ class PartialAgent(abc.ABC):
 
     solved: SolvedTree
     blueprint: Blueprint | None = None
-    _leaf: LeafValue | ChoiceValues
+    _leaf: PartialLeaf
 
     def __init__(
         self,
@@ -145,9 +148,12 @@ class PartialAgent(abc.ABC):
     def _first_tree(self, game: str | pyspiel.Game) -> PartialTree:
         """The start of the game, not expanded."""
         game, most = load_game(game), self.settings.max_histories
-        self._leaf = parse_partial_leaf(self.settings.leaf, game)
+        leaf, ends = parse_partial_leaf(self.settings.leaf, game), None
+        if isinstance(leaf, FrontierFunction):
+            leaf, ends = parse_leaf(_ELSEWHERE, compiled=False), leaf
+        self._leaf = leaf
         self._draw_from([])
-        tree = PartialTree.start(game, most, leaf=self._leaf, player=self.player)
+        tree = PartialTree.start(game, most, leaf=leaf, player=self.player, ends=ends)
         if isinstance(self._leaf, Continuations):
             self.blueprint = Blueprint(self._leaf.policy(), tree.simulator)
         return tree

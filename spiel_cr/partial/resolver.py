@@ -145,7 +145,9 @@ class PartialResolver(PartialAgent):
         while not self._can_resolve(key):
             # The rest of the time is for resolving there.
             if not self._resolve_frontier(stages, number, _half(deadline)):
-                if number and self.blueprint is None:
+                # At a cut of a value network no promise can be read off the histories.
+                ends = self._start.partial.ends
+                if number and self.blueprint is None and ends is None:
                     self._grow_towards(stages, number, _half(deadline))
                 break
         if self.solved.find(key) >= 0:
@@ -291,7 +293,7 @@ class PartialResolver(PartialAgent):
         if self._is_known(before, cut):
             self.counts.frontier_resolves += 1
             return True
-        tree = before.partial.focus(cut)
+        tree = before.partial.beyond(cut)
         if len(tree) > _ROOT_SHARE * most or not tree.expand_whole(most, deadline):
             return False
 

@@ -455,16 +455,16 @@ class PartialTree:
         return dataclasses.replace(self, table=table)
 
     def beyond(self, ids: np.ndarray) -> "PartialTree":
-        """As `focus`, to go on where this tree ends at a cut.
+        """As `focus`, to go on where this tree ends, at a cut or elsewhere.
 
         Args:
-          ids: int64 [n], histories of one public state at the cut.
+          ids: int64 [n], histories of one public state at the frontier.
         """
         tree = self.focus(ids)
-        assert self.ends is not None
-        moves = int(tree.table.depth[tree.rows(ids)].max())
-        tree.table.cut[:] = False
-        tree.table.next_cut = self.ends.next_cut(moves)
+        table, rows = tree.table, tree.rows(ids)
+        if self.ends is not None and table.cut[rows].all():
+            table.next_cut = self.ends.next_cut(int(table.depth[rows].max()))
+            table.cut[rows] = False
         return tree
 
     def rooted_at(self, nodes: Nodes, weights: np.ndarray) -> "PartialTree":

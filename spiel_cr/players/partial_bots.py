@@ -11,6 +11,7 @@ import pyspiel
 
 from spiel_cr.cfr.config import MCCFRConfig, parse_sampled
 from spiel_cr.common.checks import check_iterations
+from spiel_cr.lookahead.frontier import FrontierFunction
 from spiel_cr.mccfr import mccfr, sample_tree
 from spiel_cr.partial.config import PartialConfig
 from spiel_cr.partial.leaves import parse_partial_leaf
@@ -133,7 +134,13 @@ class PartialOOSBot(_PartialBot):
           pyspiel.SpielError, ValueError: a full-width solver, or as `PartialTree`.
         """
         super().__init__(player, seed=seed)
-        if isinstance(parse_partial_leaf(partial.leaf), ChoiceValues):
+        leaf = parse_partial_leaf(partial.leaf)
+        if isinstance(leaf, FrontierFunction):
+            raise ValueError(
+                f"leaf={partial.leaf!r} knows both players' ranges, and sampling on "
+                f"partial trees does not; use rollouts, or resolving(max_histories=N)"
+            )
+        if isinstance(leaf, ChoiceValues):
             raise ValueError(
                 f"leaf={partial.leaf!r}: the opponent chooses among its values, which "
                 f"sampling on partial trees does not do; use rollouts"
