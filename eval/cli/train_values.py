@@ -7,7 +7,7 @@ import pathlib
 
 from spiel_cr.common import storage
 from spiel_cr.value_training.config import PRESETS, parse_training
-from spiel_cr.value_training.training import train_values
+from spiel_cr.value_training.training import COMPILE, train_values
 
 from ..reporting import plots
 from .command import (
@@ -35,6 +35,15 @@ def add(commands: Commands) -> None:
     parser = add_command(commands, "train-values", _train, text, resumes=True)
     option(parser, "--game")
     add_depth_options(parser, "the lookaheads' depth: N moves or rounds", required=True)
+    option(
+        parser,
+        "--compile",
+        "always: the game is compiled, for `resolve` and its bots; never: it is laid "
+        "out as far as the lookahead ends, after every N moves or once, and below some "
+        "public states there, for resolving(max_histories=N,leaf=network(path=FILE))",
+        "always",
+        choices=COMPILE,
+    )
     option(
         parser,
         "--out",
@@ -96,11 +105,13 @@ def _train(arguments: argparse.Namespace) -> dict[str, object]:
         checkpoint=arguments.checkpoint,
         curve=curve,
         progress=True,
+        compile=arguments.compile,
     )
     report: dict[str, object] = {
         "game": arguments.game,
         "depth": arguments.depth,
         "depth_unit": arguments.depth_unit,
+        "compiled": arguments.compile == "always",
         "network": arguments.network,
         "curve": curve,
         "finished": result.finished,
@@ -109,14 +120,14 @@ def _train(arguments: argparse.Namespace) -> dict[str, object]:
     }
     print(f"{arguments.game}, depth {arguments.depth} {arguments.depth_unit}")
     for point in result.curve:
-        if point.nash_conv is not None:
+        if point.nash_conv is not None or point.step % config.steps == 0:
             losses = f"{point.validation_loss:.2e} at random ranges"
             if point.met_loss is not None:
                 losses += f", {point.met_loss:.2e} at met ones"
-            print(
-                f"  step {point.step:7d}  NashConv {point.nash_conv:.2e}  "
-                f"validation loss {losses}"
-            )
+            judged = ""
+            if point.nash_conv is not None:
+                judged = f"NashConv {point.nash_conv:.2e}  "
+            print(f"  step {point.step:7d}  {judged}validation loss {losses}")
     if not result.finished:
         how = "the same command goes on" if arguments.checkpoint else "not kept"
         print(f"  time is up before all steps were done ({how})")

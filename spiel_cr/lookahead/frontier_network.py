@@ -5,7 +5,7 @@ of the histories at a cut, since what lies below them is not there.
 """
 
 import os
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import pyspiel
@@ -13,9 +13,9 @@ import pyspiel
 from spiel_cr.common import storage
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.common.jax_utils import typed
+from spiel_cr.common.parameters import parse
 from spiel_cr.lookahead import set_network
-from spiel_cr.lookahead.frontier import Frontier
-from spiel_cr.lookahead.leaf_strings import DepthUnit
+from spiel_cr.lookahead.frontier import Frontier, FrontierFunction
 from spiel_cr.lookahead.network import (
     NetworkRangeValues,
     parameters_of,
@@ -24,6 +24,11 @@ from spiel_cr.lookahead.network import (
     wrong_file,
 )
 from spiel_cr.lookahead.set_network import Architecture, Capacity, Embedded
+from spiel_cr.policies.leaf_values import ChoiceValues, LeafValue
+
+# What histories at the frontier of a partial tree are worth.
+FrontierLeaf: TypeAlias = LeafValue | ChoiceValues | FrontierFunction
+CutUnit = Literal["moves", "moves_from_start"]
 
 KIND = "value network of a game that was not compiled"
 
@@ -62,7 +67,7 @@ class FrontierNetwork:
         scale: float,
         game: str,
         depth: int,
-        unit: DepthUnit,
+        unit: CutUnit,
     ) -> None:
         """Takes the arrays as they are; see the attributes."""
         self.architecture = architecture
@@ -132,7 +137,7 @@ class FrontierNetwork:
         storage.save(path, arrays, metadata)
 
 
-def next_cut(depth: int, unit: DepthUnit, moves: int) -> int | None:
+def next_cut(depth: int, unit: CutUnit, moves: int) -> int | None:
     """As of `FrontierFunction`, for cuts as of `FrontierNetwork`."""
     if unit == "moves":
         return (moves // depth + 1) * depth
@@ -162,7 +167,7 @@ def load_frontier_network(path: storage.Path) -> FrontierNetwork:
         if columns.shape != (architecture.features - 2,) or (columns < 0).any():
             raise ValueError("columns of what is read have another shape")
         unit = metadata["unit"]
-        if unit not in ("moves", "moves_from_start"):
+        if unit not in get_args(CutUnit):
             raise ValueError(f"unit={unit!r}")
         return FrontierNetwork(
             architecture,
@@ -178,3 +183,20 @@ def load_frontier_network(path: storage.Path) -> FrontierNetwork:
             f"{os.fspath(path)} holds a value network that does not fit together "
             f"({error}); train it again, or give another file"
         ) from error
+
+
+def network_of(leaf: object) -> FrontierNetwork | None:
+    """The network that a leaf's string names; None: it is no such string.
+
+    Raises:
+      OSError, ValueError, DamagedFileError: as `load_frontier_network`, or it names
+        no file.
+    """
+    if not isinstance(leaf, str) or (found := parse(leaf, "leaf")).name != "network":
+        return None
+    given = found.convert({"path": str})
+    if "path" not in given:
+        raise ValueError(
+            f"leaf={leaf!r} names no network; give leaf=network(path=FILE)"
+        )
+    return load_frontier_network(given["path"])

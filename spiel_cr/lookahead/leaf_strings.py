@@ -123,7 +123,7 @@ def knows_ranges(leaf: str | Leaf | None) -> bool:
     return isinstance(leaf, ValueFunction)
 
 
-def names_choices(leaf: str | Leaf | None) -> TypeGuard[str]:
+def names_choices(leaf: object) -> TypeGuard[str]:
     """Whether a leaf is a string of values among which the opponent chooses."""
     return isinstance(leaf, str) and parse(leaf, "leaf").name in MULTI_VALUED
 

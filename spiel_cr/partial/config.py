@@ -4,8 +4,10 @@ import dataclasses
 
 from spiel_cr.common.checks import check_iterations, check_number, check_whole
 from spiel_cr.lookahead.continuations import Continuations
+from spiel_cr.lookahead.frontier import FrontierFunction
+from spiel_cr.lookahead.frontier_network import FrontierLeaf, network_of
 from spiel_cr.lookahead.leaf_strings import names_choices, read_leaf
-from spiel_cr.partial.leaves import FrontierLeaf, parse_partial_leaf
+from spiel_cr.policies.leaf_values import ChoiceValues, parse_leaf
 from spiel_cr.resolving.config import ResolvingConfig
 from spiel_cr.uncompiled.policy_files import check_histories_file
 
@@ -51,8 +53,10 @@ class PartialConfig:
         leaf = self.leaf
         if names_choices(leaf):
             read_leaf(leaf, check_histories_file)
-        else:
-            parse_partial_leaf(leaf)
+        elif network_of(leaf) is None and not isinstance(
+            leaf, ChoiceValues | FrontierFunction
+        ):
+            parse_leaf(leaf, compiled=False)
         has_blueprint = isinstance(leaf, Continuations) or names_choices(leaf)
         if self.until_end and not has_blueprint:
             raise ValueError(

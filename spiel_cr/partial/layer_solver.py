@@ -18,8 +18,8 @@ from spiel_cr.cfr.solver import Solver
 from spiel_cr.lookahead.frontier import FrontierFunction
 from spiel_cr.partial.capacity import Capacities
 from spiel_cr.partial.config import PartialConfig
-from spiel_cr.partial.cut_shapes import CutShapes, attach
-from spiel_cr.partial.cuts import CutPlace, cut_place
+from spiel_cr.partial.cut_off.places import cut_place
+from spiel_cr.partial.cut_off.shapes import CutPlace, CutShapes, attach
 from spiel_cr.partial.knowledge_limited import LimitedGame, max_margin
 from spiel_cr.partial.solved_tree import SolvedTree
 from spiel_cr.partial.tree import PartialTree

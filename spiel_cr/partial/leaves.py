@@ -1,19 +1,13 @@
 """What histories at the frontier of a player's trees are worth, from strings."""
 
-from typing import TypeAlias
-
 import pyspiel
 
-from spiel_cr.common.parameters import parse
 from spiel_cr.lookahead.continuations import Continuations
 from spiel_cr.lookahead.frontier import FrontierFunction
-from spiel_cr.lookahead.frontier_network import load_frontier_network
+from spiel_cr.lookahead.frontier_network import FrontierLeaf, network_of
 from spiel_cr.lookahead.leaf_strings import names_choices, read_leaf
-from spiel_cr.policies.leaf_values import ChoiceValues, LeafValue, parse_leaf
+from spiel_cr.policies.leaf_values import ChoiceValues, parse_leaf
 from spiel_cr.uncompiled.policy_files import check_histories_file, load_histories_policy
-
-# What the partial player takes at its frontier.
-FrontierLeaf: TypeAlias = LeafValue | ChoiceValues | FrontierFunction
 
 
 def parse_partial_leaf(
@@ -32,13 +26,7 @@ def parse_partial_leaf(
       ValueError, OSError, DamagedFileError: none of these, or as
         `lookahead.leaf_strings.read_leaf`.
     """
-    if isinstance(leaf, str) and parse(leaf, "leaf").name == "network":
-        found = parse(leaf, "leaf").convert({"path": str})
-        if "path" not in found:
-            raise ValueError(
-                f"leaf={leaf!r} names no network; give leaf=network(path=FILE)"
-            )
-        leaf = load_frontier_network(found["path"])
+    leaf = network_of(leaf) or leaf
     if isinstance(leaf, FrontierFunction):
         if game is not None:
             leaf.check_game(game)

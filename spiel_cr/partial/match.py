@@ -148,9 +148,10 @@ class PartialAgent(abc.ABC):
     def _first_tree(self, game: str | pyspiel.Game) -> PartialTree:
         """The start of the game, not expanded."""
         game, most = load_game(game), self.settings.max_histories
-        leaf, ends = parse_partial_leaf(self.settings.leaf, game), None
+        leaf = parse_partial_leaf(self.settings.leaf, game)
+        ends = leaf if isinstance(leaf, FrontierFunction) else None
         if isinstance(leaf, FrontierFunction):
-            leaf, ends = parse_leaf(_ELSEWHERE, compiled=False), leaf
+            leaf = parse_leaf(_ELSEWHERE, compiled=False)
         self._leaf = leaf
         self._draw_from([])
         tree = PartialTree.start(game, most, leaf=leaf, player=self.player, ends=ends)

@@ -30,6 +30,7 @@ from spiel_cr.value_training.problem import CompiledProblem, Problem
 from spiel_cr.value_training.uncompiled_problem import UncompiledProblem
 
 _KIND = "value training"
+COMPILE = ("always", "never")
 
 
 class TrainingPoint(NamedTuple):
@@ -146,7 +147,7 @@ def _check(depth: int, unit: DepthUnit, minutes: float | None, compile: str) -> 
       ValueError: a bad one.
     """
     check_lookahead(depth, unit, None)
-    check_choice(compile, "compile", ("always", "never"))
+    check_choice(compile, "compile", COMPILE)
     if minutes is not None:
         check_number(minutes, "minutes", "(0, inf)")
     if compile == "never" and unit == "rounds":
@@ -173,6 +174,7 @@ def _problem(
             f"compile='never' and {game.game} is compiled; give its string, or leave "
             f"compile out"
         )
+    assert unit != "rounds"
     return UncompiledProblem(game, depth, unit, states=config.states, seed=config.seed)
 
 

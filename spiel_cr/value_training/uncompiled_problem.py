@@ -18,12 +18,17 @@ from spiel_cr.compilation import loading
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.lookahead.features import tell_apart
 from spiel_cr.lookahead.frontier import Frontier
-from spiel_cr.lookahead.frontier_network import FrontierNetwork, Reading, next_cut
-from spiel_cr.lookahead.leaf_strings import DepthUnit
+from spiel_cr.lookahead.frontier_network import (
+    CutUnit,
+    FrontierNetwork,
+    Reading,
+    next_cut,
+)
 from spiel_cr.lookahead.public_states import PublicStates
 from spiel_cr.lookahead.set_network import Architecture
 from spiel_cr.partial import growth
-from spiel_cr.partial.cuts import CutPlace, cut_place, frontier_of
+from spiel_cr.partial.cut_off.places import cut_place, frontier_of
+from spiel_cr.partial.cut_off.shapes import CutPlace
 from spiel_cr.partial.nodes import Ids, NodeTable
 from spiel_cr.partial.solved_tree import SolvedTree, find_numbers
 from spiel_cr.partial.tree import PartialTree, Snapshot
@@ -72,7 +77,7 @@ class UncompiledProblem:
         self,
         game: str | pyspiel.Game,
         depth: int,
-        unit: DepthUnit,
+        unit: CutUnit,
         *,
         states: int,
         seed: int,
@@ -132,12 +137,13 @@ class UncompiledProblem:
 
         Ranges below that, at later cuts, are not met.
         """
-        pools, held_out = (
-            [[([], []) for _ in part.keys] for part in self._parts] for _ in range(2)
-        )
+        learned, held_out = self._empty_pools(), self._empty_pools()
         for player in range(2):
-            self._resolve(player, network, settings, (pools[0], held_out[0]))
-        return Met(pools, held_out, None)
+            self._resolve(player, network, settings, (learned[0], held_out[0]))
+        return Met(learned, held_out, None)
+
+    def _empty_pools(self) -> list[list[Pairs]]:
+        return [[([], []) for _ in part.keys] for part in self._parts]
 
     def network(
         self, architecture: Architecture, parameters: dict[str, np.ndarray]

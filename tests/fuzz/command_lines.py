@@ -437,6 +437,9 @@ _OWN_VALUES: dict[tuple[str, str], Values] = {
         ("general", "leduc(hidden=8,pairs=2)"),
         ["", "poker", "leduc(", "leduc(units=8)", "leduc(hidden=x)", "leduc(steps=0)"],
     ),
+    ("train-values", "--compile"): Values(
+        ("always", "never"), ["", "auto", "maybe", *_NO_WORD]
+    ),
     ("train-values", "--rounds"): Values(("0", "1"), ["-1", "1001", *_NOT_WHOLE]),
     # Of public nodes, which the policies here have not.
     ("show", "--plot"): Values(("x.png",), ["x.png", "y.svg"]),

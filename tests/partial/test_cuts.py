@@ -15,7 +15,7 @@ from spiel_cr.eval.players import traversing
 from spiel_cr.lookahead.exact import ExactBelow, ExactValues
 from spiel_cr.lookahead.frontier import Frontier, FrontierFunction
 from spiel_cr.partial.config import PartialConfig
-from spiel_cr.partial.cuts import cut_place
+from spiel_cr.partial.cut_off.places import cut_place
 from spiel_cr.partial.solved_tree import SolvedTree
 from spiel_cr.partial.tree import PartialTree
 from spiel_cr.players import PartialResolvingBot

@@ -39,7 +39,7 @@ SPIEL_CR = {
     "partial": "common sequence_form compilation policies cfr uncompiled lookahead "
     "resolving",
     "value_training": "common sequence_form compilation policies cfr lookahead "
-    "resolving",
+    "resolving partial",
     "responses": "common sequence_form compilation policies",
     "players": "common compilation policies signals gameshrink cfr mccfr lookahead "
     "uncompiled deep solving resolving partial responses",

@@ -1,15 +1,14 @@
 """The public states at which a tree ends, and where a gadget game is cut off there."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from spiel_cr.lookahead.frontier import Frontier
 from spiel_cr.lookahead.public_states import PublicStates
 from spiel_cr.partial import growth
+from spiel_cr.partial.cut_off.reading import StateReader
+from spiel_cr.partial.cut_off.shapes import CutPlace
 from spiel_cr.partial.knowledge_limited import LimitedGame, reach_at
 from spiel_cr.partial.nodes import NodeTable
-from spiel_cr.partial.reading import StateReader
 from spiel_cr.partial.simulator import Simulator
 from spiel_cr.partial.solved_tree import SolvedTree
 from spiel_cr.policies.conversions import reach_from_behaviour
@@ -21,32 +20,6 @@ from spiel_cr.resolving.gadget import (
     renumbered_sequences,
     top_infosets,
 )
-
-
-class CutPlace(NamedTuple):
-    """Where a gadget game is cut off.
-
-    Attributes:
-      frontier: the public states there.
-      sequences: by player int32 [J0], int32 [J1], the game's sequence by which each of
-        the states' infosets is reached.
-      weights: by player float64 [J0], float64 [J1], what the player's reach of that
-        sequence is to be multiplied by: i's reach of the root above.
-    """
-
-    frontier: Frontier
-    sequences: tuple[np.ndarray, np.ndarray]
-    weights: tuple[np.ndarray, np.ndarray]
-
-    def with_one_choice(self, opponent: int, count: int) -> "CutPlace":
-        """The same in the game that `max_margin` makes of `count` augmented infosets.
-
-        Two sequences of o at each become one: what comes after them moves up.
-        """
-        own = self.sequences[opponent]
-        moved = np.where(own <= 2 * count, (own + 1) // 2, own - count)
-        pair = (self.sequences[0], moved) if opponent else (moved, self.sequences[1])
-        return self._replace(sequences=pair)
 
 
 def frontier_of(

@@ -1,4 +1,4 @@
-"""Padded shapes of what is beyond a cut, so that nothing is compiled during a match."""
+"""Where a gadget game is cut off, and padded shapes of what is beyond the cut."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cr.lookahead.frontier import FrontierFunction
+from spiel_cr.lookahead.frontier import Frontier, FrontierFunction
 from spiel_cr.lookahead.set_network import Capacity, capacity_of
-from spiel_cr.partial.cuts import CutPlace
 from spiel_cr.resolving.gadget import attach_cut
 from spiel_cr.sequence_form.decisions import Decisions
 from spiel_cr.sequence_form.layout import SequenceForm
@@ -16,6 +15,32 @@ from spiel_cr.sequence_form.layout import SequenceForm
 # New shapes are larger than needed by these factors: of states and infosets in all, and
 # of a state's infosets.
 _MORE, _WIDER = 1.5, 1.2
+
+
+class CutPlace(NamedTuple):
+    """Where a gadget game is cut off.
+
+    Attributes:
+      frontier: the public states there.
+      sequences: by player int32 [J0], int32 [J1], the game's sequence by which each of
+        the states' infosets is reached.
+      weights: by player float64 [J0], float64 [J1], what the player's reach of that
+        sequence is to be multiplied by: i's reach of the root above.
+    """
+
+    frontier: Frontier
+    sequences: tuple[np.ndarray, np.ndarray]
+    weights: tuple[np.ndarray, np.ndarray]
+
+    def with_one_choice(self, opponent: int, count: int) -> "CutPlace":
+        """The same in the game that `max_margin` makes of `count` augmented infosets.
+
+        Two sequences of o at each become one: what comes after them moves up.
+        """
+        own = self.sequences[opponent]
+        moved = np.where(own <= 2 * count, (own + 1) // 2, own - count)
+        pair = (self.sequences[0], moved) if opponent else (moved, self.sequences[1])
+        return self._replace(sequences=pair)
 
 
 class CutShape(NamedTuple):
