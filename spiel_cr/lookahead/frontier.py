@@ -70,11 +70,11 @@ class Frontier(NamedTuple):
             place = self.public.place[p]
             roots = np.zeros(len(self.public.infosets[p]), np.int64)
             roots[place[::-1]] = np.arange(len(place))[::-1]
-            told = self.read(self.states[roots], p, strings=strings)
-            told = told if columns is None else told[:, columns]
+            rows = self.read(self.states[roots], p, strings=strings)
+            rows = rows if columns is None else rows[:, columns]
             extra = np.full((len(roots), 2), p, np.float32)
             extra[:, 1] = self.acting[roots] == p
-            found.append(np.hstack([told.astype(np.float32), extra]))
+            found.append(np.hstack([rows.astype(np.float32), extra]))
         return found[0], found[1]
 
 

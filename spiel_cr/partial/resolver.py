@@ -293,7 +293,7 @@ class PartialResolver(PartialAgent):
         if self._is_known(before, cut):
             self.counts.frontier_resolves += 1
             return True
-        tree = before.partial.beyond(cut)
+        tree = before.partial.focus_below(cut)
         if len(tree) > _ROOT_SHARE * most or not tree.expand_whole(most, deadline):
             return False
 

@@ -454,7 +454,7 @@ class PartialTree:
         table.utility[stubs] = 0.0 if stub_values is None else stub_values[kept[stubs]]
         return dataclasses.replace(self, table=table)
 
-    def beyond(self, ids: np.ndarray) -> "PartialTree":
+    def focus_below(self, ids: np.ndarray) -> "PartialTree":
         """As `focus`, to go on where this tree ends, at a cut or elsewhere.
 
         Args:

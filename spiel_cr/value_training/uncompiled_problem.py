@@ -326,8 +326,8 @@ def _read(
             if strings:
                 raise
             continue
-        told = zip(features, frontiers, strict=True)
-        if strings or all(tell_apart(own, f.public) for own, f in told):
+        pairs = zip(features, frontiers, strict=True)
+        if strings or all(tell_apart(own, f.public) for own, f in pairs):
             break
     rows = np.concatenate([own[:, :-2] for both in features for own in both])
     columns = np.flatnonzero((rows != rows[:1]).any(axis=0)).astype(np.int32)

@@ -100,7 +100,7 @@ def test_a_tree_ends_at_a_cut_and_goes_on_beyond_it():
     public = cut.frontier.public
     chosen = public.root_state == int(sizes.argmax())
     ids = tree.table.id[public.history[chosen]]
-    below = tree.beyond(ids)
+    below = tree.focus_below(ids)
     below.grow()
     assert not below.can_grow and not len(below.table.cuts())
     # Of each pair 2 cards each are left: 1 + 2 + 4 + 4 + 4 histories.
