@@ -3,7 +3,7 @@
 Every algorithm stops at the same number of nodes (decisions and ends). What it plays
 then is judged exactly in the form of signals where the game has one round of signals
 (part `exact`), else by best responses that are searched
-(`benchmarks.uncompiled.responses`) in both seats: the sum of what they win is a lower
+(`spiel_cr.root_responses`) in both seats: the sum of what they win is a lower
 bound of NashConv, up to its interval. Uniform play is judged in the same way, so that
 one sees what the search finds where NashConv is known.
 
@@ -26,20 +26,22 @@ from benchmarks.deep import signal_judging
 from benchmarks.document import Column, table
 from benchmarks.frame import Parser, Row, say
 from benchmarks.holdem import HOLDEM
-from benchmarks.uncompiled import responses
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.compilation.compiler import compile_game
 from spiel_cr.deep.averages import ExactAverage
 from spiel_cr.deep.config import PRESETS
-from spiel_cr.deep.infosets import Knowledge, Seen
+from spiel_cr.deep.infosets import Seen
 from spiel_cr.deep.policy import DeepPolicy
 from spiel_cr.deep.self_play.config import SELF_PLAY_PRESETS
 from spiel_cr.deep.self_play.learning import SelfPlay
 from spiel_cr.deep.solver import DeepSolver
 from spiel_cr.deep.tensors import Stepped, stepped
 from spiel_cr.deep.traversal import Sampling, Strategy, Task, traverse
+from spiel_cr.eval.players.exploiting import measured
+from spiel_cr.root_responses.players import SeenPlayer
+from spiel_cr.root_responses.setting import Setting
+from spiel_cr.root_responses.table import TableResponder
 from spiel_cr.signals.loading import signal_game
-from spiel_cr.uncompiled.source import Positions
 
 GAMES = {
     "phantom ttt": "phantom_ttt",
@@ -172,17 +174,12 @@ def measure_responses(
     begun = time.process_time()
     strategy, did = train(way, algorithm, settings, seed, nodes)
     learned = time.process_time() - begun
-    opponent = Drawn(way.knowledge, strategy)
-    found = [
-        responses.respond(
-            *(way.source, opponent, player),
-            seconds=seconds,
-            matches=matches,
-            seed=seed + 1,
-            clock=time.process_time,
-        )
-        for player in range(2)
-    ]
+    opponent = SeenPlayer(way.knowledge, strategy)
+    setting = Setting(way.source, way.knowledge, opponent)
+    responders = [TableResponder(setting, p, seed=seed + 1) for p in range(2)]
+    for responder in responders:
+        responder.learn(seconds, clock=time.process_time)
+    found = [measured(responder, matches, seed + 1) for responder in responders]
     widths = [one.half_width or 0.0 for one in found]
     return {
         "game": GAMES[name],
@@ -193,7 +190,7 @@ def measure_responses(
         "matches": matches,
         "values": [one.mean for one in found],
         "simulations": sum(one.simulations for one in found),
-        "infosets": sum(one.infosets for one in found),
+        "infosets": sum(responder.infosets for responder in responders),
         "bound": sum(one.mean for one in found),
         "half_width": math.hypot(*widths),
         "peak_bytes": peak_bytes(),
@@ -266,26 +263,6 @@ def train(
 def _uniform(player: int, seen: Seen) -> np.ndarray:
     found: np.ndarray = seen.legal / seen.legal.sum(axis=1)[:, None]
     return found
-
-
-class Drawn:
-    """A `responses.Opponent` by a strategy of what is seen."""
-
-    def __init__(self, knowledge: Knowledge, strategy: Strategy) -> None:
-        self._knowledge, self._strategy = knowledge, strategy
-
-    def draw(
-        self, positions: Positions, places: np.ndarray, random: np.random.Generator
-    ) -> np.ndarray:
-        """See `responses.Opponent`."""
-        player = int(positions.player[places[0]])
-        seen = self._knowledge.seen(positions, places, player)
-        total = np.cumsum(self._strategy(player, seen), axis=1)
-        point = random.random(len(places)) * (1 - 2.0**-40) * total[:, -1]
-        action = np.count_nonzero(total <= point[:, None], axis=1)
-        rank = np.cumsum(seen.legal, axis=1)[np.arange(len(places)), action] - 1
-        chosen: np.ndarray = rank
-        return chosen
 
 
 def markdown(rows: Sequence[Row]) -> str:

@@ -23,11 +23,15 @@ from benchmarks.frame import (
     say,
     sentence,
 )
-from benchmarks.uncompiled import matches, peer, responses
+from benchmarks.uncompiled import matches, peer
 from spiel_cr.common import memory
 from spiel_cr.common.memory import parse_size
 from spiel_cr.eval.players.approximate_nash_conv import ResponseConfig, on_states
+from spiel_cr.eval.players.exploiting import measured
 from spiel_cr.responses.ismcts_config import SearchConfig
+from spiel_cr.root_responses.players import TablePlayer
+from spiel_cr.root_responses.setting import Setting
+from spiel_cr.root_responses.table import TableResponder
 
 
 class Plan(NamedTuple):
@@ -149,14 +153,13 @@ def _response(game: str, algorithm: str, path: str, options: Row) -> Row:
         seed=options["seed"],
     )
     row: Row = {"simulations": options["simulations"]}
+    setting = Setting(policy.source, None, TablePlayer(policy.strategy))
     for player in range(2):
-        rooted = responses.respond(
-            *(policy.source, responses.Fixed(policy.strategy), player),
-            seconds=options["response_seconds"],
-            matches=options["matches"],
-            seed=options["seed"],
-        )
+        responder = TableResponder(setting, player, seed=options["seed"])
+        responder.learn(options["response_seconds"])
+        rooted = measured(responder, options["matches"], options["seed"])
         row |= {f"root_{player}_{k}": v for k, v in rooted._asdict().items()}
+        row[f"root_{player}_infosets"] = responder.infosets
     for player in range(2):
         try:
             seat = on_states(loaded, player, policy, config)

@@ -81,3 +81,18 @@ class Source(Protocol):
 
     def close(self) -> None:
         """Gives back what the source holds (processes, files)."""
+
+
+class FixedPlayer(Protocol):
+    """Draws the actions of a player who does not learn."""
+
+    def draw(
+        self, positions: Positions, places: np.ndarray, random: np.random.Generator
+    ) -> np.ndarray:
+        """int64 [m], an action each, counted among the legal ones, in ascending order.
+
+        Args:
+          positions: of the source.
+          places: int64 [m], indices of decisions, all of one player.
+          random: advanced.
+        """

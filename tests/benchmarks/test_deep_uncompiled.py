@@ -6,6 +6,7 @@ import pytest
 from benchmarks.deep import uncompiled
 from spiel_cr.deep.infosets import Seen
 from spiel_cr.deep.tensors import stepped
+from spiel_cr.root_responses.players import SeenPlayer
 
 
 def test_what_is_drawn_is_what_is_played():
@@ -24,7 +25,7 @@ def test_what_is_drawn_is_what_is_played():
         odds[:, 5], odds[:, 8] = 0.75, 0.25
         return odds
 
-    opponent = uncompiled.Drawn(way.knowledge, strategy)
+    opponent = SeenPlayer(way.knowledge, strategy)
     drawn = opponent.draw(again, np.arange(200), random)
     # 5 standard deviations of 200 draws are 31.
     counts = np.bincount(drawn, minlength=8)

@@ -458,9 +458,11 @@ def test_schedules():
         learning_rate=2.0,
         last_rate=1.0,
     )
-    temperatures = [config.temperature_at(done) for done in (0, 5, 10, 20)]
+    temperatures = [
+        config.temperature_at(config.share_after(done)) for done in (0, 5, 10, 20)
+    ]
     assert temperatures == pytest.approx([0.4, 0.2, 0.1, 0.1])
-    rates = [config.rate_at(done) for done in (0, 5, 10, 20)]
+    rates = [config.rate_at(config.share_after(done)) for done in (0, 5, 10, 20)]
     assert rates == pytest.approx([2.0, 1.5, 1.0, 1.0])
 
 

@@ -380,6 +380,10 @@ _VALUES: dict[str, Values] = {
     "--noise": Values(("0", "0.5"), ["-1", "inf", *_NOT_NUMBER]),
     "--gadget": Values(("cfrd", "maxmargin", "unsafe"), ["", "safe", *_NO_WORD]),
     "--policy": Values(_OPPONENTS, _not_opponents),
+    "--instruments": Values(
+        ("table", "exact;lbr", "exact; table"),
+        ["", ";", "guess", "exact;", *_NO_WORD],
+    ),
     "--method": Values(("exact", "ismcts", "lbr"), ["", "guess", *_NO_WORD]),
     "--player": Values(("0", "1"), ["", "2", "-1", "one", "1.0", *_NO_WORD]),
     "--simulations": Values(("1", "16"), ["0", "-1", *_NOT_WHOLE]),
@@ -444,10 +448,18 @@ _OWN_VALUES: dict[tuple[str, str], Values] = {
     # Of public nodes, which the policies here have not.
     ("show", "--plot"): Values(("x.png",), ["x.png", "y.svg"]),
     ("best-response", "--player"): Values(("0", "1", "both"), ["", "2", "-1", "x"]),
+    ("exploit", "--player"): Values(("0", "1", "both"), ["", "2", "-1", "x"]),
+    ("exploit", "--matches"): Values(("4", "9"), ["0", "3", "-1", *_NOT_WHOLE]),
     ("best-response", "--matches"): Values(("2", "4"), ["0", "1", "-1", *_NOT_WHOLE]),
 }
 SWITCHES = {"--json", "--states", "--ray", "--retry", "--imperfect-recall"}
-SWITCHES |= {"--baselines", "--no-baselines", "--no-vectorised", "--styles"}
+SWITCHES |= {
+    "--trained",
+    "--baselines",
+    "--no-baselines",
+    "--no-vectorised",
+    "--styles",
+}
 # What one line of a command always has, beside what its parser requires: small work.
 _ALWAYS: dict[str, dict[str, str]] = {
     "solve": {"--iterations": "2"},
@@ -455,6 +467,7 @@ _ALWAYS: dict[str, dict[str, str]] = {
     "subgame": {"--iterations": "2", "--trunk-iterations": "2"},
     "evaluate": {"--bot": "uniform"},
     "best-response": {"--matches": "2", "--simulations": "8", "--rollouts": "2"},
+    "exploit": {"--minutes": "1e-9", "--instruments": "exact;table"},
     "tournament": {"--matches": "2"},
     "play": {"--seed": "1"},
     "compare": {"--iterations": "2", "--workers": "0", "--algorithms": "uniform;cfr+"},
@@ -558,6 +571,7 @@ def _required(command: str) -> tuple[str, ...]:
         "evaluate": ("--game", "--bot"),
         "subgame": ("--game", "--actions"),
         "best-response": ("--game", "--policy"),
+        "exploit": ("--game", "--policy"),
         "tournament": ("--game", "--bots", "--out"),
         "play": ("--game", "--bots"),
         "show": ("--game", "--policy"),
@@ -614,6 +628,10 @@ def _agree(
         if "--learn" in chosen:
             chosen.pop("--posterior", None)
             switches.discard("--states")
+    if command == "exploit":
+        # Names of algorithms are no opponents.
+        switches.discard("--trained")
+        chosen.pop("--iterations", None)
     if command == "compare":
         if "--seconds" in chosen:
             chosen.pop("--iterations", None)

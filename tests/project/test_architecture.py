@@ -41,6 +41,7 @@ SPIEL_CR = {
     "value_training": "common sequence_form compilation policies cfr lookahead "
     "resolving partial",
     "responses": "common sequence_form compilation policies",
+    "root_responses": "common compilation uncompiled deep responses",
     "players": "common compilation policies signals gameshrink cfr mccfr lookahead "
     "uncompiled deep solving resolving partial responses",
 }

@@ -116,19 +116,19 @@ class SelfPlayConfig:
             )
         check_number(self.gradient_norm, "gradient_norm", "(0, inf)")
 
-    def temperature_at(self, decisions: int) -> float:
-        """The weight of the magnet after so many decisions."""
+    def temperature_at(self, share: float) -> float:
+        """The weight of the magnet after a share of the schedule, of [0, 1]."""
         if not self.temperature:
             return 0.0
         ratio = self.last_temperature / self.temperature
-        return float(self.temperature * ratio ** self._share(decisions))
+        return float(self.temperature * ratio**share)
 
-    def rate_at(self, decisions: int) -> float:
-        """Adam's learning rate after so many decisions."""
-        share = self._share(decisions)
+    def rate_at(self, share: float) -> float:
+        """Adam's learning rate after a share of the schedule, of [0, 1]."""
         return (1 - share) * self.learning_rate + share * self.last_rate
 
-    def _share(self, decisions: int) -> float:
+    def share_after(self, decisions: int) -> float:
+        """The share of the schedule, of [0, 1], that so many decisions are."""
         return min(1.0, decisions / self.schedule)
 
     @property

@@ -1,4 +1,7 @@
-"""Self-play by policy gradients: play, estimate advantages, learn, again."""
+"""Self-play by policy gradients: play, estimate advantages, learn, again.
+
+A player may be fixed instead: then the other one learns a response to it.
+"""
 
 import time
 from collections.abc import Mapping
@@ -19,7 +22,7 @@ from spiel_cr.deep.self_play.config import SelfPlayConfig, parse_self_play
 from spiel_cr.deep.self_play.network import Losses, Model, Rows, Settings
 from spiel_cr.deep.self_play.rollouts import Answer, Episodes, advantages, play
 from spiel_cr.deep.training import Training
-from spiel_cr.uncompiled.source import Positions, Source
+from spiel_cr.uncompiled.source import FixedPlayer, Positions, Source
 
 # Decisions of a step are padded to at least so many, and above to one of so many sizes
 # up to the double, so that there are few programs.
@@ -38,7 +41,7 @@ class SelfPlayPoint(NamedTuple):
       iteration: its number, from 1.
       decisions: of all iterations so far.
       temperature: weight of the magnet.
-      losses: of each network, means over the iteration's steps.
+      losses: of each network that learned, means over the iteration's steps.
     """
 
     iteration: int
@@ -73,6 +76,7 @@ class SelfPlay(Training):
         *,
         seed: int = 0,
         knowledge: Knowledge | None = None,
+        fixed: Mapping[int, FixedPlayer] | None = None,
     ) -> None:
         """Makes the networks.
 
@@ -81,6 +85,8 @@ class SelfPlay(Training):
           algorithm: a preset with settings, or a configuration.
           seed: of everything; the same seed gives the same bits on one machine.
           knowledge: of the source's positions; only where `game` is a source.
+          fixed: players who do not learn, by their seat: what the other one learns is
+            a response. A fixed player's own network stays as it was made.
 
         Raises:
           ValueError: a bad setting or seed; a table for a game that is not compiled; or
@@ -89,6 +95,7 @@ class SelfPlay(Training):
         """
         self.config = config = parse_self_play(algorithm)
         super().__init__(game, config, seed, knowledge)
+        self._fixed = dict(fixed or {})
         self._shared = config.shared and config.network == "mlp"
         self.settings = Settings(
             config.clip, config.proximity, config.value_weight, config.gradient_norm
@@ -130,23 +137,31 @@ class SelfPlay(Training):
             )
         return Model(graph, features), parameters
 
-    def step(self) -> SelfPlayPoint:
-        """One iteration: matches, and steps of the optimiser on their decisions."""
+    def step(self, share: float | None = None) -> SelfPlayPoint:
+        """One iteration: matches, and steps of the optimiser on their decisions.
+
+        Args:
+          share: of the schedule that is behind, of [0, 1]; None: that of the decisions.
+            For runs whose length is given in seconds.
+        """
         config = self.config
-        temperature = config.temperature_at(self.decisions)
-        rate = config.rate_at(self.decisions)
+        if share is None:
+            share = config.share_after(self.decisions)
+        temperature, rate = config.temperature_at(share), config.rate_at(share)
         with precision(np.dtype(np.float32)):
             begin = _clocks()
             random = np.random.default_rng([self.seed, self.iterations])
             episodes = play(
                 *(self.source, self, config.episodes, random),
                 stratified=config.draws == "stratified",
+                fixed=self._fixed,
             )
             estimates = advantages(episodes, config.trace, self.knowledge.scale)
             middle = _clocks()
             losses = [
                 self._learn(number, episodes, estimates, temperature, rate, random)
                 for number in range(len(self._learners))
+                if len(episodes.player) and (self._shared or number not in self._fixed)
             ]
             self._known.clear()
         spent = {"play": middle - begin, "learn": _clocks() - middle}

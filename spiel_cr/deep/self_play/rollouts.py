@@ -1,5 +1,7 @@
 """Matches of self-play, side by side, and how good each decision in them was."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -7,7 +9,9 @@ import numpy as np
 from spiel_cr.common.draws import choose
 from spiel_cr.compilation.tree import TERMINAL
 from spiel_cr.deep import draws
-from spiel_cr.uncompiled.source import Positions, Source
+from spiel_cr.uncompiled.source import FixedPlayer, Positions, Source
+
+_NOBODY: Mapping[int, FixedPlayer] = MappingProxyType({})
 
 
 class Answer(NamedTuple):
@@ -42,6 +46,8 @@ class Actor(Protocol):
 class Episodes(NamedTuple):
     """The n decisions of some matches, those of a depth one after another.
 
+    Decisions of players who do not learn are no part of them.
+
     Attributes:
       player: int8 [n], who acted.
       match: int64 [n], in which match.
@@ -67,19 +73,22 @@ def play(
     random: np.random.Generator,
     *,
     stratified: bool = False,
+    fixed: Mapping[int, FixedPlayer] = _NOBODY,
 ) -> Episodes:
     """Plays matches to their ends.
 
     Args:
       source: of the game.
-      actor: for both players.
+      actor: for all players who learn.
       count: how many matches.
       random: advanced, by chance and by the players' draws.
-      stratified: the players' draws at one infoset are spread evenly, see
+      stratified: the learning players' draws at one infoset are spread evenly, see
         `draws.points`.
+      fixed: players who do not learn, by their seat.
 
     Raises:
-      ValueError: nobody decides anything in the game.
+      ValueError: nobody decides anything in the game. With fixed players it may be
+        that nobody who learns has decided anything: there are no decisions then.
     """
     positions = source.start(count, random)
     match, utility = np.arange(count), np.zeros(count)
@@ -91,22 +100,43 @@ def play(
         if not len(live):
             break
         match, player = match[live], positions.player[live]
-        answer = _ask(positions, live, player, actor)
-        points = draws.points(
-            draws.labels(positions.key[live]), random, stratified=stratified
-        )
-        policy = np.where(answer.legal, np.exp(answer.log_policy, dtype=np.float64), 0)
-        action = choose(policy, points)
-        depths.append((player, match, answer, action.astype(np.int32)))
         # Sources count the legal actions, in ascending order.
-        before = np.arange(answer.legal.shape[1]) < action[:, None]
-        place = np.count_nonzero(answer.legal & before, axis=1)
+        place, learns = np.zeros(len(live), np.int64), np.ones(len(live), bool)
+        for seat, other in fixed.items():
+            its = player == seat
+            learns &= ~its
+            if its.any():
+                place[its] = other.draw(positions, live[its], random)
+        if learns.any():
+            own = live[learns]
+            answer = _ask(positions, own, player[learns], actor)
+            action = _draw(answer, positions.key[own], random, stratified)
+            mine = player[learns], match[learns]
+            depths.append((*mine, answer, action.astype(np.int32)))
+            before = np.arange(answer.legal.shape[1]) < action[:, None]
+            place[learns] = np.count_nonzero(answer.legal & before, axis=1)
         positions = source.step(positions, live, place, random)
-    if not depths:
+    if not depths and not fixed:
         raise ValueError(
             f"{source.game}: nobody decides anything in it; choose a game with "
             f"decisions"
         )
+    return _episodes(depths, utility)
+
+
+def _episodes(
+    depths: list[tuple[np.ndarray, np.ndarray, Answer, np.ndarray]], utility: np.ndarray
+) -> Episodes:
+    """All decisions one after another; there may be none.
+
+    Args:
+      depths: of each depth players, matches, answers and actions.
+      utility: float64 [matches], player 0's.
+    """
+    if not depths:
+        none = np.zeros(0, np.int64)
+        answer = Answer(none, np.zeros((0, 1), bool), np.zeros((0, 1)), np.zeros(0))
+        return Episodes(none, none, answer, none, np.zeros(1, np.int64), utility)
     player, match, answers, action = zip(*depths, strict=True)
     sizes = [len(one) for one in action]
     return Episodes(
@@ -166,3 +196,12 @@ def _ask(
         return parts[0]
     order = np.argsort(np.concatenate(places), kind="stable")
     return Answer(*(np.concatenate(pair)[order] for pair in zip(*parts, strict=True)))
+
+
+def _draw(
+    answer: Answer, key: np.ndarray, random: np.random.Generator, stratified: bool
+) -> np.ndarray:
+    """int64 [m], an action of each decision, by keys, uint64 [m, 2]."""
+    points = draws.points(draws.labels(key), random, stratified=stratified)
+    policy = np.where(answer.legal, np.exp(answer.log_policy, dtype=np.float64), 0)
+    return choose(policy, points)

@@ -10,15 +10,13 @@ the responder's own play. What the response is worth is measured in matches afte
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from spiel_cr.compilation.tree import TERMINAL
-from spiel_cr.eval.common.statistics import mean_and_half_width
+from spiel_cr.root_responses.setting import Setting
 from spiel_cr.uncompiled.index import Index, distinct
-from spiel_cr.uncompiled.source import Positions, Source
-from spiel_cr.uncompiled.strategy import TableStrategy
+from spiel_cr.uncompiled.source import Positions
 
 # How much a sample moves a mean at least: what is played later changes.
 _STEP = 0.01
@@ -26,81 +24,30 @@ _STEP = 0.01
 _TRUSTED = 10
 
 
-class Opponent(Protocol):
-    """Draws actions of a fixed strategy."""
-
-    def draw(
-        self, positions: Positions, places: np.ndarray, random: np.random.Generator
-    ) -> np.ndarray:
-        """int64 [m], an action each, counted among the legal ones.
-
-        Args:
-          positions: of the source.
-          places: int64 [m], indices of decisions, of one player.
-          random: advanced.
-        """
-
-
-class Fixed:
-    """Draws actions of a fixed strategy by keys; uniform where it has no row."""
-
-    def __init__(self, strategy: TableStrategy) -> None:
-        self._strategy = strategy
-        count = strategy.count.astype(np.int64)
-        self._first = np.cumsum(count) - count
-
-    def draw(
-        self, positions: Positions, places: np.ndarray, random: np.random.Generator
-    ) -> np.ndarray:
-        """See `Opponent`."""
-        key, num_actions = positions.key[places], positions.num_actions[places]
-        row = self._strategy.find(key)
-        actions = np.arange(num_actions.max())
-        legal = actions < num_actions[:, None]
-        odds = legal / num_actions[:, None]
-        met = np.flatnonzero(row >= 0)
-        place = self._first[row[met]][:, None] + actions
-        given = self._strategy.probability.take(place, mode="clip")
-        odds[met] = np.where(legal[met], given, 0)
-        total = np.cumsum(odds, axis=1)
-        point = random.random(len(key)) * (1 - 2.0**-40) * total[:, -1]
-        chosen: np.ndarray = np.count_nonzero(total <= point[:, None], axis=1)
-        return chosen
-
-
-class Response(NamedTuple):
-    """What a response is worth.
+class TableResponder:
+    """Means of returns by infoset and action.
 
     Attributes:
-      mean: return of the responder, in matches that taught it nothing.
-      half_width: of its 95 % interval.
-      simulations: that taught it.
-      infosets: of its table.
+      player: the responder.
+      simulations: matches that taught it.
     """
 
-    mean: float
-    half_width: float | None
-    simulations: int
-    infosets: int
-
-
-class Responder:
-    """Means of returns by infoset and action."""
-
     def __init__(
-        self, source: Source, opponent: Opponent, player: int, *, most_rows: int
+        self, setting: Setting, player: int, *, most_rows: int = 1 << 21, seed: int = 0
     ) -> None:
         """An empty table.
 
         Args:
-          source: of histories.
-          opponent: a fixed strategy, of both seats.
-          player: the responder.
+          setting: of the game and the opponent.
+          player: the responder, 0 or 1.
           most_rows: of the table.
+          seed: of the matches that teach it.
         """
-        self._source, self._player = source, player
-        self._fixed = opponent
-        width = source.max_actions
+        self.player, self.simulations = player, 0
+        self._setting, self._source = setting, setting.source
+        self._fixed = setting.opponent
+        self._random = np.random.default_rng([seed, player])
+        width = self._source.max_actions
         self._key = np.zeros((most_rows, 2), np.uint64)
         self._index = Index(self._key)
         self._mean = np.zeros((most_rows, width), np.float32)
@@ -113,7 +60,58 @@ class Responder:
         """How many the table has."""
         return self._index.rows
 
-    def play(
+    def learn(
+        self,
+        seconds: float,
+        *,
+        batch: int = 1024,
+        clock: Callable[[], float] = time.perf_counter,
+        after: Callable[[int], None] = lambda matches: None,
+    ) -> None:
+        """Learns for a while.
+
+        Args:
+          seconds: of the clock.
+          batch: matches at a time.
+          clock: what the seconds are by.
+          after: called after every batch with the matches so far.
+        """
+        begun = clock()
+        while clock() - begun < seconds:
+            self._play(batch, self._random, learns=True)
+            self.simulations += batch
+            after(self.simulations)
+
+    def play(self, count: int, random: np.random.Generator) -> np.ndarray:
+        """float64 [count], its returns in matches that teach it nothing.
+
+        Args:
+          count: of them.
+          random: of all that is drawn.
+        """
+        return self._play(count, random, learns=False)
+
+    def behaviour(self, fallback: np.ndarray) -> np.ndarray:
+        """float64 [S], what it plays in a compiled game, by logical sequence.
+
+        Args:
+          fallback: float64 [S], what the opponent's strategy plays in this seat: it
+            plays so where it knows too little.
+        """
+        assert self._setting.tree is not None
+        decisions = self._setting.tree.infosets[self.player].decisions
+        key = np.zeros((len(decisions), 2), np.uint64)
+        key[:, 0], key[:, 1] = np.arange(len(decisions)), self.player
+        best, trusted = self._best(self._index.find(key), decisions.num_actions)
+        first = decisions.first_sequence
+        found = fallback.copy()
+        for infoset in np.flatnonzero(trusted).tolist():
+            begin = int(first[infoset])
+            found[begin : begin + int(decisions.num_actions[infoset])] = 0.0
+            found[begin + int(best[infoset])] = 1.0
+        return found
+
+    def _play(
         self, count: int, random: np.random.Generator, *, learns: bool
     ) -> np.ndarray:
         """Plays histories in lockstep.
@@ -142,7 +140,7 @@ class Responder:
             if not len(live):
                 break
             action = np.zeros(len(live), np.int64)
-            mine = positions.player[live] == self._player
+            mine = positions.player[live] == self.player
             if not mine.all():
                 there = live[~mine]
                 action[~mine] = self._fixed.draw(positions, there, random)
@@ -161,7 +159,7 @@ class Responder:
                 own[games] += 1
             positions = self._source.step(positions, live, action, random)
             which = which[live]
-        if self._player:
+        if self.player:
             returns = -returns
         if learns:
             self._longest = max(self._longest, int(own.max()))
@@ -206,14 +204,25 @@ class Responder:
           there: int64 [n], places of these decisions.
           random: of the fixed strategy.
         """
-        visits = np.where(row[:, None] >= 0, self._visits[row], 0)
-        value = np.where(visits > 0, self._mean[row], -np.inf)
-        trusted = visits.sum(axis=1) >= _TRUSTED * positions.num_actions[there]
-        chosen = np.argmax(value, axis=1)
+        chosen, trusted = self._best(row, positions.num_actions[there])
         unknown = np.flatnonzero(~trusted)
         if len(unknown):
             chosen[unknown] = self._fixed.draw(positions, there[unknown], random)
         return chosen
+
+    def _best(
+        self, row: np.ndarray, num_actions: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """int64 [n], the best actions known; bool [n], whether enough is known.
+
+        Args:
+          row: int64 [n], -1: there is none.
+          num_actions: int [n], legal ones.
+        """
+        visits = np.where(row[:, None] >= 0, self._visits[row], 0)
+        value = np.where(visits > 0, self._mean[row], -np.inf)
+        trusted = visits.sum(axis=1) >= _TRUSTED * num_actions
+        return np.argmax(value, axis=1), trusted
 
     def _learn(
         self,
@@ -244,39 +253,3 @@ class Responder:
         visits[entry] += count.astype(np.int32)
         share = np.maximum(count / visits[entry], 1 - (1 - _STEP) ** count)
         old[entry] += share * (mean - old[entry])
-
-
-def respond(
-    source: Source,
-    opponent: Opponent,
-    player: int,
-    *,
-    seconds: float,
-    matches: int,
-    seed: int,
-    most_rows: int = 1 << 21,
-    batch: int = 1024,
-    clock: Callable[[], float] = time.perf_counter,
-) -> Response:
-    """Learns a response for a while, then plays matches with what it has learned.
-
-    Args:
-      source: of histories.
-      strategy: of the opponent.
-      player: the responder.
-      seconds: to learn.
-      matches: to measure it by.
-      seed: of all that is drawn.
-      most_rows: of the responder's table.
-      batch: simulations at a time.
-      clock: what `seconds` are by.
-    """
-    random = np.random.default_rng(seed)
-    responder = Responder(source, opponent, player, most_rows=most_rows)
-    begun, simulations = clock(), 0
-    while clock() - begun < seconds:
-        responder.play(batch, random, learns=True)
-        simulations += batch
-    returns = responder.play(matches, random, learns=False)
-    mean, half_width = mean_and_half_width(returns)
-    return Response(mean, half_width, simulations, responder.infosets)

@@ -1,0 +1,186 @@
+"""Fixed opponents as `uncompiled.source.FixedPlayer`: many decisions at once."""
+
+import itertools
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+
+from spiel_cr.common.draws import BELOW_ONE, choose
+from spiel_cr.deep.infosets import Knowledge, Seen
+from spiel_cr.responses.rollouts import REMEMBERED, Answers
+from spiel_cr.uncompiled.source import Positions
+from spiel_cr.uncompiled.state_source import Decision
+from spiel_cr.uncompiled.strategy import TableStrategy
+
+# A player and what it sees at m decisions, to float64 [m, A], action probabilities.
+Strategy = Callable[[int, Seen], np.ndarray]
+
+
+class UniformPlayer:
+    """Takes any legal action."""
+
+    def draw(
+        self, positions: Positions, places: np.ndarray, random: np.random.Generator
+    ) -> np.ndarray:
+        """See `uncompiled.source.FixedPlayer`."""
+        drawn = random.random(len(places)) * positions.num_actions[places]
+        chosen: np.ndarray = drawn.astype(np.int64)
+        return chosen
+
+
+class TablePlayer:
+    """Draws by a table of keys; uniformly where that has no row."""
+
+    def __init__(self, strategy: TableStrategy) -> None:
+        """Takes a strategy whose keys are made as those of the source."""
+        self._strategy = strategy
+        count = strategy.count.astype(np.int64)
+        self._first = np.cumsum(count) - count
+
+    def draw(
+        self, positions: Positions, places: np.ndarray, random: np.random.Generator
+    ) -> np.ndarray:
+        """See `uncompiled.source.FixedPlayer`."""
+        key, num_actions = positions.key[places], positions.num_actions[places]
+        row = self._strategy.find(key)
+        actions = np.arange(num_actions.max())
+        legal = actions < num_actions[:, None]
+        odds = legal / num_actions[:, None]
+        met = np.flatnonzero(row >= 0)
+        place = self._first[row[met]][:, None] + actions
+        given = self._strategy.probability.take(place, mode="clip")
+        odds[met] = np.where(legal[met], given, 0)
+        return choose(odds, random.random(len(key)))
+
+
+class SeenPlayer:
+    """Draws by a strategy of what is seen: of networks, or of a compiled game."""
+
+    def __init__(self, knowledge: Knowledge, strategy: Strategy) -> None:
+        """Asks nothing yet.
+
+        Args:
+          knowledge: of the source's positions.
+          strategy: of both players.
+        """
+        self._knowledge, self._strategy = knowledge, strategy
+
+    def draw(
+        self, positions: Positions, places: np.ndarray, random: np.random.Generator
+    ) -> np.ndarray:
+        """See `uncompiled.source.FixedPlayer`."""
+        player = int(positions.player[places[0]])
+        seen = self._knowledge.seen(positions, places, player)
+        action = choose(self._strategy(player, seen), random.random(len(places)))
+        rank = np.cumsum(seen.legal, axis=1)[np.arange(len(places)), action] - 1
+        chosen: np.ndarray = rank
+        return chosen
+
+
+class StatePlayer:
+    """Draws by an OpenSpiel policy, on a `StateSource`.
+
+    The policy is asked once for each key, and for each list of legal actions where it
+    depends on that alone.
+    """
+
+    def __init__(self, policy: openspiel_policy.Policy) -> None:
+        """Asks nothing yet.
+
+        Args:
+          policy: must depend on the information state of who acts only.
+        """
+        self._answers = [Answers(policy, player) for player in range(2)]
+        self._known: dict[bytes, tuple[int, list[float]]] = {}
+
+    def draw(
+        self, positions: Positions, places: np.ndarray, random: np.random.Generator
+    ) -> np.ndarray:
+        """See `uncompiled.source.FixedPlayer`.
+
+        Raises:
+          ValueError: the policy's probabilities are none.
+        """
+        odds = np.zeros((len(places), int(positions.num_actions[places].max())))
+        for row, place in zip(odds, places.tolist(), strict=True):
+            key = positions.key[place].tobytes()
+            found = self._known.get(key)
+            if found is None:
+                if len(self._known) >= REMEMBERED:
+                    self._known.clear()
+                found = self._known[key] = self._ask(positions.states[place])
+            row[: found[0]] = found[1]
+        return choose(odds, random.random(len(places)))
+
+    def _ask(self, decision: Decision) -> tuple[int, list[float]]:
+        """How many legal actions there are, and their probabilities, ascending."""
+        state, legal = decision
+        actions, probabilities, _ = self._answers[state.current_player()](state)
+        by_action = dict(zip(actions, probabilities, strict=True))
+        return len(legal), [by_action.get(action, 0.0) for action in legal]
+
+
+class BotPlayer:
+    """Asks a bot for its moves, on a `StateSource`; it need not give probabilities.
+
+    At every decision the bot is told the whole match, as `pyspiel.Bot.restart_at` does,
+    or where a bot has no such thing, move by move after `restart`. So one bot plays
+    many matches at once. What it remembers of other matches it keeps.
+    """
+
+    def __init__(self, bots: Sequence[pyspiel.Bot]) -> None:
+        """Asks nothing yet.
+
+        Args:
+          bots: of player 0 and of player 1; one who does not play may be any.
+        """
+        self._bots = tuple(bots)
+
+    def draw(
+        self, positions: Positions, places: np.ndarray, random: np.random.Generator
+    ) -> np.ndarray:
+        """See `uncompiled.source.FixedPlayer`; consumed where a bot gives its policy.
+
+        Raises:
+          ValueError: a bot chose what it may not.
+        """
+        bot = self._bots[int(positions.player[places[0]])]
+        points = random.random(len(places)) * BELOW_ONE
+        found = [
+            self._move(bot, positions.states[place], point)
+            for place, point in zip(places.tolist(), points.tolist(), strict=True)
+        ]
+        return np.array(found, np.int64)
+
+    def _move(self, bot: pyspiel.Bot, decision: Decision, point: float) -> int:
+        """The place of the bot's action among the legal ones."""
+        state, legal = decision
+        _restart_at(bot, state)
+        if bot.provides_policy():
+            given = dict(bot.get_policy(state))
+            ends = list(
+                itertools.accumulate(given.get(action, 0.0) for action in legal)
+            )
+            return sum(end <= point * ends[-1] for end in ends)
+        action = int(bot.step(state))
+        if action not in legal:
+            raise ValueError(
+                f"bots: a {type(bot).__name__} chose {action} where {legal} are legal, "
+                f"after the actions {state.history()}; give a bot that plays "
+                f"{state.get_game()}"
+            )
+        return legal.index(action)
+
+
+def _restart_at(bot: pyspiel.Bot, state: pyspiel.State) -> None:
+    """Puts a bot into the middle of a match."""
+    try:
+        bot.restart_at(state)
+    except pyspiel.SpielError:
+        bot.restart()
+        before = state.get_game().new_initial_state()
+        for action in state.history():
+            bot.inform_action(before, before.current_player(), action)
+            before.apply_action(action)

@@ -1,0 +1,135 @@
+"""Where a response learns: a source of histories, and an opponent who plays on it."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+
+from spiel_cr.compilation.loading import load_game
+from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.deep.averages import NetworkAverage
+from spiel_cr.deep.compiled_source import CompiledSource
+from spiel_cr.deep.infosets import CompiledKnowledge, Knowledge, Seen
+from spiel_cr.deep.policy import DeepPolicy
+from spiel_cr.deep.tensors import stepped
+from spiel_cr.root_responses.players import (
+    BotPlayer,
+    SeenPlayer,
+    StatePlayer,
+    TablePlayer,
+    UniformPlayer,
+)
+from spiel_cr.uncompiled.policy import TablePolicy
+from spiel_cr.uncompiled.rules_source import RulesSource
+from spiel_cr.uncompiled.source import FixedPlayer, Source
+from spiel_cr.uncompiled.state_source import StateSource
+
+_TENSORS = "information_state"
+
+
+class Setting(NamedTuple):
+    """A game and a fixed opponent.
+
+    Attributes:
+      source: of histories.
+      knowledge: of its positions; None: the game has no information-state tensors, so
+        networks cannot learn on it.
+      opponent: plays both seats.
+      tree: the game, if it is compiled.
+    """
+
+    source: Source
+    knowledge: Knowledge | None
+    opponent: FixedPlayer
+    tree: CompiledGame | None = None
+
+
+def on_tree(tree: CompiledGame, behaviour: Sequence[np.ndarray]) -> Setting:
+    """A compiled game.
+
+    Args:
+      tree: the game.
+      behaviour: of each player float64 [S], its action probabilities.
+    """
+    known = CompiledKnowledge(tree, _TENSORS)
+    odds = [
+        np.where(known.legal[player], behaviour[player][known.sequence[player]], 0.0)
+        for player in range(2)
+    ]
+
+    def strategy(player: int, seen: Seen) -> np.ndarray:
+        found: np.ndarray = odds[player][seen.rows]
+        return found
+
+    # Chance is drawn independently, so that matches are.
+    source = CompiledSource(tree, stratified=False)
+    return Setting(source, known, SeenPlayer(known, strategy), tree)
+
+
+def on_states(
+    game: str | pyspiel.Game, policy: openspiel_policy.Policy, *, use_rules: bool = True
+) -> Setting:
+    """A game that is not compiled, by its rules on arrays if the policy plays on them.
+
+    That do uniform policies, tables, and networks. Any other policy is asked on
+    OpenSpiel's states, once for each information state.
+
+    Args:
+      game: OpenSpiel game string or game.
+      policy: of both seats; must depend on information states only.
+      use_rules: take the game's rules on arrays where that is possible.
+
+    Raises:
+      pyspiel.SpielError, ValueError: as `load_game`.
+    """
+    loaded = load_game(game)
+    source: Source = StateSource(loaded)
+    knowledge = None
+    if loaded.get_type().provides_information_state_tensor:
+        source, knowledge = stepped(loaded, _TENSORS, use_rules=use_rules)
+    arrays = isinstance(source, RulesSource)
+    if type(policy) is openspiel_policy.UniformRandomPolicy:
+        return Setting(source, knowledge, UniformPlayer())
+    if isinstance(policy, TablePolicy):
+        if isinstance(policy.source, RulesSource) == arrays:
+            return Setting(source, knowledge, TablePlayer(policy.strategy))
+        if use_rules and not arrays:
+            # Rules without tensors: a table can learn on them, a network cannot.
+            return Setting(policy.source, None, TablePlayer(policy.strategy))
+    if isinstance(policy, DeepPolicy) and knowledge is not None:
+        average = policy.average
+        if isinstance(average, NetworkAverage) and average.features == _TENSORS:
+            return Setting(source, knowledge, _networks(policy, knowledge))
+    if arrays:
+        return on_states(loaded, policy, use_rules=False)
+    return Setting(source, knowledge, StatePlayer(policy))
+
+
+def on_bot(game: str | pyspiel.Game, bots: Sequence[pyspiel.Bot]) -> Setting:
+    """A game on OpenSpiel's states, against bots that are known by their moves alone.
+
+    Args:
+      game: OpenSpiel game string or game.
+      bots: of player 0 and of player 1.
+
+    Raises:
+      pyspiel.SpielError, ValueError: as `load_game`.
+    """
+    loaded = load_game(game)
+    source: Source = StateSource(loaded)
+    knowledge = None
+    if loaded.get_type().provides_information_state_tensor:
+        source, knowledge = stepped(loaded, _TENSORS, use_rules=False)
+    return Setting(source, knowledge, BotPlayer(bots))
+
+
+def _networks(policy: DeepPolicy, knowledge: Knowledge) -> SeenPlayer:
+    """Networks that answer many decisions at once."""
+
+    def strategy(player: int, seen: Seen) -> np.ndarray:
+        found: np.ndarray = policy.strategies(seen.rows, seen.legal, player)[0]
+        return found
+
+    return SeenPlayer(knowledge, strategy)
