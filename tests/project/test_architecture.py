@@ -1,9 +1,11 @@
 """The architecture holds: who imports whom, what is public, how long files are."""
 
 import ast
+import functools
 import importlib
 import inspect
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -64,8 +66,38 @@ def relative(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+def of_all(paths: list[Path]) -> Callable[[Callable], Callable]:
+    """A test of a file as one test of many, which names all files that fail.
+
+    A test each would take longer to run than to check.
+    """
+
+    def decorate(check: Callable) -> Callable:
+        def test() -> None:
+            failed = []
+            for path in paths:
+                try:
+                    check(path)
+                except AssertionError as error:
+                    failed.append(f"{relative(path)}: {error}")
+            assert paths
+            assert not failed, "\n".join(failed)
+
+        test.__doc__ = check.__doc__
+        return test
+
+    return decorate
+
+
+@functools.cache
 def parse(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def trees_are_given_back():
+    yield
+    parse.cache_clear()
 
 
 def module_name(path: Path) -> str:
@@ -115,7 +147,7 @@ def forbidden_imports(package: str, names: set[str]) -> set[str]:
     return tops & others
 
 
-@pytest.mark.parametrize("path", FILES, ids=relative)
+@of_all(FILES)
 def test_imports_run_one_way(path):
     package = path.relative_to(ROOT).parts[0]
     assert not forbidden_imports(package, imports_of(path))
@@ -197,7 +229,7 @@ def test_folders_are_small(folder):
         assert len(list((ROOT / folder).glob("*.py"))) <= MOST_FLAT
 
 
-@pytest.mark.parametrize("path", EVERYTHING, ids=relative)
+@of_all(EVERYTHING)
 def test_nobody_shadows_the_builtin_eval(path):
     """`import eval` would hide Python's eval; `from eval import x` does not."""
     for node in ast.walk(parse(path)):
@@ -206,7 +238,7 @@ def test_nobody_shadows_the_builtin_eval(path):
                 assert alias.asname or alias.name.split(".")[0] != "eval", node.lineno
 
 
-@pytest.mark.parametrize("path", FILES, ids=relative)
+@of_all(FILES)
 def test_nothing_is_unpickled(path):
     tree = parse(path)
     tops = {name.split(".")[0] for name in imported(tree)}
@@ -217,7 +249,7 @@ def test_nothing_is_unpickled(path):
             assert refused, node.value.lineno
 
 
-@pytest.mark.parametrize("path", FILES, ids=relative)
+@of_all(FILES)
 def test_first_line(path):
     assert ast.get_docstring(parse(path)), "the first line says what the file is"
 
@@ -225,7 +257,7 @@ def test_first_line(path):
 INITS = [p for p in FILES if p.name == "__init__.py" and "eval" not in p.parts]
 
 
-@pytest.mark.parametrize("path", INITS, ids=relative)
+@of_all(INITS)
 def test_packages_list_what_is_public(path):
     """`__all__` names things that exist, are not private, and say what they are."""
     module = importlib.import_module(module_name(path))
@@ -246,7 +278,7 @@ def test_packages_are_attributes_as_public_names_are(monkeypatch):
     assert not hasattr(spiel_cr, "nonsense") and not hasattr(spiel_cr, "_common")
 
 
-@pytest.mark.parametrize("path", FILES, ids=relative)
+@of_all(FILES)
 def test_private_names_stay_in_their_package(path):
     """A module may use another's `_name` nowhere, or it is not private."""
     for node in ast.walk(parse(path)):
