@@ -1,5 +1,9 @@
 """Settings of the whole test suite: numerics, order, memory, and a record of durations.
 
+The quick suite, spread over processes, has XLA compile in its quickest way: most of its
+time is compilation of programs that run for a moment. Everything else, the slow tests
+and tests that are run in one process, has the compiler as people have it.
+
 Files are scheduled by the seconds that they took when `durations.json` was written, the
 longest first. Every run writes such a record to `out/test-durations.json`; copy it over
 `tests/durations.json` when the suite has changed much.
@@ -9,6 +13,7 @@ import collections
 import ctypes
 import gc
 import json
+import os
 import pathlib
 import sys
 
@@ -16,7 +21,7 @@ import jax
 import pytest
 from absl import flags, logging
 
-from spiel_cr.common import memory
+from spiel_cr.common import jax_utils, memory
 from spiel_cr.compilation import numbering
 from tests.support import games
 
@@ -39,12 +44,27 @@ _WRITTEN = _FOLDER.parent / "out" / "test-durations.json"
 # Compiled programs and games are thrown away between tests above this size.
 _TIDY_BYTES = 1_150_000_000
 
+# XLA's older CPU emitters (`jax_utils.quick_options`), and no optimisation by LLVM.
+_QUICK_COMPILER = (
+    "--xla_cpu_use_fusion_emitters=false",
+    "--xla_backend_optimization_level=0",
+)
+
 _seconds: dict[str, float] = collections.defaultdict(float)
 _peaks: dict[str, int] = {}
 
 
 def _file_of(nodeid: str) -> str:
     return nodeid.partition("::")[0]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Sets the compiler's options, which the processes of pytest-xdist inherit."""
+    # XLA ends a process whose flags it does not know, so the options are tried first.
+    quick = config.option.markexpr == "not slow" and config.getoption("tx", None)
+    if quick and jax_utils.quick_options() is not None:
+        flags_given = os.environ.get("XLA_FLAGS", "")
+        os.environ["XLA_FLAGS"] = " ".join([flags_given, *_QUICK_COMPILER])
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
