@@ -126,18 +126,29 @@ def train_values(
             storage.check_writable(path, name)
     with storage.reserved(checkpoint, "checkpoint"):
         problem = _problem(game, depth, depth_unit, config, compile, progress)
-        training = _Training(problem, config)
-        training.resume(checkpoint)
-        try:
-            finished = training.run(minutes, checkpoint, progress)
-        finally:
-            training.save(checkpoint)
-        network = training.network()
-    network.save(out)
+        result = _train(problem, config, minutes, checkpoint, progress)
+    result.network.save(out)
     if curve is not None:
-        lines = [json.dumps(point._asdict()) + "\n" for point in training.curve]
+        lines = [json.dumps(point._asdict()) + "\n" for point in result.curve]
         storage.write_text(curve, "".join(lines))
-    return TrainingResult(network, training.curve, finished)
+    return result
+
+
+def _train(
+    problem: Problem,
+    config: TrainingConfig,
+    minutes: float | None,
+    checkpoint: storage.Path | None,
+    progress: bool,
+) -> TrainingResult:
+    """A training from its checkpoint on; arguments as of `train_values`."""
+    training = _Training(problem, config)
+    training.resume(checkpoint)
+    try:
+        finished = training.run(minutes, checkpoint, progress)
+    finally:
+        training.save(checkpoint)
+    return TrainingResult(training.network(), training.curve, finished)
 
 
 def _check(depth: int, unit: DepthUnit, minutes: float | None, compile: str) -> None:
