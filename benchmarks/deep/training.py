@@ -58,6 +58,8 @@ BUDGETS = {
     for most in (1e6 if name.startswith("vr-") else 1e7,)
 }
 KUHN = Budget("episodes", 1e6)
+# Parts whose runs have a curve by nodes or episodes.
+_BY_NODES = ("kuhn", "leduc", "games")
 # Points of a run's curve.
 _POINTS = 4
 
@@ -194,6 +196,7 @@ def measure(name: str, algorithm: str, seed: int, budget: Budget) -> Row:
         "curve": curve,
         **curve[-1],
         "seconds_of": solver.seconds_of,
+        "judging_cpu_seconds": judging,
         "gflop": gflop(solver),
         "peak_bytes": peak_bytes(),
     }
@@ -273,8 +276,11 @@ def markdown(rows: Sequence[Row]) -> str:
                 lines.append(_line(game, runs))
         columns = _PROFILE if part == "profile" else _COLUMNS
         text += f"**{part}**\n\n{table(lines, columns, labels=2)}\n"
-        if part == "leduc":
-            text += _curves(own)
+        if part in _BY_NODES:
+            for game, of_game in frame.group_by(own, "name").items():
+                text += _curves(game, of_game)
+            text += "Shares of the time by the clock, that of judging by the processor:"
+            text += f"\n\n{table(lines, _SHARES, labels=2)}\n"
     return text
 
 
@@ -289,7 +295,6 @@ def _alike(rows: Sequence[Row]) -> dict[tuple[str, ...], list[Row]]:
 
 def _line(game: str, runs: Sequence[Row]) -> Row:
     """Medians of runs that differ in the seed alone."""
-
     line: Row = {"game": game, "preset": runs[0]["preset"], "seeds": len(runs)}
     if line["preset"] in ALGORITHMS:
         said = parameters.parse(runs[0]["algorithm"], "algorithm")
@@ -298,14 +303,23 @@ def _line(game: str, runs: Sequence[Row]) -> Row:
         line[key] = _middle([row.get(key) for row in runs])
     for kind in ("network", "bank", "exact"):
         line[kind] = _middle([row["nash_conv"].get(kind) for row in runs])
-    spent = runs[0].get("seconds_of", {})
-    if spent:
-        line["visits_rate"] = runs[0]["nodes"] / spent["traversal"]
-        for what, done in runs[0]["gflop"].items():
-            line[f"{what}_rate"] = done / spent[what]
-        for what, seconds in spent.items():
-            line[f"{what}_share"] = 100 * seconds / sum(spent.values())
+    timed = [_rates(row) for row in runs if row.get("seconds_of")]
+    for key in timed[0] if timed else ():
+        line[key] = _middle([rates.get(key) for rates in timed])
     return line
+
+
+def _rates(row: Row) -> dict[str, float]:
+    """Rates, and shares of the time in percent, of one run."""
+    spent = row["seconds_of"]
+    found = {"visits_rate": row["nodes"] / spent["traversal"]}
+    for what, done in row["gflop"].items():
+        found[f"{what}_rate"] = done / spent[what]
+    for what, seconds in spent.items():
+        found[f"{what}_share"] = 100 * seconds / sum(spent.values())
+    if judging := row.get("judging_cpu_seconds"):
+        found["judging_share"] = 100 * judging / (row["cpu_seconds"] + judging)
+    return found
 
 
 def _middle(found: Sequence[float | None]) -> float | None:
@@ -331,24 +345,34 @@ _COLUMNS: dict[str, Column] = {
     "bank": _average("bank"),
     "exact": _average("exact"),
 }
-_PROFILE: dict[str, Column] = {
-    "game": "{game}",
-    "algorithm": "{preset}",
-    "nodes/s": "{visits_rate:,.0f}",
+_PARTS: dict[str, Column] = {
     "traversal, %": "{traversal_share:.0f}",
     "fit, %": "{fit_share:.0f}",
     "critic, %": "{critic_share:.0f}",
     "average, %": "{average_share:.0f}",
+}
+_PROFILE: dict[str, Column] = {
+    "game": "{game}",
+    "algorithm": "{preset}",
+    "nodes/s": "{visits_rate:,.0f}",
+    **_PARTS,
     "GFLOP/s, fit": "{fit_rate:.1f}",
     "GFLOP/s, critic": "{critic_rate:.1f}",
     "peak memory, MB": lambda row: f"{row['peak_bytes'] / 1e6:,.0f}",
 }
+_SHARES: dict[str, Column] = {
+    "game": "{game}",
+    "algorithm": "{preset}",
+    **_PARTS,
+    "judging, %": "{judging_share:.0f}",
+}
 
 
-def _curves(rows: Sequence[Row]) -> str:
+def _curves(game: str, rows: Sequence[Row]) -> str:
     """NashConv of the exact average on the way, a line per algorithm."""
     body = []
-    for (name, *_), runs in _alike(rows).items():
+    for runs in _alike(rows).values():
+        name = _line(game, runs)["preset"]
         points = list(zip(*(row["curve"] for row in runs), strict=False))
         found = [
             statistics.median(point["nash_conv"]["exact"] for point in some)
@@ -358,7 +382,8 @@ def _curves(rows: Sequence[Row]) -> str:
     most = max(map(len, body))
     head = ["algorithm", *(f"{k} / {most - 1}" for k in range(1, most))]
     filled = [[*line, *["–"] * (most - len(line))] for line in body]
-    return f"NashConv of the exact average on the way:\n\n{grid(head, filled)}\n"
+    said = f"{game}: NashConv of the exact average on the way, by shares of the run"
+    return f"{said}:\n\n{grid(head, filled)}\n"
 
 
 BENCHMARK = frame.Benchmark(

@@ -270,6 +270,17 @@ def markdown(rows: Sequence[Row]) -> str:
     text = ""
     for part, own in frame.group_by(rows, "part").items():
         columns = _COLUMNS[part]
+        if part == "responses":
+            # Runs of one algorithm by their nodes: a curve.
+            names = list(dict.fromkeys((row["name"], row["preset"]) for row in own))
+            own = sorted(
+                own,
+                key=lambda row: (
+                    names.index((row["name"], row["preset"])),
+                    row["nodes"],
+                    row["seed"],
+                ),
+            )
         text += f"**{part}**\n\n{table(own, columns, labels=2)}\n"
     return text
 

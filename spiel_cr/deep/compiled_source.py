@@ -3,6 +3,8 @@
 `sampled_from` says what any solver samples, compiled or not.
 """
 
+import functools
+
 import numpy as np
 import pyspiel
 
@@ -81,8 +83,15 @@ class CompiledSource:
         """See `uncompiled.source.Source`."""
         player = state.current_player()
         known = state.information_state_string(player)
-        infoset = self.tree.infosets[player].keys.index(known)
-        return np.array([infoset, player], np.uint64)
+        return np.array([self._numbers[player][known], player], np.uint64)
+
+    @functools.cached_property
+    def _numbers(self) -> list[dict[str, int]]:
+        """Of each player the numbers of its infosets, by what they are called."""
+        return [
+            {known: number for number, known in enumerate(own.keys)}
+            for own in self.tree.infosets
+        ]
 
     def close(self) -> None:
         """There is nothing to give back."""

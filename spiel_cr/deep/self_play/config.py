@@ -137,14 +137,21 @@ class SelfPlayConfig:
         return "network=table" if self.network == "table" else None
 
 
-# `ppo`: the clipped objective of Schulman et al. 2017 with an entropy bonus, in
-# self-play. `mmd`: magnetic mirror descent (Sokota et al. 2022) on sampled actions, a
-# divergence from the policy that played and one from a magnet that follows the players.
+# `ppo`: the clipped objective of Schulman et al. 2017, in self-play, with a divergence
+# from a magnet that follows the players in the place of an entropy bonus. `mmd`:
+# magnetic mirror descent (Sokota et al. 2022) on sampled actions, with the same magnet
+# and a divergence from the policy that played.
 # Sizes, rates and temperatures are our own choice, found on Kuhn poker.
 SELF_PLAY_PRESETS: dict[str, SelfPlayConfig] = {
     preset.name: preset
     for preset in (
-        SelfPlayConfig("ppo"),
+        SelfPlayConfig(
+            "ppo",
+            temperature=0.3,
+            last_temperature=0.3,
+            magnet="moving",
+            magnet_rate=0.02,
+        ),
         SelfPlayConfig(
             "mmd",
             learning_rate=2e-3,
