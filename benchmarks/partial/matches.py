@@ -91,32 +91,20 @@ def measure(name: str, player: str, opponent: str, options: argparse.Namespace) 
     begun = time.perf_counter()
     ours = [_player(player, game, seat, options) for seat in range(2)]
     made = time.perf_counter() - begun
-    others, simulations = opponents.make(
-        *(opponent, game, options.move_ms, options.seed),
-        simulations=record.lines[0]["simulations"] if record.lines else None,
-    )
+    if record.lines:
+        simulations = record.lines[0]["simulations"]
+    else:
+        simulations = opponents.simulations_of(
+            opponent, game, options.move_ms, options.seed
+        )
     begun = time.perf_counter()
     for number in range(len(record.lines), options.matches):
         seconds = time.perf_counter() - begun
         if options.seconds and seconds > options.seconds and number % 2 == 0:
             break
+        others = opponents.pair(game, simulations, options.seed, number)
         line = _play(game, number, ours[number % 2], others, options.seed)
         record.add({**line, "simulations": simulations})
-    played = [line for line in record.lines if line["return"] is not None]
-    illegal = len(record.lines) - len(played)
-    returns = [[x["return"] for x in played if x["seat"] == seat] for seat in range(2)]
-    if min(map(len, returns)) < 1:
-        raise ValueError(
-            f"{game}: illegal moves ended {illegal} of {len(record.lines)} "
-            f"matches of {player} against {opponent}; none is left for "
-            f"one of the seats"
-        )
-    pairs = [sum(pair) / 2 for pair in zip(*returns, strict=False)]
-    mean, half_width = mean_and_half_width(pairs)
-    every = np.array(returns[0] + returns[1])
-    spent, taken = (
-        [x for line in played for x in line[who]] for who in ("seconds", "its_seconds")
-    )
     # Outcome sampling has no clock, and resolving no number of iterations.
     clocked = player != "oos"
     return {
@@ -130,31 +118,78 @@ def measure(name: str, player: str, opponent: str, options: argparse.Namespace) 
         "move_ms": options.move_ms,
         "iterations": None if clocked else options.iterations,
         "seed": options.seed,
+        **_outcomes(game, player, opponent, record.lines),
+        **_efforts(record.lines, options.move_ms if clocked else None),
+        "most_histories": max(vars(bot.counts)["most_histories"] for bot in ours),
+        "seconds_to_make": made,
+        "device": jax.default_backend(),
+        "peak_bytes": peak_bytes(),
+        "start_bytes": start,
+    }
+
+
+def _outcomes(
+    game: pyspiel.Game, player: str, opponent: str, lines: Sequence[Row]
+) -> Row:
+    """What the player won.
+
+    Args:
+      game, player, opponent: as of `measure`.
+      lines: of matches, see `_play`.
+
+    Raises:
+      ValueError: all matches from a seat ended in an illegal move.
+    """
+    played = [line for line in lines if line["return"] is not None]
+    illegal = len(lines) - len(played)
+    returns = [[x["return"] for x in played if x["seat"] == seat] for seat in range(2)]
+    if min(map(len, returns)) < 1:
+        raise ValueError(
+            f"{game}: illegal moves ended {illegal} of {len(lines)} "
+            f"matches of {player} against {opponent}; none is left for "
+            f"one of the seats"
+        )
+    pairs = [sum(pair) / 2 for pair in zip(*returns, strict=False)]
+    mean, half_width = mean_and_half_width(pairs)
+    every = np.array(returns[0] + returns[1])
+    return {
         "matches": len(every),
         "mean": mean,
         "interval": half_width,
         "won": float((every > 0).mean()),
         "drawn": float((every == 0).mean()),
         "by_seat": [statistics.fmean(seat) for seat in returns],
+        "illegal_moves": illegal,
+    }
+
+
+def _efforts(lines: Sequence[Row], move_ms: float | None) -> Row:
+    """How the player came to its moves.
+
+    Args:
+      lines: of matches, see `_play`.
+      move_ms: milliseconds per move; None: it has no clock.
+    """
+    played = [line for line in lines if line["return"] is not None]
+    spent, taken = (
+        [x for line in played for x in line[who]] for who in ("seconds", "its_seconds")
+    )
+    late = None if move_ms is None else sum(line["late_moves"] for line in played)
+    by_10_ms = None
+    if move_ms is not None:
+        by_10_ms = sum(1000 * x > move_ms + 10 for x in spent)
+    return {
         "moves": len(spent),
-        "late_moves": sum(line["late_moves"] for line in played) if clocked else None,
-        "late_by_10_ms": (
-            sum(1000 * x > options.move_ms + 10 for x in spent) if clocked else None
-        ),
+        "late_moves": late,
+        "late_by_10_ms": by_10_ms,
         "max_ms": 1000 * max(spent),
         "mean_ms": 1000 * statistics.fmean(spent),
         "opponent_ms": 1000 * statistics.fmean(taken),
-        "illegal_moves": illegal,
         "programs_compiled": sum(line["programs"] for line in played),
         "counts": {
-            key: sum(line["counts"][key] for line in played)
+            key: sum(line["counts"].get(key, 0) for line in played)
             for key in played[0]["counts"]
         },
-        "most_histories": max(vars(bot.counts)["most_histories"] for bot in ours),
-        "seconds_to_make": made,
-        "device": jax.default_backend(),
-        "peak_bytes": peak_bytes(),
-        "start_bytes": start,
     }
 
 

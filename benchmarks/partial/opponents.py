@@ -91,28 +91,19 @@ class _Rollout:
         return [(action, 1 / len(legal)) for action in legal]
 
 
-def make(
-    kind: str,
-    game: pyspiel.Game,
-    move_ms: float,
-    seed: int,
-    *,
-    simulations: int | None = None,
-) -> tuple[tuple[pyspiel.Bot, pyspiel.Bot], int | None]:
-    """A player for each seat, and how many simulations it makes.
+def simulations_of(
+    kind: str, game: pyspiel.Game, move_ms: float, seed: int
+) -> int | None:
+    """How many simulations a search makes per move; None: this is no search.
 
     Args:
       kind: "uniform" or "ismcts".
       game: a sequential game.
       move_ms: milliseconds that a search may take at the start of the game.
       seed: of all that it draws.
-      simulations: of a search; None: as many as `move_ms` allows.
     """
     if kind == "uniform":
-        return (uniform_bot(game, 0, seed=seed), uniform_bot(game, 1, seed=seed)), None
-    if simulations is not None:
-        bot = search(game, simulations, seed)
-        return (bot, bot), simulations
+        return None
     state = game.new_initial_state()
     while state.is_chance_node():
         state.apply_action(state.chance_outcomes()[0][0])
@@ -124,9 +115,25 @@ def make(
         begun = time.perf_counter()
         bot.step(state.clone())
         seconds = time.perf_counter() - begun
-    simulations = max(1, int(simulations * move_ms / 1000 / seconds))
+    return max(1, int(simulations * move_ms / 1000 / seconds))
+
+
+def pair(
+    game: pyspiel.Game, simulations: int | None, seed: int, number: int
+) -> tuple[pyspiel.Bot, pyspiel.Bot]:
+    """A player for each seat of one match.
+
+    Args:
+      game: a sequential game.
+      simulations: of a search; None: uniform players.
+      seed: of all matches.
+      number: of the match: what is drawn in it does not depend on those before it.
+    """
+    seed = int(np.random.default_rng([seed, number]).integers(2**31))
+    if simulations is None:
+        return uniform_bot(game, 0, seed=seed), uniform_bot(game, 1, seed=seed)
     bot = search(game, simulations, seed)
-    return (bot, bot), simulations
+    return bot, bot
 
 
 def search(game: pyspiel.Game, simulations: int, seed: int) -> pyspiel.Bot:

@@ -38,8 +38,9 @@ def grow(
     Where somebody resolves, all histories of the frontier that a player cannot tell
     from one that is expanded are expanded with it: so the tree ends between public
     states, and can be resolved beyond its end by what was promised there. Public states
-    that do not fit are left out. Where those that fit leave much room (they may be
-    nearly everything), and where nobody resolves, infosets are expanded instead.
+    that do not fit are left out; where one fits and what must come with it does not,
+    none is expanded after it, although less urgent ones might fit. Where that leaves
+    much room, and where nobody resolves, infosets are expanded instead.
 
     Chance moves are expanded, and further histories of infosets that are expanded
     already, as soon as they are met: none of these is at the frontier.
@@ -165,49 +166,41 @@ def _due(table: NodeTable, player: int | None, closed: bool) -> np.ndarray:
     return frontier[due]
 
 
-def grow_along(
+def grow_to(
     table: NodeTable,
     simulator: Simulator,
     player: int,
-    known: np.ndarray,
     target: int,
     limit: int,
     *,
-    whole: bool,
     deadline: float | None,
 ) -> bool:
     """Expands what leads to a decision, and to all that players take for it.
 
-    These are the roots of the subgame that the decision opens: what the player cannot
-    tell from it, what the opponent cannot tell from these, and so on.
+    That is what the player cannot tell from it, what the opponent cannot tell from
+    these, and so on; of ways that lead elsewhere, those on which the opponent knows the
+    same and does the same.
 
     Args:
       table: the histories.
       simulator: of the game.
-      player: who resolves.
-      known: int [n], labels of its infosets that come before.
+      player: who decides; it has no decision before.
       target: the label of the decision.
       limit: rows to have at most.
-      whole: False: leave some roots of its subgame out.
       deadline: by `time.perf_counter`; None: none.
 
     Returns:
-      Whether the decision is in the tree now, and all of that is, in time.
+      Whether the decision is in the tree now, and expanded, in time.
     """
-    other = 1 - player
     while not is_late(deadline):
-        acts, label = table.player[: table.used], table.label[: table.used]
-        own = (acts == player) & ~np.isin(label, known)
-        roots = alike(table, np.flatnonzero(own & (label == target)))
-        # What the opponent does on the way to them, and also elsewhere if that looks to
-        # the player as if it did so.
-        above, live = _above(table, roots), np.zeros(table.used, bool)
-        known_at = [table.label] + [table.observation] * whole
-        for knowledge in known_at:
-            steps = _steps(table, other, knowledge)
-            ways = np.unique(steps[above])
-            # Until the decision is found, anything that the opponent does.
-            live |= (steps == -1) | np.isin(steps, ways[ways >= 0]) | (not len(roots))
+        own = table.player[: table.used] == player
+        roots = alike(
+            table, np.flatnonzero(own & (table.label[: table.used] == target))
+        )
+        steps = _steps(table, 1 - player)
+        ways = np.unique(steps[_above(table, roots)])
+        # Until the decision is found, anything that the opponent does.
+        live = (steps == -1) | np.isin(steps, ways[ways >= 0]) | (not len(roots))
         live = reached(table, live)
         rows = np.flatnonzero(live & (table.first[: table.used] < 0) & ~own)
         rows = rows[table.num_actions[rows] > 0]
@@ -240,21 +233,12 @@ def alike(table: NodeTable, rows: np.ndarray) -> np.ndarray:
         chosen = more
 
 
-def _steps(table: NodeTable, player: int, knowledge: np.ndarray) -> np.ndarray:
-    """int64 [used], numbers for a player's moves.
-
-    -1 where another one moved, less where it is not known what somebody knew.
-
-    Args:
-      table: the histories.
-      player: who moved.
-      knowledge: int [used], the number of what somebody knew then.
-    """
+def _steps(table: NodeTable, player: int) -> np.ndarray:
+    """int64 [used], numbers for what a player did and knew; -1 where another moved."""
     parent, action = table.parent[: table.used], table.action[: table.used]
     moved = (parent >= 0) & (table.player[parent] == player)
-    before, most = knowledge[parent].astype(np.int64), 1 + int(action.max())
-    code = np.where(before < 0, -2, before * most + action)
-    return np.where(moved, code, -1)
+    before, most = table.label[parent].astype(np.int64), 1 + int(action.max())
+    return np.where(moved, before * most + action, -1)
 
 
 def _above(table: NodeTable, rows: np.ndarray) -> np.ndarray:

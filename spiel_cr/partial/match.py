@@ -58,7 +58,6 @@ class PartialStatistics:
       limited_resolves: knowledge-limited subgames that were.
       frontier_resolves: public states at which a tree ended that were solved from
         there, by what was promised there.
-      grown_towards: times that a tree ended before the decision and grew to it.
       unsafe_restarts: decisions for which a new tree was made from what the player
         thought possible.
       reused: decisions that an earlier solve, of the match or before it, answered.
@@ -73,7 +72,6 @@ class PartialStatistics:
     safe_resolves: int = 0
     limited_resolves: int = 0
     frontier_resolves: int = 0
-    grown_towards: int = 0
     unsafe_restarts: int = 0
     reused: int = 0
     fallback: int = 0

@@ -145,10 +145,6 @@ class PartialResolver(PartialAgent):
         while not self._can_resolve(key):
             # The rest of the time is for resolving there.
             if not self._resolve_frontier(stages, number, _half(deadline)):
-                # At a cut of a value network no promise can be read off the histories.
-                ends = self._start.partial.ends
-                if number and self.blueprint is None and ends is None:
-                    self._grow_towards(stages, number, _half(deadline))
                 break
         if self.solved.find(key) >= 0:
             self._knowledge = None
@@ -317,41 +313,6 @@ class PartialResolver(PartialAgent):
             for k in range(number)
             if (infoset := self.solved.find(stages[k].seen[-1])) >= 0
         }
-
-    def _grow_towards(
-        self, stages: Sequence[Stage], number: int, deadline: float | None
-    ) -> None:
-        """Grows the tree towards a decision that it does not have, if there is room.
-
-        The layer of the player's last decision is laid out anew, with its gadget. The
-        player's own strategy in it stays: it has played by that.
-        """
-        before = self.solved
-        last = before.find(stages[number - 1].seen[-1])
-        if last < 0 or before.solved < 1:
-            return
-        d, opening = before.decomposition, before.opening_of(last)
-        if d.own_layer[opening] != before.solved:
-            return
-        roots = before.subgame_roots(opening)
-        path = self._played(stages, number)
-        key = stages[number].seen[-1]
-        labels = before.snapshot.labels[self.player][d.own_layer <= before.solved]
-        for whole in (True, False):
-            most = self._layers.affordable(deadline)
-            tree = before.focus(roots, collapse=True)
-            if len(tree) > _ROOT_SHARE * most or self._layers.has_no_time(deadline):
-                return
-            if tree.grow_along(
-                *(path, labels, key, most), whole=whole, deadline=deadline
-            ):
-                break
-        else:
-            return
-        nothing = np.zeros(0, np.int32)
-        self.counts.grown_towards += self._solve_below(
-            *(tree, roots, nothing, most, deadline)
-        )
 
     def _solve_below(
         self,

@@ -298,13 +298,6 @@ class SolvedTree:
         game = limited_game(d, known, self.behaviour, self.opponent_values)
         return dataclasses.replace(game, payoffs=with_payoff(game.payoffs))
 
-    def opening_of(self, infoset: int) -> int:
-        """The infoset of the player that opened the layer of one of its infosets."""
-        d, decisions = self.decomposition, self.decomposition.decisions
-        while not d.opens[infoset]:
-            infoset = int(decisions.owner[decisions.parent[infoset]])
-        return infoset
-
     def reach(self) -> np.ndarray:
         """float64 [2, N], each player's probability of playing to each history."""
         tree = self.snapshot.tree

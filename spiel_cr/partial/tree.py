@@ -242,37 +242,6 @@ class PartialTree:
                 row = int(self.table.parent[row])
             raise error.at(self.game, path[::-1]) from error
 
-    def grow_along(
-        self,
-        played: Mapping[int, int | None],
-        known: np.ndarray,
-        key: str,
-        most: int,
-        *,
-        whole: bool = True,
-        deadline: float | None = None,
-    ) -> bool:
-        """Expands what leads to one of the player's decisions, see `growth.grow_along`.
-
-        Args:
-          played: what it did at its earlier infosets, by label.
-          known: int [n], labels of all its infosets that come before.
-          key: its information-state string at the decision.
-          most: histories to have at most.
-          whole: False: leave some roots of its subgame out.
-          deadline: by `time.perf_counter`; None: none.
-
-        Returns:
-          Whether there was room, and time.
-        """
-        assert self.player is not None
-        target = self._expand_along(played, key, most, deadline)
-        return target >= 0 and growth.grow_along(
-            *(self.table, self.simulator, self.player, known, target, most),
-            whole=whole,
-            deadline=deadline,
-        )
-
     def _expand_along(
         self,
         played: Mapping[int, int | None],
@@ -283,7 +252,7 @@ class PartialTree:
         """Expands what may lead to a decision; its label, -1: it is not found.
 
         Args:
-          played, key, most, deadline: as of `grow_along`.
+          played, key, most, deadline: as of `frontier_before`.
         """
         assert self.player is not None
         table, player, target = self.table, self.player, -1
@@ -318,11 +287,16 @@ class PartialTree:
         """The public states at the frontier beyond which a decision lies.
 
         Args:
-          played, key, most, deadline: as of `grow_along`.
+          played: what the player did at its earlier infosets, by label.
+          key: its information-state string at the decision.
+          most: histories to have at most.
+          deadline: by `time.perf_counter`; None: none.
 
         Returns:
           int64 [n], ids; None: the decision is not found, or the tree goes on at some
-          of the histories that players take for those before it.
+          of the histories that players take for those before it. Such histories are
+          looked for in the tree only: where turns are hidden, others may come after
+          the frontier, and a gadget game made of these lacks roots of the opponent.
         """
         table = self.table
         ways, parent = np.ones(table.used, bool), table.parent[: table.used]
@@ -387,10 +361,8 @@ class PartialTree:
           Whether the decision is in the tree, and expanded, in time.
         """
         assert self.player is not None
-        none = np.zeros(0, np.int32)
-        return growth.grow_along(
-            *(self.table, self.simulator, self.player, none, target, most),
-            whole=False,
+        return growth.grow_to(
+            *(self.table, self.simulator, self.player, target, most),
             deadline=deadline,
         )
 

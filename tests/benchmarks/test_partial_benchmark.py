@@ -82,7 +82,8 @@ class Failing(pyspiel.Bot):
 
 def measure(monkeypatch, mine, other, **changed):
     monkeypatch.setattr(matches, "_player", lambda *_: mine)
-    monkeypatch.setattr(opponents, "make", lambda *_, **__: ((other, other), None))
+    monkeypatch.setattr(opponents, "simulations_of", lambda *_: None)
+    monkeypatch.setattr(opponents, "pair", lambda *_: (other, other))
     given = {"matches": 8, "seed": 0, "max_histories": 9, "move_ms": 9.0}
     given |= {"init_ms": None, "leaf": "", "settings": [], "iterations": 1}
     given |= {"record": None, "seconds": None}
@@ -120,3 +121,20 @@ def test_matches_on_record_are_not_played_again(monkeypatch, tmp_path):
     assert again["mean"] == row["mean"] and again["illegal_moves"] == 0
     more = measure(monkeypatch, legal, legal, record=record, matches=10)
     assert more["matches"] == 10 and len(record.read_text().splitlines()) == 10
+
+
+def test_what_an_opponent_draws_depends_on_the_match_alone():
+    """So a record that goes on has the matches of one run."""
+    game = spiel_cr.load_game("kuhn_poker")
+
+    def moves(number):
+        bot, _ = opponents.pair(game, 3, 0, number)
+        state = game.new_initial_state()
+        for action in (1, 0):
+            state.apply_action(action)
+        return [bot.step(state.clone()) for _ in range(12)]
+
+    first = moves(4)
+    assert moves(4) == first and moves(5) != first
+    # Seeds of the bots in C++ are 32 bits with a sign.
+    assert all(len(opponents.pair(game, None, 0, number)) == 2 for number in range(12))

@@ -62,15 +62,15 @@ def test_where_public_states_do_not_fit_infosets_do():
     assert 5000 < len(tree) <= 6000
 
 
-def test_trees_do_not_grow_towards_a_decision_after_the_deadline():
+def test_trees_do_not_grow_to_a_decision_after_the_deadline():
     def leads_there(deadline):
         tree = PartialTree.start("kuhn_poker", 58, leaf="rollouts(n=1)", player=1)
         key = tree.game.new_initial_state()
         for action in (0, 1, 0):
             key.apply_action(action)
         key = key.information_state_string(1)
-        nothing = np.zeros(0, np.int32)
-        found = tree.grow_along({}, nothing, key, 58, deadline=deadline)
+        target = tree.simulator.labels[1][key]
+        found = tree.grow_to(target, 58, deadline)
         begun = PartialTree.start("kuhn_poker", 58, leaf="rollouts(n=1)", player=1)
         cut = begun.frontier_before({}, key, 58, deadline)
         whole = begun.expand_whole(58, deadline)
