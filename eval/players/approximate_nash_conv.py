@@ -1,8 +1,9 @@
 """Approximate NashConv: responses that were found, measured beside the exact ones."""
 
 import dataclasses
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,13 +29,17 @@ from spiel_cr.responses import (
 from spiel_cr.responses.ismcts_config import SearchConfig
 from spiel_cr.responses.learning import LearningConfig, Stage
 from spiel_cr.responses.local_best_response import LBRBot, lbr
+from spiel_cr.responses.particles import ParticleConfig
 from spiel_cr.responses.poker_roles import NotPokerError
-from spiel_cr.responses.state_responder import StateResponder
+from spiel_cr.responses.rollouts import Answers
+from spiel_cr.responses.state_posterior import StatePosterior
+from spiel_cr.responses.state_responder import BeliefRecord, StateResponder
 from spiel_cr.sequence_form.decisions import Decisions
 from spiel_cr.signals.form import form_of
 from spiel_cr.signals.policy import SignalPolicy
 
 from ..common.statistics import mean_and_half_width
+from .control_variates import Luck, without_luck
 from .match import play_match
 
 METHODS = ("exact", "ismcts", "lbr", "learned")
@@ -60,6 +65,11 @@ class ResponseConfig:
       rollouts: of "lbr" where the game is not compiled, per decision.
       rounds: of "learned", of episodes and training.
       matches: to estimate the value by, two or more.
+      always_play: play them also where the value is exact, to compare.
+      max_histories: of exact beliefs on states; larger ones are approximated.
+      particles: of approximate beliefs.
+      luck_rollouts: after each move of chance and the opponent and one drawn in its
+        place, for the control variate of matches on states; 0: plain returns.
       seed: of searches and matches.
     """
 
@@ -69,12 +79,19 @@ class ResponseConfig:
     rollouts: int = 1000
     rounds: int = 20
     matches: int = 1000
+    always_play: bool = True
+    max_histories: int = 100_000
+    particles: int = ParticleConfig.particles
+    luck_rollouts: int = 2
     seed: int = 0
 
     def __post_init__(self) -> None:
         check_choice(self.method, "method", METHODS)
         check_iterations(self.rounds, name="rounds")
         check_iterations(self.rollouts, name="rollouts")
+        check_iterations(self.max_histories, name="max_histories")
+        check_iterations(self.particles, name="particles")
+        check_whole(self.luck_rollouts, "luck_rollouts", 0)
         # An interval needs two.
         check_whole(self.matches, "matches", 2)
 
@@ -110,10 +127,15 @@ class Seat(NamedTuple):
       is_exact: whether `value` is exact; `judged_exactly` in reports.
       exact_value: of a best response; None where it is not known.
       on_policy: what the opponent's own policy gets in this seat; None where not known.
-      returns: float64 [matches], of each match. Match n of one seat may have the deals
-        of match n of the other, and of no other match.
+      returns: float64 [matches], of each match; empty where none was played. On states
+        less the luck that `control_variates` finds in them. Match n of one seat may
+        have the deals of match n of the other, and of no other match.
       simulations: or rollouts, to find the response; 0 where there are none.
       seconds: to find the response.
+      plain_half_width: half of the 95 % confidence interval by plain returns; None
+        where no match was played, or luck was not taken out.
+      beliefs: of a response that looks ahead on states; None of others.
+      largest: of the game's utilities, without sign; 0 where it is not known.
     """
 
     player: int
@@ -124,25 +146,28 @@ class Seat(NamedTuple):
     returns: np.ndarray
     simulations: int
     seconds: float
+    plain_half_width: float | None = None
+    beliefs: BeliefRecord | None = None
+    largest: float = 0.0
 
     @property
-    def matches_value(self) -> float:
-        """The mean of matches."""
+    def matches_value(self) -> float | None:
+        """The mean of matches; None where none was played."""
         return self._interval[0]
 
     @property
-    def matches_half_width(self) -> float:
+    def matches_half_width(self) -> float | None:
         """Half of the 95 % confidence interval of `matches_value`."""
         return self._interval[1]
 
     @property
     def half_width(self) -> float:
         """Half of the 95 % confidence interval of `value`; 0 where that is exact."""
-        return 0.0 if self.is_exact else self.matches_half_width
+        return 0.0 if self.is_exact else self._interval[1] or 0.0
 
     @property
-    def _interval(self) -> tuple[float, float]:
-        return _mean_of_matches(self.returns)
+    def _interval(self) -> tuple[float | None, float | None]:
+        return _mean_of_matches(self.returns) if len(self.returns) else (None, None)
 
     def report(self) -> dict[str, Any]:
         """For JSON."""
@@ -155,10 +180,23 @@ class Seat(NamedTuple):
             "on_policy": self.on_policy,
             "matches_value": self.matches_value,
             "matches_half_width": self.matches_half_width,
+            "plain_half_width": self.plain_half_width,
             "matches": len(self.returns),
             "simulations": self.simulations,
             "seconds": self.seconds,
+            "beliefs": None if self.beliefs is None else _belief_report(self.beliefs),
         }
+
+
+def _belief_report(beliefs: BeliefRecord) -> dict[str, Any]:
+    """For JSON."""
+    return {
+        "decisions": beliefs.decisions,
+        "approximate": beliefs.approximate,
+        "empty": beliefs.empty,
+        "mean_effective_size": beliefs.mean_effective_size,
+        "least_effective_size": beliefs.least_effective_size,
+    }
 
 
 def opponent_behaviour(tree: CompiledGame, text: str, *, seed: int = 0) -> Behaviours:
@@ -225,12 +263,13 @@ def on_tree(
     both = _seated(player, found, other)
     if rival is not None:
         responder = bots.PolicyBot(player, conversions.tabular_policy(tree, both))
-        returns = _play(tree.game, player, responder, rival, config)
+        returns, _ = _play(tree.game, player, responder, rival, config)
         return _seat(player, returns, simulations, seconds)
     # Draws of its own for each seat: matches that end at different times would mix
     # equal ones up.
     random = np.random.default_rng([seed, 1, player])
-    returns = _play_on_tree(tree, both, config.matches, random)[player]
+    count = config.matches if config.always_play else 0
+    returns = _play_on_tree(tree, both, count, random)[player]
     seat = _seat(player, returns, simulations, seconds)
     return _judged(seat, Known(tree, behaviour), found)
 
@@ -265,11 +304,16 @@ def on_signals(
         both = _seated(player, found, other)
         sign = 1 if player == 0 else -1
         value = sign * best_responses.expected_value(form, reach_of(form, both))
-        response = SignalPolicy(policy.signals, both)
-        bot = bots.PolicyBot(player, response, seed=config.seed)
-        rival = bots.PolicyBot(1 - player, policy, seed=config.seed)
-        returns = _play(policy.game, player, bot, rival, config)
-        seats.append(Seat(player, value, True, best, sign * worth, returns, 0, seconds))
+        returns = np.zeros(0)
+        if config.always_play:
+            response = SignalPolicy(policy.signals, both)
+            bot = bots.PolicyBot(player, response, seed=config.seed)
+            rival = bots.PolicyBot(1 - player, policy, seed=config.seed)
+            returns, _ = _play(policy.game, player, bot, rival, config)
+        seat = Seat(player, value, True, best, sign * worth, returns, 0, seconds)
+        game = policy.game
+        largest = max(abs(game.max_utility()), abs(game.min_utility()))
+        seats.append(seat._replace(largest=largest))
     return seats
 
 
@@ -317,47 +361,85 @@ def on_states(
       ValueError: a bad argument, or a method that needs the whole tree.
       ImportError: "learned" without the extra [deep].
     """
-    seed = config.seed
-    begun, simulations = time.perf_counter(), 0
     if config.method == "exact":
         raise ValueError(
             f"method={config.method!r} needs the whole tree, and the game was not "
             f"compiled; choose ismcts, lbr or learned, or allow more memory"
         )
-    if config.method == "lbr":
-        leaf, rollouts = config.leaf_for(game), config.rollouts
-        responder: StateResponder = LBRBot(
-            game, player, opponent, leaf=leaf, rollouts=rollouts, seed=seed
+    begun = time.perf_counter()
+    responder, simulations = _responder(game, player, opponent, config)
+    found = None
+    if known is not None and not config.always_play:
+        other = known.behaviour[1 - player]
+        found = played_strategy(known.tree, responder, other, most=config.matches)
+    returns, half = np.zeros(0), None
+    if found is None:
+        luck = None
+        if config.luck_rollouts and not isinstance(rival, Learns):
+            uniform = openspiel_policy.UniformRandomPolicy(game)
+            policies = _seated(player, uniform, opponent)
+            luck = {p: Answers(policy, p) for p, policy in enumerate(policies)}
+        opposed = rival or bots.PolicyBot(1 - player, opponent, seed=config.seed)
+        returns, half = _play(
+            *(game, player, responder, opposed, config),
+            luck=luck,
+            opponent_is_known=rival is None,
         )
-    else:
-        prior_and_value: ismcts_br_bot.StatePriorAndValue = ismcts_br_bot.uniform_prior
-        if config.method == "learned":
-            stage = Stage("opponent", opponent, config.rounds)
-            settings = LearningConfig(
-                search=config.search, episodes=_EPISODES, evaluate_every=config.rounds
-            )
-            learned = learn_states.learn_on_states(
-                game, player, [stage], settings, seed=seed, matches=1, progress=True
-            )
-            prior_and_value, simulations = learned.prior_and_value, learned.simulations
-        responder = ismcts_br_bot.ISMCTSBRBot(
-            game,
-            player,
-            opponent,
-            config.search,
-            seed=seed,
-            prior_and_value=prior_and_value,
-        )
-    if rival is None:
-        rival = bots.PolicyBot(1 - player, opponent, seed=seed)
-    returns = _play(game, player, responder, rival, config)
+        if known is not None:
+            other = known.behaviour[1 - player]
+            found = played_strategy(known.tree, responder, other, most=config.matches)
     seconds = time.perf_counter() - begun
     seat = _seat(player, returns, simulations + responder.simulations, seconds)
-    if known is None:
-        return seat
-    other = known.behaviour[1 - player]
-    found = played_strategy(known.tree, responder, other, most=config.matches)
-    return _judged(seat, known, found)
+    seat = seat._replace(plain_half_width=half, beliefs=responder.beliefs)
+    return seat if known is None else _judged(seat, known, found)
+
+
+def _responder(
+    game: pyspiel.Game,
+    player: int,
+    opponent: openspiel_policy.Policy,
+    config: ResponseConfig,
+) -> tuple[StateResponder, int]:
+    """Who looks ahead in matches, and the simulations that it learned from before."""
+    seed, simulations = config.seed, 0
+    belief = StatePosterior(
+        game,
+        player,
+        # Against a uniform opponent, every consistent history is possible.
+        openspiel_policy.UniformRandomPolicy(game)
+        if config.method != "lbr" and config.search.posterior == "uniform"
+        else opponent,
+        max_histories=config.max_histories,
+        particles=ParticleConfig(config.particles),
+        seed=seed,
+    )
+    if config.method == "lbr":
+        leaf, rollouts = config.leaf_for(game), config.rollouts
+        local = LBRBot(
+            *(game, player, opponent),
+            leaf=leaf,
+            rollouts=rollouts,
+            seed=seed,
+            belief=belief,
+        )
+        return local, 0
+    prior_and_value: ismcts_br_bot.StatePriorAndValue = ismcts_br_bot.uniform_prior
+    if config.method == "learned":
+        stage = Stage("opponent", opponent, config.rounds)
+        settings = LearningConfig(
+            search=config.search, episodes=_EPISODES, evaluate_every=config.rounds
+        )
+        learned = learn_states.learn_on_states(
+            game, player, [stage], settings, seed=seed, matches=1, progress=True
+        )
+        prior_and_value, simulations = learned.prior_and_value, learned.simulations
+    responder = ismcts_br_bot.ISMCTSBRBot(
+        *(game, player, opponent, config.search),
+        seed=seed,
+        prior_and_value=prior_and_value,
+        belief=belief,
+    )
+    return responder, simulations
 
 
 def played_strategy(
@@ -425,8 +507,8 @@ def _asked_at(
 
 
 def _seat(player: int, returns: np.ndarray, simulations: int, seconds: float) -> Seat:
-    """A response by its returns in matches, float64 [matches]."""
-    mean, _ = _mean_of_matches(returns)
+    """A response by its returns in matches, float64 [matches]; nan without any."""
+    mean = _mean_of_matches(returns)[0] if len(returns) else math.nan
     return Seat(player, mean, False, None, None, returns, simulations, seconds)
 
 
@@ -446,6 +528,7 @@ def _judged(seat: Seat, known: Known, found: np.ndarray | None) -> Seat:
         seat = seat._replace(value=value, is_exact=True)
     reach = reach_of(form, known.behaviour)[1 - player]
     return seat._replace(
+        largest=float(np.abs(known.tree.histories.utility).max()),
         exact_value=best_responses.best_response_value(form, player, reach),
         on_policy=expected_reward(known.tree, player, own, other),
     )
@@ -466,7 +549,7 @@ def summary(seats: Sequence[Seat]) -> dict[str, Any]:
     up and the other down.
 
     Args:
-      seats: one, or both, with equally many matches.
+      seats: one, or both, with equally many matches where their values are estimates.
 
     Returns:
       `value`, `half_width`, `judged_exactly`, `exact_value`, `share`,
@@ -484,13 +567,14 @@ def summary(seats: Sequence[Seat]) -> dict[str, Any]:
     if all(seat.exact_value is not None for seat in seats):
         exact = sum(seat.exact_value or 0.0 for seat in seats)
         base = sum(seat.on_policy or 0.0 for seat in seats)
-        scale = max(float(np.abs(seat.returns).max()) for seat in seats)
+        scale = max(seat.largest for seat in seats)
         gain = exact - base
         if gain > _ROUNDING * scale and half <= abs(value - base):
             share, share_half = (value - base) / gain, half / gain
-    mean, matches_half = _mean_of_matches(
-        np.sum([seat.returns for seat in seats], axis=0)
-    )
+    mean = matches_half = None
+    if all(len(seat.returns) for seat in seats):
+        sums = np.sum([seat.returns for seat in seats], axis=0)
+        mean, matches_half = _mean_of_matches(sums)
     return {
         "value": value,
         "half_width": half,
@@ -533,19 +617,46 @@ def _play(
     responder: pyspiel.Bot,
     rival: pyspiel.Bot,
     config: ResponseConfig,
-) -> np.ndarray:
-    """float64 [matches], the responder's returns; both seats have the same deals."""
+    *,
+    luck: Mapping[int, Answers] | None = None,
+    opponent_is_known: bool = False,
+) -> tuple[np.ndarray, float | None]:
+    """The responder's returns; both seats have the same deals.
+
+    Args:
+      game, player, responder, rival, config: of the matches.
+      luck: how both players play in rollouts, to take luck out; None: it stays.
+      opponent_is_known: the rival plays as `luck` says.
+
+    Returns:
+      float64 [matches], less what luck explains, and half of the 95 % confidence
+      interval without that; None where luck stays.
+    """
     seated, returns, seed = _seated(player, responder, rival), [], config.seed
-    numbers = range(config.matches)
+    numbers, lucks = range(config.matches), []
     for number in tqdm(numbers, desc=f"matches, player {player}", unit="match"):
         random = np.random.default_rng([seed, player, number])
         chance = np.random.default_rng([seed, number])
         if isinstance(rival, Learns):
             # Each match is one of a new bot, so that they are independent.
             rival.forget(int(random.integers(2**31)))
-        match = play_match(game, seated, random, chance=chance)
+        observers = []
+        if luck is not None:
+            own = np.random.default_rng([seed, 3, player, number])
+            observers = [
+                Luck(
+                    *(player, luck, own),
+                    rollouts=config.luck_rollouts,
+                    opponent_is_known=opponent_is_known,
+                )
+            ]
+        match = play_match(game, seated, random, chance=chance, observers=observers)
         returns.append(match.returns[player])
-    return np.array(returns)
+        lucks += [observer.total for observer in observers]
+    plain = np.array(returns)
+    if luck is None:
+        return plain, None
+    return without_luck(plain, np.array(lucks)), _mean_of_matches(plain)[1]
 
 
 def _play_on_tree(

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from spiel_cr.common import draws
 from spiel_cr.compilation.tree import TERMINAL
 from spiel_cr.partial.simulator import Nodes, Simulator
 
@@ -43,7 +44,7 @@ class Belief(NamedTuple):
         Systematic sampling: a history whose weight is k times the mean of those kept is
         drawn about k times, and then weighs k; the draws are one random number.
         """
-        drawn, weights = _draw(self.weights, most, random)
+        drawn, weights = draws.thin(self.weights, most, random)
         return Belief(self.nodes.select(drawn), weights)
 
 
@@ -73,20 +74,6 @@ def join(*beliefs: Belief) -> Belief:
 def uniform_strategy(nodes: Nodes) -> np.ndarray:
     """All actions alike, see `Strategy`."""
     return np.repeat(1 / nodes.num_actions, nodes.num_actions)
-
-
-def _draw(
-    weights: np.ndarray, most: int, random: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Indices and new weights of the histories that `resample` keeps."""
-    positive = np.flatnonzero(weights > 0)
-    if len(positive) <= most:
-        return positive, weights[positive]
-    ends = np.cumsum(weights)
-    points = (np.arange(most) + random.random()) * (ends[-1] / most)
-    drawn = np.searchsorted(ends, points, side="right")
-    drawn, times = np.unique(np.minimum(drawn, len(weights) - 1), return_counts=True)
-    return drawn, times * (ends[-1] / most)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,7 +140,7 @@ class ParticleFilter:
                 turn_found.append(turn[fits])
             goes_on = (nodes.player != self.player) & (nodes.player != TERMINAL)
             weights = np.where(goes_on, belief.weights, 0.0)
-            chosen, weights = _draw(weights, self.most, self.random)
+            chosen, weights = draws.thin(weights, self.most, self.random)
             belief, turn = Belief(nodes.select(chosen), weights), turn[chosen]
             acts = belief.nodes.player == 1 - self.player
             first = np.flatnonzero(acts & (turn < 0))
@@ -166,7 +153,7 @@ class ParticleFilter:
         if not sum(len(weights) for _, weights in found):
             return None
         belief = join(*found)
-        chosen, weights = _draw(belief.weights, self.most, self.random)
+        chosen, weights = draws.thin(belief.weights, self.most, self.random)
         if not len(weights):
             return None
         begun = np.unique(np.concatenate(turn_found)[chosen])

@@ -67,3 +67,22 @@ def continues(earlier: Sequence[Stage], stages: Sequence[Stage]) -> bool:
         and list(earlier[:-1]) == list(stages[:last])
         and earlier[-1].seen == stages[last].seen
     )
+
+
+def place_in(seen: Sequence[str], above: int, text: str) -> int:
+    """How far in the strings of a stage a view is, one node further.
+
+    Args:
+      seen: of the stage.
+      above: how far the view was; -1: at the beginning of the stage.
+      text: the player's string one node further.
+
+    Returns:
+      `above` where nothing has changed, the next place where the next string is seen,
+      else -1: the view is another one.
+    """
+    if above >= 0 and seen[above] == text:
+        return above
+    if above + 1 < len(seen) and seen[above + 1] == text:
+        return above + 1
+    return -1

@@ -65,8 +65,9 @@ class ISMCTSBRBot(StateResponder):
     """Responds to a known policy by search from each of its decisions.
 
     Timbers et al. 2022, "Approximate exploitability: learning a best response",
-    Algorithms 1 and 2: each simulation draws a history from the exact posterior of the
-    present information state; PUCT chooses at the responder's information states, the
+    Algorithms 1 and 2: each simulation draws a history from the posterior of the
+    present information state, exact while it fits, else in particles; PUCT chooses at
+    the responder's information states, the
     opponent's policy and chance at theirs; the first information state that is not in
     the tree joins it, and its value (predicted, or the return of a rollout) is backed
     up. The most visited action is played, the better one if equal.
@@ -80,6 +81,7 @@ class ISMCTSBRBot(StateResponder):
 
     Attributes:
       belief: over histories.
+      beliefs: what it was like at the decisions so far.
       simulations: run since it was made.
     """
 
@@ -125,7 +127,7 @@ class ISMCTSBRBot(StateResponder):
         uniform = openspiel_policy.UniformRandomPolicy(game)
         if belief is None and config.posterior == "uniform":
             # Against a uniform opponent, every consistent history is possible.
-            belief = StatePosterior(game, player, uniform)
+            belief = StatePosterior(game, player, uniform, seed=seed)
         super().__init__(game, player, opponent, seed=seed, belief=belief)
         self._config = config
         half_range = (game.max_utility() - game.min_utility()) / 2
@@ -164,11 +166,20 @@ class ISMCTSBRBot(StateResponder):
           noise: share of Dirichlet noise in the prior of this state, for learning.
           concentration: of the Dirichlet distribution, of each action.
 
+        Returns:
+          What was found; where the belief has no history, one visit of a random action.
+
         Raises:
-          ValueError: the belief has too many histories, see `StatePosterior`; or a
-            state of the unconverted simultaneous game.
+          ValueError: a state of the unconverted simultaneous game.
+          TooManyStatesError: the belief has too many histories, and no particles are
+            allowed, see `StatePosterior`.
         """
         random = self._observe(state)
+        if not self.belief.states:
+            legal = state.legal_actions()
+            chosen = int(random.integers(len(legal)))
+            visits = [int(place == chosen) for place in range(len(legal))]
+            return Searched(legal, visits, [0.0] * len(legal))
         if len(self._nodes) >= self._config.max_nodes:
             self._nodes.clear()
         key = state.information_state_string(self._player)

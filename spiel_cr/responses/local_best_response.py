@@ -28,7 +28,13 @@ from spiel_cr.compilation.tree import CHANCE, TERMINAL, CompiledGame
 from spiel_cr.policies import conversions
 from spiel_cr.responses import opponents, posterior
 from spiel_cr.responses.poker_roles import NotPokerError
-from spiel_cr.responses.rollouts import Answers, moves, play_on, uniform_numbers
+from spiel_cr.responses.rollouts import (
+    Answers,
+    generator_at,
+    moves,
+    play_on,
+    uniform_numbers,
+)
 from spiel_cr.responses.state_posterior import StatePosterior
 from spiel_cr.responses.state_responder import StateResponder
 from spiel_cr.sequence_form.decisions import Decisions
@@ -88,6 +94,7 @@ class LBRBot(StateResponder):
 
     Attributes:
       belief: over histories.
+      beliefs: what it was like at the decisions so far.
       simulations: run since it was made; a rollout has one for each action.
     """
 
@@ -130,8 +137,11 @@ class LBRBot(StateResponder):
         self._defaults = {p: Answers(default, p) for p in (0, 1)}
 
     def best_action(self, state: pyspiel.State) -> int:
-        """The first of equally good actions."""
+        """The first of equally good actions; a random one where nothing is believed."""
         values = self.action_values(state)
+        if not self.belief.states:
+            random = generator_at(self._seed, state, self._player)
+            return int(random.choice(state.legal_actions()))
         best = int(np.argmax(values >= values.max() - _ROUNDING * self._largest))
         return int(state.legal_actions()[best])
 
@@ -141,9 +151,13 @@ class LBRBot(StateResponder):
         Args:
           state: the player is to act; what it does not know is not looked at.
 
+        Returns:
+          Means over the belief; 0 where it has no history.
+
         Raises:
-          ValueError: a state of the unconverted simultaneous game, or the belief has
-            too many histories.
+          ValueError: a state of the unconverted simultaneous game.
+          TooManyStatesError: the belief has too many histories, and no particles are
+            allowed, see `StatePosterior`.
         """
         random = self._observe(state)
         self._largest = 0.0
@@ -155,6 +169,8 @@ class LBRBot(StateResponder):
             ):
                 for place, action in enumerate(legal):
                     values[place] += weight * self._expect(history.child(action), False)
+            return values
+        if not self.belief.states:
             return values
         number = uniform_numbers(random)
         for _ in range(self._rollouts):

@@ -6,6 +6,7 @@ and actions, and the opponent's policy; this gives it a probability for every hi
 
 import bisect
 import itertools
+import zlib
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
@@ -13,15 +14,25 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.common.checks import check_choice, check_iterations
+from spiel_cr.common.checks import check_choice, check_iterations, check_seed
 from spiel_cr.compilation.tree import TERMINAL
-from spiel_cr.policies.observations import Stage, observations
+from spiel_cr.policies.observations import Stage, observations, place_in
+from spiel_cr.responses.particles import (
+    ParticleConfig,
+    ParticleFilter,
+    Particles,
+    effective_size,
+)
 from spiel_cr.responses.rollouts import Answers, moves
 
 COMPARISONS = ("auto", "always", "decisions")
 
 # How games refuse strings to a player who does not act, C++ and Python ones.
 _REFUSALS = (pyspiel.SpielError, NotImplementedError, AssertionError)
+
+
+# What is believed unless something else is said.
+_PARTICLES = ParticleConfig()
 
 
 class TooManyStatesError(ValueError):
@@ -38,7 +49,7 @@ _Weighted: TypeAlias = tuple[pyspiel.State, float]
 
 
 class StatePosterior:
-    """The exact belief of one player, kept up to date along a match.
+    """The belief of one player, kept up to date along a match: exact while it fits.
 
     P(h | s) is proportional to the probability that chance and the opponent's policy
     play as in h (Bayes; the player's own reach is the same for all histories of s and
@@ -61,14 +72,20 @@ class StatePosterior:
     at from one decision to the next, and always from then on. Games that refuse strings
     to a player who does not act are compared at decisions.
 
+    *Particles.* Where the histories are more than `max_histories`, those of the match
+    are followed again from its beginning by a `ParticleFilter`, and the rest of the
+    match with them. Each stage of the view has its own random numbers, so the belief
+    depends on the view, not on the decisions at which it was asked.
+
     *Impossible observations.* Where the opponent's policy cannot have led to the view,
     the belief is that of chance and a uniform opponent, from the beginning to the end
-    of the match.
+    of the match. With particles that is not known: it is so taken where none was found,
+    and where none is found for a uniform opponent either, there are no histories.
 
     Attributes:
-      states: the histories; not to be changed.
+      states: the histories; not to be changed. Empty only where no particle was found.
       weights: float64 [len(states)], their probabilities; sum to 1.
-      surprised: the opponent's policy cannot have led here.
+      surprised: the opponent's policy cannot have led here, or no particle was found.
     """
 
     def __init__(
@@ -80,6 +97,8 @@ class StatePosterior:
         max_histories: int = 100_000,
         compare: str = "auto",
         open_moves: bool = False,
+        particles: ParticleConfig | None = _PARTICLES,
+        seed: int = 0,
     ) -> None:
         """Knows nothing yet.
 
@@ -87,16 +106,18 @@ class StatePosterior:
           game: sequential, two players.
           player: the responder, 0 or 1.
           opponent: its policy; asked at its own information states only.
-          max_histories: refuse beliefs with more histories than this, also on the way.
+          max_histories: of exact beliefs, also on the way.
           compare: "auto", "always" or "decisions", see above.
           open_moves: where strings are always compared, trust that what a move of
             chance or of the opponent tells the player depends on nothing but the move,
             who makes it, the number of moves before it, and the player's string before
             it, as in games of cards; then it is looked up at one history instead of at
             each, which is much faster where chance has many outcomes.
+          particles: for beliefs with more histories; None: these are refused.
+          seed: of the particles.
 
         Raises:
-          ValueError: a bad player, limit, or way to compare.
+          ValueError: a bad player, limit, way to compare, or seed.
         """
         check_choice(player, "player", (0, 1))
         check_choice(compare, "compare", COMPARISONS)
@@ -105,6 +126,7 @@ class StatePosterior:
         self._player = player
         self._between, self._auto = compare == "always", compare == "auto"
         self._open_moves = open_moves
+        self._config, self._seed = particles, check_seed(seed)
         uniform = openspiel_policy.UniformRandomPolicy(game)
         self._answers = Answers(opponent, 1 - player)
         self._uniform = Answers(uniform, 1 - player)
@@ -113,6 +135,7 @@ class StatePosterior:
     def restart(self) -> None:
         """A new match."""
         self._stages: list[Stage] = []
+        self._particles: Particles | None = None
         self.surprised = False
         self._set([(self._game.new_initial_state(), 1.0)])
 
@@ -124,15 +147,22 @@ class StatePosterior:
 
         Raises:
           ValueError: the player is not to act.
-          TooManyStatesError: the belief has more than `max_histories` histories.
+          TooManyStatesError: the belief has more than `max_histories` histories, and
+            particles are not allowed.
         """
         try:
             self._update(state)
             return
         except TooManyStatesError:
-            if not self._auto:
+            if self._auto:
+                self._auto, self._between = False, True
+            elif self._config is None:
                 raise
-            self._auto, self._between = False, True
+            else:
+                stages = observations(state, self._player, waiting=self._between)
+                self.restart()
+                self._follow_particles(stages, 0)
+                return
         except _REFUSALS:
             if not self._between:
                 raise
@@ -152,7 +182,8 @@ class StatePosterior:
             self.restart()
             done = 0
         if done < len(stages):
-            self._follow(stages, done)
+            follow = self._follow if self._particles is None else self._follow_particles
+            follow(stages, done)
 
     def sample(
         self, random: np.random.Generator, *, uniform: bool = False
@@ -167,6 +198,52 @@ class StatePosterior:
         if uniform:
             return self.states[int(number * len(self.states))].clone()
         return self.states[bisect.bisect_right(self._ends, number)].clone()
+
+    @property
+    def approximate(self) -> bool:
+        """Whether the histories are particles, and some were dropped."""
+        return self._particles is not None and not self._particles.complete
+
+    @property
+    def effective_size(self) -> float:
+        """1 / (sum of squared weights): so many equally likely histories would be as
+        varied. Of particles the effective sample size; at most what the exact belief
+        has, so where that is small, it is, too."""
+        return effective_size(self.weights)
+
+    def _follow_particles(self, stages: list[Stage], done: int) -> None:
+        """As `_follow`, by particles."""
+        self._stages, self.states = [], []
+        # First by the opponent's policy; where nothing is found, by a uniform one.
+        for surprised in sorted({self.surprised, True}):
+            self.surprised = surprised
+            found = self._filtered(stages, done)
+            if found.states:
+                break
+            done = 0
+        self._particles = found
+        self.states, self.weights = found.states, found.weights
+        self._ends = list(itertools.accumulate(self.weights.tolist()))
+        if self._ends:
+            self._ends[-1] = 1.0
+            self._stages = stages
+
+    def _filtered(self, stages: list[Stage], done: int) -> Particles:
+        """The particles at the end of a view, from those at stage `done - 1`."""
+        assert self._config is not None
+        answers = self._uniform if self.surprised else self._answers
+        source = ParticleFilter(
+            *(self._game, self._player, answers, self._config), between=self._between
+        )
+        belief = self._particles if done and self._particles else source.start()
+        for number in range(done, len(stages)):
+            key = zlib.crc32("\n".join(stages[number].seen).encode())
+            stream = [self._seed, self._player, number, key]
+            random = np.random.default_rng(stream)
+            belief = source.follow(belief, stages[: number + 1], random)
+            if not belief.states:
+                break
+        return belief
 
     def _set(self, belief: list[_Weighted]) -> None:
         self.states = [state for state, _ in belief]
@@ -236,7 +313,8 @@ class StatePosterior:
             if size > self._limit:
                 raise TooManyStatesError(
                     f"player {me} of {self._game} cannot tell apart more than "
-                    f"max_histories={self._limit} histories; raise max_histories"
+                    f"max_histories={self._limit} histories; raise max_histories, "
+                    f"or give particles"
                 )
             odds = moves(state, answers)
             if between and self._open_moves:
@@ -296,8 +374,4 @@ class StatePosterior:
         if not self._between or state.current_player() == TERMINAL:
             return -1
         text = state.information_state_string(self._player)
-        if above >= 0 and seen[above] == text:
-            return above
-        if above + 1 < len(seen) and seen[above + 1] == text:
-            return above + 1
-        return -1
+        return place_in(seen, above, text)

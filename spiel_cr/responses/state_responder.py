@@ -1,5 +1,7 @@
 """What bots that look ahead on OpenSpiel states share: belief, seed, statistics."""
 
+import dataclasses
+
 import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
@@ -11,8 +13,47 @@ from spiel_cr.responses.rollouts import Answers, generator_at
 from spiel_cr.responses.state_posterior import StatePosterior
 
 
+@dataclasses.dataclass
+class BeliefRecord:
+    """What the beliefs of a bot were like since it was made.
+
+    Attributes:
+      decisions: at which it looked ahead.
+      approximate: of them, those with a belief in particles, some of them dropped.
+      empty: of them, those where no particle was found; it moved at random there.
+      effective_sizes: of approximate beliefs that are not empty, the sum of their
+        effective sample sizes.
+      least_effective_size: of these, the smallest; None: there were none.
+    """
+
+    decisions: int = 0
+    approximate: int = 0
+    empty: int = 0
+    effective_sizes: float = 0.0
+    least_effective_size: float | None = None
+
+    @property
+    def mean_effective_size(self) -> float | None:
+        """Of approximate beliefs that are not empty; None: there were none."""
+        count = self.approximate - self.empty
+        return self.effective_sizes / count if count else None
+
+    def add(self, belief: StatePosterior) -> None:
+        """Takes in the belief of one more decision."""
+        self.decisions += 1
+        if not belief.states:
+            self.approximate += 1
+            self.empty += 1
+        elif belief.approximate:
+            size = belief.effective_size
+            self.approximate += 1
+            self.effective_sizes += size
+            least = self.least_effective_size
+            self.least_effective_size = size if least is None else min(least, size)
+
+
 class StateResponder(PolicyPlayer):
-    """A bot that responds to a known policy by looking ahead from its exact belief.
+    """A bot that responds to a known policy by looking ahead from its belief.
 
     Subclasses define `best_action`. Each decision has its own random numbers, made from
     the seed and the information state, so a match does not depend on those played
@@ -20,6 +61,7 @@ class StateResponder(PolicyPlayer):
 
     Attributes:
       belief: over histories.
+      beliefs: what it was like at the decisions so far.
       simulations: how many matches it has played to their ends in its head, or to a
         predicted value, since it was made.
     """
@@ -46,9 +88,10 @@ class StateResponder(PolicyPlayer):
           ValueError: a bad seat or seed.
         """
         super().__init__(player)
-        self.belief = belief or StatePosterior(game, player, opponent)
-        self.simulations = 0
         self._seed = check_seed(seed)
+        self.belief = belief or StatePosterior(game, player, opponent, seed=seed)
+        self.beliefs = BeliefRecord()
+        self.simulations = 0
         self._opponent = Answers(opponent, 1 - player)
 
     @property
@@ -77,9 +120,11 @@ class StateResponder(PolicyPlayer):
         """Brings the belief up to date; returns the generator of this decision.
 
         Raises:
-          ValueError: the belief has too many histories, see `StatePosterior`; or a
-            state of the unconverted simultaneous game.
+          ValueError: a state of the unconverted simultaneous game.
+          TooManyStatesError: the belief has too many histories, and no particles are
+            allowed, see `StatePosterior`.
         """
         check_state(state)
         self.belief.update(state)
+        self.beliefs.add(self.belief)
         return generator_at(self._seed, state, self._player)

@@ -360,7 +360,11 @@ def _rare_pot_matches(tree, seed, matches):
     """Real matches of both seats' best responses, on states."""
     uniform = opponent_strings.load_opponent("uniform", tree.game)
     config = ResponseConfig(
-        "lbr", leaf="uniform", rollouts=20, matches=matches, seed=seed
+        *("lbr", SearchConfig(), "uniform"),
+        rollouts=20,
+        matches=matches,
+        luck_rollouts=0,
+        seed=seed,
     )
     seats = [
         approximate_nash_conv.on_states(tree.game, player, uniform, config)

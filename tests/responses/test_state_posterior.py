@@ -235,7 +235,7 @@ def test_a_hand_of_holdem():
 def test_too_many_histories():
     game = pyspiel.load_game(HOLDEM)
     opponent = policy_lib.UniformRandomPolicy(game)
-    posterior = StatePosterior(game, 0, opponent, max_histories=1000)
+    posterior = StatePosterior(game, 0, opponent, max_histories=1000, particles=None)
     state = after(game, 0, 16, 39, 49, 1)
     with pytest.raises(TooManyStatesError, match="raise max_histories"):
         posterior.update(state)
@@ -256,9 +256,9 @@ def test_auto_goes_on_by_always():
     always = StatePosterior(game, 1, opponent, max_histories=12, compare="always")
     always.update(state)
     with pytest.raises(TooManyStatesError):
-        StatePosterior(game, 1, opponent, max_histories=8, compare="decisions").update(
-            after(game, 0, 2, 1, 1, 4, 1)
-        )
+        StatePosterior(
+            game, 1, opponent, max_histories=8, compare="decisions", particles=None
+        ).update(after(game, 0, 2, 1, 1, 4, 1))
 
 
 class Refusing(made_games.MadeState):
