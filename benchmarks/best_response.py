@@ -16,6 +16,7 @@ import jax
 import numpy as np
 import pyspiel
 from open_spiel.python.algorithms import ismcts, mcts
+from open_spiel.python.policy import UniformRandomPolicy
 from tqdm import tqdm
 
 import spiel_cr
@@ -59,6 +60,30 @@ _SOLVED = (
     _Case("liars_dice(numdice=1,dice_sides=4)", "cfr+(iterations=10)", 10_000, 1_000),
 )
 _CHUMPS = tuple(_Case("leduc_poker", kind, 10_000) for kind in opponents.CHUMPS)
+
+
+class _Believed(NamedTuple):
+    """A game against uniform play on states: matches in each seat, simulations per
+    decision, histories of exact beliefs, and particles of larger ones."""
+
+    game: str
+    matches: int
+    simulations: int
+    max_histories: int
+    particles: int
+
+
+# Where exact beliefs fit, too; the response is asked at each infoset that it comes to.
+_BOTH = (
+    _Believed("leduc_poker", 100_000, 300, 5, 50),
+    _Believed("python_ii_goofspiel(num_cards=5)", 100_000, 300, 8, 50),
+)
+_LARGE = (
+    _Believed("python_ii_goofspiel(num_cards=13)", 50, 100, 5_000, 500),
+    _Believed("dark_hex(board_size=4)", 50, 100, 5_000, 500),
+    _Believed("phantom_ttt", 50, 100, 5_000, 500),
+    _Believed("battleship", 50, 30, 1_000, 100),
+)
 _SPEED_GAME = "leduc_poker"
 _SPEED_SIMULATIONS = 1_000
 
@@ -215,6 +240,85 @@ def _rate(bot: pyspiel.Bot, states: Sequence[pyspiel.State], simulations: int) -
     return simulations * len(states) / (time.perf_counter() - begun)
 
 
+def _seats(case: _Believed, seed: int, known: bool, **config: int) -> Row:
+    """Responses of both seats that search on states."""
+    game = spiel_cr.load_game(case.game)
+    opponent = UniformRandomPolicy(game)
+    judged = None
+    if known:
+        judged = approximate_nash_conv.Known(*_search(game, "uniform"))
+    settings = approximate_nash_conv.ResponseConfig(
+        search=SearchConfig(case.simulations),
+        matches=case.matches,
+        always_play=False,
+        seed=seed,
+        **config,
+    )
+    return approximate_nash_conv.summary(
+        [
+            approximate_nash_conv.on_states(game, p, opponent, settings, known=judged)
+            for p in (0, 1)
+        ]
+    )
+
+
+def _particles(seeds: int, scale: float) -> Iterator[Row]:
+    """The value of the same search from particles and from exact beliefs."""
+    for case in tqdm(_BOTH, desc="cases"):
+        case = case._replace(simulations=max(1, int(case.simulations * scale)))
+        limits = {"max_histories": case.max_histories, "particles": case.particles}
+        exact = [_seats(case, seed, True) for seed in range(seeds)]
+        drawn = [_seats(case, seed, True, **limits) for seed in range(seeds)]
+        yield {
+            **case._asdict(),
+            "best": exact[0]["exact_value"],
+            "exact": [row["value"] for row in exact],
+            "drawn": [row["value"] for row in drawn],
+            "beliefs": _beliefs(drawn),
+        }
+
+
+def _large(seeds: int, scale: float) -> Iterator[Row]:
+    """Matches in games whose beliefs do not fit; one seed."""
+    for case in tqdm(_LARGE, desc="cases"):
+        case = case._replace(simulations=max(1, int(case.simulations * scale)))
+        limits = {"max_histories": case.max_histories, "particles": case.particles}
+        begun = time.process_time()
+        row = _seats(case, 0, False, **limits)
+        names = ("value", "half_width")
+        yield {
+            **case._asdict(),
+            **{name: row[name] for name in names},
+            "seats": [seat["value"] for seat in row["seats"]],
+            "beliefs": _beliefs([row]),
+            "seconds": time.process_time() - begun,
+        }
+
+
+def _beliefs(rows: Sequence[Row]) -> Row:
+    """What the beliefs of all seats and seeds were like together."""
+    seats = [seat["beliefs"] for row in rows for seat in row["seats"]]
+    drawn = [seat for seat in seats if seat["mean_effective_size"] is not None]
+    counts = [seat["approximate"] - seat["empty"] for seat in drawn]
+    means = [seat["mean_effective_size"] for seat in drawn]
+    return {
+        **{
+            name: sum(seat[name] for seat in seats)
+            for name in ("decisions", "approximate", "empty")
+        },
+        "mean": float(np.average(means, weights=counts)) if drawn else None,
+        "least": min((seat["least_effective_size"] for seat in drawn), default=None),
+    }
+
+
+def _sizes(row: Row) -> str:
+    """Effective sample sizes, in words."""
+    beliefs = row["beliefs"]
+    if beliefs["mean"] is None:
+        return "-"
+    return f"{beliefs['mean']:.0f} (least {beliefs['least']:.0f})"
+
+
 class _Part(NamedTuple):
     """A table: how it is measured, from seeds and scale, and how it is written."""
 
@@ -256,6 +360,45 @@ _PARTS: dict[str, _Part] = {
         "With and without the exact posterior, against `cfr+(iterations=10)`:",
         _posteriors,
         {"game": "`{game}`", "histories drawn from": "{posterior}", **_SEEDS},
+    ),
+    "particles": _Part(
+        "Searches on states from particles, and from exact beliefs, against uniform "
+        "play; values of the responses, judged exactly:",
+        _particles,
+        {
+            "game": "`{game}`",
+            "simulations": "{simulations:,}",
+            "particles": "{particles:,}",
+            "best": "{best:.4f}",
+            "from exact beliefs": lambda row: f"{median(row['exact']):.4f}",
+            "from particles": lambda row: f"{median(row['drawn']):.4f}",
+            "difference": lambda row: (
+                f"{median(row['drawn']) / median(row['exact']) - 1:+.2%}"
+            ),
+            "decisions": lambda row: f"{row['beliefs']['decisions']:,}",
+            "in particles": lambda row: f"{row['beliefs']['approximate']:,}",
+            "effective sample size": _sizes,
+        },
+        labels=1,
+    ),
+    "large": _Part(
+        "Searches on states against uniform play where exact beliefs do not fit; sums "
+        "of both seats:",
+        _large,
+        {
+            "game": "`{game}`",
+            "matches a seat": "{matches:,}",
+            "simulations": "{simulations:,}",
+            "particles": "{particles:,}",
+            "value": lambda row: f"{row['value']:+.3f} ± {row['half_width']:.3f}",
+            "seats": lambda row: ", ".join(f"{value:+.3f}" for value in row["seats"]),
+            "decisions": lambda row: f"{row['beliefs']['decisions']:,}",
+            "in particles": lambda row: f"{row['beliefs']['approximate']:,}",
+            "none found": lambda row: f"{row['beliefs']['empty']:,}",
+            "effective sample size": _sizes,
+            "CPU seconds": "{seconds:.0f}",
+        },
+        labels=1,
     ),
     "speed": _Part(
         f"Speed on `{_SPEED_GAME}` (first decisions of player 0, random rollouts):",

@@ -5,21 +5,26 @@ policies:
   an algorithm's average strategy: cfr+(iterations=10), lp;
   PATH.npz of --save; a bot: resolving(iterations=100)
 
-methods:
+methods (default: exact where it can be had, else ismcts):
   exact   best response on the compiled game; to a policy that was solved with --form
           signals, on the signal form: nothing is compiled
-  ismcts  ISMCTS-BR (Timbers et al. 2022): search from the exact belief
+  ismcts  ISMCTS-BR (Timbers et al. 2022): search from the responder's belief
   lbr     local best response (Lisy & Bowling 2017): one action ahead
   learned ISMCTS-BR with a network trained on --rounds of searched episodes; needs
           pip install 'spiel_cr[deep]', and a game with information state tensors
 
 The game is compiled if it fits into --memory-limit; then the response is a fixed
-strategy, --simulations are run from each information state that it comes to, and its
-value is exact. Otherwise, or with --states, the response searches in each of --matches
-matches. Its value is then exact where the game fits and the response comes to no more
-information states than there are matches; else it is the mean of matches. It is the
-mean of matches also against bots that do not always play alike (with a clock, or
-sampling): their policy is estimated, the matches are against the bot itself.
+strategy (searched from each information state that it comes to, with --simulations),
+and its value is exact. Otherwise, or with --states, the response searches in each of
+--matches matches. Its value is then exact where the game fits and the response comes to
+no more information states than there are matches; else it is the mean of matches. It is
+the mean of matches also against bots that do not always play alike (with a clock, or
+sampling): their policy is estimated, the matches are against the bot itself. On states
+the luck of chance and of the opponent is taken out of the mean by a control variate.
+
+On states the response believes in all consistent histories, weighted exactly, while
+they are at most --max-histories; else in --particles of them, drawn by importance and
+redrawn where they become alike. Then the effective sample size is reported.
 
 With both seats (the default) value is the sum, a lower bound of NashConv where it is
 exact; a mean of matches is one up to half_width, half of its 95 % interval, by sums of
@@ -29,10 +34,13 @@ best response's; it is left out where its interval is wider than itself.
 examples:
   spiel-cr best-response --game leduc_poker --policy 'cfr+(iterations=10)' \\
     --method ismcts --simulations 10000
-  spiel-cr best-response --game kuhn_poker --policy out/kuhn.npz --method exact
+  spiel-cr best-response --game kuhn_poker --policy out/kuhn.npz
+  spiel-cr best-response --game "dark_hex(board_size=4)" --policy uniform \\
+    --matches 50 --simulations 100 --max-histories 5000
 """
 
 import argparse
+import dataclasses
 import sys
 from typing import Any
 
@@ -51,6 +59,7 @@ from spiel_cr.policies import conversions
 from spiel_cr.responses import opponents
 from spiel_cr.responses.ismcts_config import POSTERIORS, SearchConfig
 from spiel_cr.responses.local_best_response import LEAVES
+from spiel_cr.responses.state_responder import BeliefRecord
 from spiel_cr.signals import footprint
 from spiel_cr.signals.policy import SignalPolicy
 from spiel_cr.solving.policy_files import load_policy
@@ -74,6 +83,9 @@ from .command import Commands, add_command, given, option
 # what solving in float32 takes. Fitted to Rhode Island Hold'em, 1.38 GB.
 _VECTORS = 6
 
+# In each seat.
+_MATCHES = 1000
+
 
 def add(commands: Commands) -> None:
     """Adds the command."""
@@ -85,10 +97,10 @@ def add(commands: Commands) -> None:
     option(parser, "--game")
     option(parser, "--policy", "the opponent, see below", metavar="PATH|NAME")
     text = "how the response is found"
-    option(parser, "--method", text, "ismcts", choices=METHODS)
+    option(parser, "--method", text, choices=METHODS)
     text = "seat of the response"
     option(parser, "--player", text, "both", choices=("0", "1", "both"))
-    default = SearchConfig()
+    default, config = SearchConfig(), ResponseConfig()
     text = "from each information state that is searched"
     option(parser, "--simulations", text, default.simulations, metavar="N")
     option(
@@ -109,7 +121,16 @@ def add(commands: Commands) -> None:
     option(parser, "--rollouts", text, 1000, metavar="N")
     text = "of learned: episodes, then training"
     option(parser, "--rounds", text, 20, metavar="N")
-    option(parser, "--matches", "in each seat, to estimate the value", 1000)
+    text = f"in each seat, to estimate the value (default: {_MATCHES} where needed)"
+    option(parser, "--matches", text, metavar="N")
+    text = "of exact beliefs on states"
+    option(parser, "--max-histories", text, config.max_histories, metavar="N")
+    text = "of larger beliefs"
+    option(parser, "--particles", text, config.particles, metavar="N")
+    text = (
+        "after each move of chance and the opponent, for the control variate; 0: none"
+    )
+    option(parser, "--luck-rollouts", text, config.luck_rollouts, metavar="N")
     option(parser, "--memory-limit", "compile the game if it needs no more", "4GB")
     text = "search on states though it would fit"
     option(parser, "--states", text, action="store_true")
@@ -117,19 +138,7 @@ def add(commands: Commands) -> None:
 
 
 def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
-    check_seed(arguments.seed)
-    search = SearchConfig(
-        **given(arguments, "simulations", "learn", "exploration", "posterior")
-    )
-    if arguments.learn and arguments.method != "ismcts":
-        raise ValueError(
-            f"--learn {arguments.learn} is for --method ismcts, not "
-            f"{arguments.method}; leave it out"
-        )
-    config = ResponseConfig(
-        search=search,
-        **given(arguments, "method", "leaf", "rollouts", "rounds", "matches", "seed"),
-    )
+    config = _config(arguments)
     if arguments.states and arguments.method == "exact":
         raise ValueError(
             "--method exact needs the compiled game; leave --states out, or choose "
@@ -138,7 +147,7 @@ def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
     players = [0, 1] if arguments.player == "both" else [int(arguments.player)]
     opponent_strings.check_opponent(arguments.policy, arguments.game)
     path = None
-    if arguments.method == "exact":
+    if config.method == "exact" and not arguments.states:
         path = opponent_strings.signal_file(arguments.policy)
     tree = None if path else _compile(arguments)
     opponent: openspiel_policy.Policy | None = None
@@ -146,21 +155,14 @@ def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
         form, seats = "signals", _on_signals(arguments, path, players, config)
     elif tree is None or arguments.states:
         form = "states"
+        if arguments.method is None:
+            config = dataclasses.replace(config, method="ismcts")
         opponent, seats = _on_states(arguments, players, config, tree)
     else:
-        form = "compiled"
-        if arguments.policy.strip().endswith(".npz"):
-            opponent = opponent_strings.load_opponent(arguments.policy, tree)
-            behaviour = conversions.behaviour_from_policy(tree, opponent)
-        else:
-            behaviour = opponent_behaviour(tree, arguments.policy, seed=arguments.seed)
-        rivals = [_rival(arguments, tree, player) for player in players]
-        seats = [
-            on_tree(tree, player, behaviour, config, rival=rival)
-            for player, rival in zip(players, rivals, strict=True)
-        ]
+        form, seats = "compiled", _on_tree(arguments, players, config, tree)
     report = {
-        **given(arguments, "game", "policy", "method"),
+        **given(arguments, "game", "policy"),
+        "method": config.method,
         "form": form,
         "compiled": form == "compiled",
         **summary(seats),
@@ -174,6 +176,47 @@ def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
             f"{opponent.asked:,} times that it was asked"
         )
     return report
+
+
+def _config(arguments: argparse.Namespace) -> ResponseConfig:
+    """How the response is found; exactly where no method is chosen."""
+    check_seed(arguments.seed)
+    search = SearchConfig(
+        **given(arguments, "simulations", "learn", "exploration", "posterior")
+    )
+    method = "exact" if arguments.method is None else arguments.method
+    if arguments.learn and method != "ismcts":
+        raise ValueError(
+            f"--learn {arguments.learn} is for --method ismcts, not {method}; leave it "
+            f"out, or choose ismcts"
+        )
+    names = ("leaf", "rollouts", "rounds", "max_histories", "particles")
+    return ResponseConfig(
+        method,
+        search,
+        matches=_MATCHES if arguments.matches is None else arguments.matches,
+        always_play=arguments.matches is not None,
+        **given(arguments, *names, "luck_rollouts", "seed"),
+    )
+
+
+def _on_tree(
+    arguments: argparse.Namespace,
+    players: list[int],
+    config: ResponseConfig,
+    tree: CompiledGame,
+) -> list[Seat]:
+    """Responses on the compiled game."""
+    if arguments.policy.strip().endswith(".npz"):
+        opponent = opponent_strings.load_opponent(arguments.policy, tree)
+        behaviour = conversions.behaviour_from_policy(tree, opponent)
+    else:
+        behaviour = opponent_behaviour(tree, arguments.policy, seed=arguments.seed)
+    rivals = [_rival(arguments, tree, player) for player in players]
+    return [
+        on_tree(tree, player, behaviour, config, rival=rival)
+        for player, rival in zip(players, rivals, strict=True)
+    ]
 
 
 def _rival(
@@ -193,7 +236,7 @@ def _compile(arguments: argparse.Namespace) -> CompiledGame | None:
     try:
         return as_compiled(game, observations=True, memory_limit=limit, progress=True)
     except GameTooLargeError as error:
-        print(f"searching on states: {error}", file=sys.stderr)
+        print(f"no exact best response: {error}", file=sys.stderr)
         return None
 
 
@@ -239,16 +282,21 @@ def _on_states(
 
 def _print(report: dict[str, Any], seats: list[Seat]) -> None:
     print(f"{report['game']}: {report['method']} against {report['policy']}")
-    if report["form"] == "signals":
-        print("  exact, by a best response on the signal form")
+    if report["method"] == "exact":
+        where = "signal form" if report["form"] == "signals" else "compiled game"
+        print(f"  exact, by a best response on the {where}")
     for seat in seats:
         how = "exact value" if seat.is_exact else "mean of matches"
         known = "" if seat.exact_value is None else f", best {seat.exact_value:+.6f}"
-        measured = f"{seat.matches_value:+.4f} ± {seat.matches_half_width:.4f}"
         print(f"  player {seat.player}    {seat.value:+.6f} ({how}){known}")
-        print(
-            f"              {counted(len(seat.returns), 'match', 'matches')} {measured}"
-        )
+        if len(seat.returns):
+            number = counted(len(seat.returns), "match", "matches")
+            mean, half = seat.matches_value, seat.matches_half_width
+            plain = seat.plain_half_width
+            noise = "" if plain is None else f" (plain returns ± {plain:.4f})"
+            print(f"              {number} {mean:+.4f} ± {half:.4f}{noise}")
+        if seat.beliefs is not None:
+            print(f"              {_beliefs(seat.beliefs)}")
     estimated = not report["judged_exactly"]
     name = "NashConv" if len(seats) == 2 else "value"
     name += ": at least about" if estimated else " at least"
@@ -256,7 +304,7 @@ def _print(report: dict[str, Any], seats: list[Seat]) -> None:
     if estimated:
         value += f" ± {report['half_width']:.6f}"
     known = ""
-    if report["exact_value"] is not None:
+    if report["exact_value"] is not None and report["method"] != "exact":
         known = f", exact {report['exact_value']:.6f}"
     if report["share"] is not None:
         spread = f" ± {report['share_half_width']:.2%}" if estimated else ""
@@ -265,3 +313,19 @@ def _print(report: dict[str, Any], seats: list[Seat]) -> None:
     print(
         f"  {counted(report['simulations'], 'simulation')} in {report['seconds']:.2f} s"
     )
+
+
+def _beliefs(beliefs: BeliefRecord) -> str:
+    """What the beliefs of a seat were like."""
+    number = counted(beliefs.decisions, "decision")
+    if not beliefs.approximate:
+        return f"exact beliefs at {number}"
+    text = f"beliefs in particles at {beliefs.approximate:,} of {number}"
+    if beliefs.least_effective_size is not None:
+        text += (
+            f", effective sample size {beliefs.mean_effective_size:.0f} in the mean, "
+            f"at least {beliefs.least_effective_size:.0f}"
+        )
+    if beliefs.empty:
+        text += f"; none found at {beliefs.empty:,}, a random move there"
+    return text

@@ -67,10 +67,10 @@ class ISMCTSBRBot(StateResponder):
     Timbers et al. 2022, "Approximate exploitability: learning a best response",
     Algorithms 1 and 2: each simulation draws a history from the posterior of the
     present information state, exact while it fits, else in particles; PUCT chooses at
-    the responder's information states, the
-    opponent's policy and chance at theirs; the first information state that is not in
-    the tree joins it, and its value (predicted, or the return of a rollout) is backed
-    up. The most visited action is played, the better one if equal.
+    the responder's information states, the opponent's policy and chance at theirs; the
+    first information state that is not in the tree joins it, and its value (predicted,
+    or the return of a rollout) is backed up. The most visited action is played, the
+    better one if equal.
 
     Deviations. What is backed up: by default an action is worth what it brings if the
     most visited action follows at every later decision, so that exploration further

@@ -156,8 +156,10 @@ class ParticleFilter:
           The belief at the last decision; without histories where none was found that
           fits, which does not mean that there is none.
         """
+        # What the player did at the last decision of a view is not known then.
         before = [*stages[:-2], stages[-2]._replace(action=None)] if stages[1:] else []
         action = stages[-2].action if before else None
+        stages = [*stages[:-1], stages[-1]._replace(action=None)]
         found = self._step(belief, action, stages[-1].seen, random)
         enough = _FEW * self._config.particles
         for retry in range(_MOST_RETRIES):
