@@ -79,9 +79,9 @@ _BOTH = (
     _Believed("python_ii_goofspiel(num_cards=5)", 100_000, 300, 8, 50),
 )
 _LARGE = (
-    _Believed("python_ii_goofspiel(num_cards=13)", 50, 100, 5_000, 500),
-    _Believed("dark_hex(board_size=4)", 50, 100, 5_000, 500),
-    _Believed("phantom_ttt", 50, 100, 5_000, 500),
+    _Believed("python_ii_goofspiel(num_cards=13)", 50, 50, 500, 200),
+    _Believed("dark_hex(board_size=4)", 50, 50, 500, 200),
+    _Believed("phantom_ttt", 50, 100, 1_000, 200),
     _Believed("battleship", 50, 30, 1_000, 100),
 )
 _SPEED_GAME = "leduc_poker"

@@ -236,7 +236,7 @@ def _compile(arguments: argparse.Namespace) -> CompiledGame | None:
     try:
         return as_compiled(game, observations=True, memory_limit=limit, progress=True)
     except GameTooLargeError as error:
-        print(f"no exact best response: {error}", file=sys.stderr)
+        print(f"searching on states: {error}", file=sys.stderr)
         return None
 
 

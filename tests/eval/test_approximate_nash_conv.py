@@ -431,7 +431,37 @@ def test_command_reports_all_keys(monkeypatch, capsys):
         assert isinstance(report[key], float | int), key
     assert report["exact_value"] == pytest.approx(0.916667, abs=1e-6)
     assert report["share"] == pytest.approx(1, abs=0.01)
-    assert report["compiled"] is True
+    assert report["compiled"] is True and report["method"] == "exact"
+    # Matches only where they were asked for.
+    assert report["matches"] == 200 and report["half_width"] == 0
+
+
+def test_command_is_exact_by_itself_and_says_so(monkeypatch, capsys):
+    words = ("best-response", "--game", "kuhn_poker", "--policy", "uniform")
+    monkeypatch.setattr(sys, "argv", ["spiel-cr", *words, "--json"])
+    main._run(main._parse(sys.argv))
+    *text, last = capsys.readouterr().out.strip().splitlines()
+    assert "  exact, by a best response on the compiled game" in text
+    report = json.loads(last)
+    assert report["value"] == pytest.approx(11 / 12) and report["judged_exactly"]
+    assert report["matches"] == 0 and report["matches_value"] is None
+    assert not any("±" in line or "match" in line for line in text)
+
+
+def test_command_searches_where_it_does_not_fit(monkeypatch, capsys):
+    """Beliefs beyond the limit are particles; their sizes are reported."""
+    report = _run(
+        monkeypatch, capsys, "best-response", "--game", "phantom_ttt", "--player", "0",
+        "--policy", "uniform", "--memory-limit", "1KB", "--simulations", "2",
+        "--matches", "2", "--max-histories", "30", "--particles", "10",
+    )  # fmt: skip
+    assert report["method"] == "ismcts" and report["form"] == "states"
+    assert not report["judged_exactly"] and report["share"] is None
+    (seat,) = report["seats"]
+    assert seat["plain_half_width"] is not None
+    beliefs = seat["beliefs"]
+    assert 0 < beliefs["approximate"] <= beliefs["decisions"]
+    assert 1 <= beliefs["least_effective_size"] <= beliefs["mean_effective_size"] <= 10
 
 
 def test_command_searches_on_states(monkeypatch, capsys):

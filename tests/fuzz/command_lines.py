@@ -396,6 +396,9 @@ _VALUES: dict[str, Values] = {
         ("moves", "rounds", "moves_from_start"), ["", "plies", *_NO_WORD]
     ),
     "--rollouts": _COUNT,
+    "--max-histories": Values(("20", "1000"), ["0", "-1", *_NOT_WHOLE]),
+    "--particles": Values(("2", "20"), ["0", "-1", *_NOT_WHOLE]),
+    "--luck-rollouts": Values(("0", "2"), ["-1", *_NOT_WHOLE]),
     "--rounds": _COUNT,
     "--algorithms": Values(
         (";".join(_CONTESTANTS[:3]), *_CONTESTANTS), _not_contestants
