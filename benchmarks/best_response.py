@@ -8,9 +8,9 @@ import argparse
 import functools
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -240,8 +240,11 @@ def _rate(bot: pyspiel.Bot, states: Sequence[pyspiel.State], simulations: int) -
     return simulations * len(states) / (time.perf_counter() - begun)
 
 
-def _seats(case: _Believed, seed: int, known: bool, **config: int) -> Row:
-    """Responses of both seats that search on states."""
+def _seats(case: _Believed, seed: int, known: bool, limits: tuple[int, int]) -> Row:
+    """Responses of both seats that search on states.
+
+    The limits are `max_histories` and `particles`.
+    """
     game = spiel_cr.load_game(case.game)
     opponent = UniformRandomPolicy(game)
     judged = None
@@ -252,7 +255,8 @@ def _seats(case: _Believed, seed: int, known: bool, **config: int) -> Row:
         matches=case.matches,
         always_play=False,
         seed=seed,
-        **config,
+        max_histories=limits[0],
+        particles=limits[1],
     )
     return approximate_nash_conv.summary(
         [
@@ -266,9 +270,9 @@ def _particles(seeds: int, scale: float) -> Iterator[Row]:
     """The value of the same search from particles and from exact beliefs."""
     for case in tqdm(_BOTH, desc="cases"):
         case = case._replace(simulations=max(1, int(case.simulations * scale)))
-        limits = {"max_histories": case.max_histories, "particles": case.particles}
-        exact = [_seats(case, seed, True) for seed in range(seeds)]
-        drawn = [_seats(case, seed, True, **limits) for seed in range(seeds)]
+        limits = case.max_histories, case.particles
+        exact = [_seats(case, seed, True, (10**6, 1)) for seed in range(seeds)]
+        drawn = [_seats(case, seed, True, limits) for seed in range(seeds)]
         yield {
             **case._asdict(),
             "best": exact[0]["exact_value"],
@@ -282,9 +286,9 @@ def _large(seeds: int, scale: float) -> Iterator[Row]:
     """Matches in games whose beliefs do not fit; one seed."""
     for case in tqdm(_LARGE, desc="cases"):
         case = case._replace(simulations=max(1, int(case.simulations * scale)))
-        limits = {"max_histories": case.max_histories, "particles": case.particles}
+        limits = case.max_histories, case.particles
         begun = time.process_time()
-        row = _seats(case, 0, False, **limits)
+        row = _seats(case, 0, False, limits)
         names = ("value", "half_width")
         yield {
             **case._asdict(),
@@ -311,7 +315,7 @@ def _beliefs(rows: Sequence[Row]) -> Row:
     }
 
 
-def _sizes(row: Row) -> str:
+def _sizes(row: Mapping[str, Any]) -> str:
     """Effective sample sizes, in words."""
     beliefs = row["beliefs"]
     if beliefs["mean"] is None:
