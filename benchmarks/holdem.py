@@ -32,7 +32,7 @@ from spiel_cr.players.opponent_strings import load_opponent
 from spiel_cr.responses import opponents
 from spiel_cr.responses.ismcts_br_bot import ISMCTSBRBot
 from spiel_cr.responses.ismcts_config import BACKUPS, SearchConfig
-from spiel_cr.responses.local_best_response import LBRBot
+from spiel_cr.responses.local_best_response import LEAVES, LBRBot
 from spiel_cr.responses.state_posterior import StatePosterior
 from spiel_cr.responses.state_responder import StateResponder
 
@@ -61,7 +61,7 @@ class _Key(NamedTuple):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Plays what is not in the folder yet, and prints tables."""
     options = _parser().parse_args(arguments)
-    names = "simulations", "rollouts", "rollout", "backup", "exploration", "seed"
+    names = "simulations rollouts rollout leaf backup exploration seed".split()
     settings = {"game": HOLDEM, **{name: vars(options)[name] for name in names}}
     plan = [
         _Key(opponent, responder, deal, seat)
@@ -96,6 +96,8 @@ def _parser() -> Parser:
     kinds = ["random", *opponents.CHUMPS]
     words = "how ISMCTS-BR itself plays in rollouts"
     parser.choice("--rollout", kinds, "always_raise", words)
+    words = "how LBR itself plays in rollouts after its action"
+    parser.choice("--leaf", LEAVES, "call", words)
     words = "what ISMCTS-BR takes an action to be worth"
     parser.choice("--backup", BACKUPS, "chosen", words)
     parser.number("--exploration", 1.0, "of PUCT")
@@ -166,6 +168,7 @@ class _Host:
                 game,
                 seat,
                 policy,
+                leaf=options.leaf,
                 rollouts=options.rollouts,
                 seed=options.seed,
                 belief=belief,

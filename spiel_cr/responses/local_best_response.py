@@ -3,9 +3,10 @@
 Lisý and Bowling 2017, "Equilibrium approximation quality of current no-limit poker
 bots". At each decision, `lbr` and `LBRBot` compare the player's actions by what each
 would bring if the opponent answered once by its own policy and both then played by
-default to the end: check and call ("call"), or at random ("uniform"). The histories are
-weighted by the exact belief, given chance and the opponent's policy. What comes out is
-a strategy, so its value is a lower bound of the best response's.
+default to the end: check and call ("call"), raise wherever they may ("raise"), or at
+random ("uniform"). The histories are weighted by the exact belief, given chance and the
+opponent's policy. What comes out is a strategy, so its value is a lower bound of the
+best response's.
 
 Deviations from the paper. There, a raise is answered by a fold or a call, the
 opponent's raises counting as calls, and after a call of its own the player looks no
@@ -39,7 +40,7 @@ from spiel_cr.responses.state_posterior import StatePosterior
 from spiel_cr.responses.state_responder import StateResponder
 from spiel_cr.sequence_form.decisions import Decisions
 
-LEAVES = ("call", "uniform")
+LEAVES = ("call", "raise", "uniform")
 
 # Values that differ by less are equal but for rounding; relative to the largest of the
 # utilities that they are made of. What a game declares may be far from these.
@@ -62,15 +63,15 @@ def lbr(
       tree: the compiled game.
       player: the responder, 0 or 1.
       opponent_behaviour: float64 [S'], the other player's action probabilities.
-      leaf: default play, "call" (poker only) or "uniform".
+      leaf: default play, "call" or "raise" (poker only), or "uniform".
 
     Returns:
       float64 [S], the responder's action probabilities, 0 or 1; the first of equally
       good actions.
 
     Raises:
-      ValueError: a bad player or leaf, not a strategy of the other player, or "call" in
-        a game that is not poker.
+      ValueError: a bad player or leaf, not a strategy of the other player, or "call" or
+        "raise" in a game that is not poker.
     """
     check_choice(leaf, "leaf", LEAVES)
     posterior.check_opponent(tree, player, opponent_behaviour)
@@ -115,14 +116,14 @@ class LBRBot(StateResponder):
           game: OpenSpiel game string or game.
           player: the seat, 0 or 1.
           opponent: its policy; must depend on its information states only.
-          leaf: default play, "call" (poker only) or "uniform".
+          leaf: default play, "call" or "raise" (poker only), or "uniform".
           rollouts: per decision; None: exact values, by going through everything that
             can follow, for small games.
           seed: of all draws.
           belief: over histories; None: `StatePosterior` with its defaults.
 
         Raises:
-          ValueError: a bad argument, or "call" in a game that is not poker.
+          ValueError: a bad argument, or "call" or "raise" in a game that is not poker.
           pyspiel.SpielError: OpenSpiel does not know the game.
         """
         check_choice(leaf, "leaf", LEAVES)
@@ -211,9 +212,9 @@ def _default_policy(game: pyspiel.Game, leaf: str) -> openspiel_policy.Policy:
     if leaf == "uniform":
         return openspiel_policy.UniformRandomPolicy(game)
     try:
-        return opponents.chump(game, "always_call")
+        return opponents.chump(game, f"always_{leaf}")
     except NotPokerError as error:
-        raise ValueError(f"leaf='call': {error}; give leaf='uniform'") from error
+        raise ValueError(f"leaf={leaf!r}: {error}; give leaf='uniform'") from error
 
 
 def _answered_values(
@@ -222,9 +223,9 @@ def _answered_values(
     """float64 [N], the responder's: the opponent answers once, then default play."""
     histories, other = tree.histories, 1 - player
     default = None
-    if leaf == "call":
-        calls = _default_policy(tree.game, leaf)
-        default = conversions.behaviour_from_policy(tree, calls)
+    if leaf != "uniform":
+        played = _default_policy(tree.game, leaf)
+        default = conversions.behaviour_from_policy(tree, played)
     values = conversions.history_values(tree, default)
     if player == 1:
         values = -values

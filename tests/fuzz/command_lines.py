@@ -661,7 +661,8 @@ def _spoil(draw: random.Random, command: str, flag: str, chosen: dict[str, str])
         chosen["--method"] = "lbr"
     if flag not in ("--learn", "--simulations"):
         chosen.pop("--learn", None)
-    if flag in ("--simulations", "--exploration", "--posterior"):
+    searched = ("--simulations", "--exploration", "--posterior")
+    if flag in searched and command == "best-response":
         chosen["--method"] = "ismcts"
     if flag == "--rounds" and command == "best-response":
         chosen["--method"] = "learned"

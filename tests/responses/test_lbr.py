@@ -60,8 +60,9 @@ def by_enumeration(name, kind, player, leaf):
     tree = reference.Tree(game)
     policy = reference.from_openspiel(tree, opponent_of(name, kind))
     default = tree.uniform()
-    if leaf == "call":
-        default = reference.from_openspiel(tree, opponents.chump(game, "always_call"))
+    if leaf != "uniform":
+        plays = opponents.chump(game, f"always_{leaf}")
+        default = reference.from_openspiel(tree, plays)
 
     def expect(index, answered):
         node = tree.nodes[index]
@@ -229,7 +230,7 @@ def test_bad_arguments():
     other = arrays.uniform_behaviour(tree.infosets[1].decisions)
     with pytest.raises(ValueError, match="leaf='call'.*not a game of poker.*uniform"):
         lbr(tree, 0, other)
-    with pytest.raises(ValueError, match="must be one of call, uniform"):
+    with pytest.raises(ValueError, match="must be one of call, raise, uniform"):
         lbr(tree, 0, other, leaf="best")
     with pytest.raises(ValueError, match="player=2"):
         lbr(tree, 2, other, leaf="uniform")
