@@ -62,17 +62,26 @@ class Capacities:
         """Nothing is learnt after this."""
         self._closed = True
 
-    def close(self, *, alone: bool = False) -> PaddedShapes:
+    def close(
+        self, *, alone: bool = False, places: float = _LAST_PLACES
+    ) -> PaddedShapes:
         """Adds, and gives, the last shapes, wider than all of them together.
 
         Args:
           alone: forget the others.
+          places: by this factor, the numbers of infosets and rows; by as much more than
+            it is by default also the actions of the first level: a gadget may have one
+            infoset there, with an action for each augmented one.
         """
         players = []
         for mine in common_shapes(self._known):
-            levels = [_more(counts, 1.0, _LAST_PLACES) for counts in mine.levels]
+            wider = [places / _LAST_PLACES] + [1.0] * len(mine.levels)
+            levels = [
+                _more(counts, factor, places)
+                for counts, factor in zip(mine.levels, wider, strict=False)
+            ]
             alike = tuple(np.full(len(x), x.max(initial=0)) for x in levels)
-            rows = _more(mine.rows, 1.0, _LAST_PLACES)
+            rows = _more(mine.rows, 1.0, places)
             # The first one is that of the empty sequence, where a gadget's values are.
             rows[:1] *= _LAST_LONGER
             players.append(PaddedShape(alike, rows))

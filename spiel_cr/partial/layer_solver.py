@@ -34,6 +34,8 @@ _SHRINK = 0.7
 _MOST_SHRINKS = 12
 # A tree has at least this many histories, however little time is left, if N allows.
 _LEAST = 100
+# The last shapes of trees that end at cuts, or begin there, have so many more places.
+_AFTER_CUTS = 2.5
 # Programs are chosen as for moves under a clock: these run shortly.
 _SHORT_RUN = 1
 # Rounds of growth and solving: up to which share of the room a tree grows in each, and
@@ -138,7 +140,10 @@ class LayerSolver:
     def close(self) -> None:
         """Compiles the last programs: nothing is compiled after this."""
         known = self._laid_out
-        for is_cut in sorted({is_cut for _, is_cut in known}):
+        kinds = sorted({is_cut for _, is_cut in known})
+        # Below a cut trees do not fill their room: public states differ in size.
+        slack = {"places": _AFTER_CUTS} if True in kinds else {}
+        for is_cut in kinds:
             for first in range(2):
                 game = known.get((first, is_cut)) or known[1 - first, is_cut]
                 capacities = self._capacities_of(first, is_cut)
@@ -150,7 +155,7 @@ class LayerSolver:
                         self._make_solver(game, shapes, first)
                 # The shape of what is beyond a cut was learnt from all of them: of its
                 # programs only those of the last shapes are of use.
-                last = capacities.close(alone=is_cut)
+                last = capacities.close(alone=is_cut, **slack)
                 self._make_solver(game, last, first)
         self._cut_shapes.close()
         for is_cut in (False, True):
