@@ -159,7 +159,8 @@ def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
             config = dataclasses.replace(config, method="ismcts")
         opponent, seats = _on_states(arguments, players, config, tree)
     else:
-        form, seats = "compiled", _on_tree(arguments, players, config, tree)
+        form = "compiled"
+        opponent, seats = _on_tree(arguments, players, config, tree)
     report = {
         **given(arguments, "game", "policy"),
         "method": config.method,
@@ -171,9 +172,10 @@ def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
     _print(report, seats)
     if isinstance(opponent, TablePolicy) and opponent.asked:
         report["unmet_share"] = share = opponent.unmet / opponent.asked
+        of = "infosets" if form == "compiled" else "times that it was asked"
         print(
             f"  the policy is uniform at infosets that it never met: {share:.1%} of "
-            f"{opponent.asked:,} times that it was asked"
+            f"{opponent.asked:,} {of}"
         )
     return report
 
@@ -205,15 +207,16 @@ def _on_tree(
     players: list[int],
     config: ResponseConfig,
     tree: CompiledGame,
-) -> list[Seat]:
-    """Responses on the compiled game."""
+) -> tuple[openspiel_policy.Policy | None, list[Seat]]:
+    """Responses on the compiled game; the policy of a file, asked at each infoset."""
+    opponent = None
     if arguments.policy.strip().endswith(".npz"):
         opponent = opponent_strings.load_opponent(arguments.policy, tree)
         behaviour = conversions.behaviour_from_policy(tree, opponent)
     else:
         behaviour = opponent_behaviour(tree, arguments.policy, seed=arguments.seed)
     rivals = [_rival(arguments, tree, player) for player in players]
-    return [
+    return opponent, [
         on_tree(tree, player, behaviour, config, rival=rival)
         for player, rival in zip(players, rivals, strict=True)
     ]
@@ -297,22 +300,29 @@ def _print(report: dict[str, Any], seats: list[Seat]) -> None:
             print(f"              {number} {mean:+.4f} ± {half:.4f}{noise}")
         if seat.beliefs is not None:
             print(f"              {_beliefs(seat.beliefs)}")
+    print(f"  {_total(report)}")
+    print(
+        f"  {counted(report['simulations'], 'simulation')} in {report['seconds']:.2f} s"
+    )
+
+
+def _total(report: dict[str, Any]) -> str:
+    """What the response gets, and what a best one would."""
     estimated = not report["judged_exactly"]
-    name = "NashConv" if len(seats) == 2 else "value"
+    name = "NashConv" if len(report["seats"]) == 2 else "value"
+    if report["method"] == "exact" and not estimated:
+        return f"{name}  {report['value']:.6f}, exact"
     name += ": at least about" if estimated else " at least"
     value = f"{report['value']:.6f}"
     if estimated:
         value += f" ± {report['half_width']:.6f}"
     known = ""
-    if report["exact_value"] is not None and report["method"] != "exact":
+    if report["exact_value"] is not None:
         known = f", exact {report['exact_value']:.6f}"
     if report["share"] is not None:
         spread = f" ± {report['share_half_width']:.2%}" if estimated else ""
         known += f", {report['share']:.2%}{spread} of what can be gained"
-    print(f"  {name}  {value}{known}")
-    print(
-        f"  {counted(report['simulations'], 'simulation')} in {report['seconds']:.2f} s"
-    )
+    return f"{name}  {value}{known}"
 
 
 def _beliefs(beliefs: BeliefRecord) -> str:

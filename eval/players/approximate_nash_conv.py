@@ -569,7 +569,7 @@ def summary(seats: Sequence[Seat]) -> dict[str, Any]:
         base = sum(seat.on_policy or 0.0 for seat in seats)
         scale = max(seat.largest for seat in seats)
         gain = exact - base
-        if gain > _ROUNDING * scale and half <= abs(value - base):
+        if gain > _ROUNDING * scale and 2 * half <= abs(value - base):
             share, share_half = (value - base) / gain, half / gain
     mean = matches_half = None
     if all(len(seat.returns) for seat in seats):

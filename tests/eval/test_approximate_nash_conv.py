@@ -173,8 +173,12 @@ def _seat(returns, *, is_exact=False, value=0.0):
 def test_no_share_is_less_certain_than_itself():
     noisy = _seat([3.0, -1.0, 2.0, -2.0])
     assert noisy.half_width > noisy.value
-    report = approximate_nash_conv.summary([noisy])
-    assert report["share"] is None and report["share_half_width"] is None
+    # The interval is from value - half_width to value + half_width.
+    wide = _seat([1.0, 0.5, 1.5, 0.8, 0.2])
+    assert wide.half_width < wide.value < 2 * wide.half_width
+    for seat in (noisy, wide):
+        report = approximate_nash_conv.summary([seat])
+        assert report["share"] is None and report["share_half_width"] is None
     sure = _seat([2.1, 1.9, 2.0, 2.12])
     report = approximate_nash_conv.summary([sure])
     assert report["share"] == pytest.approx(1.015)
