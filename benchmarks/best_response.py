@@ -79,6 +79,7 @@ class _Believed(NamedTuple):
 _BOTH = (
     _Believed("leduc_poker", 100_000, 300, 3, 4),
     _Believed("python_ii_goofspiel(num_cards=5)", 100_000, 300, 3, 4),
+    _Believed("python_ii_goofspiel(num_cards=5)", 100_000, 300, 3, 16),
 )
 _LARGE = (
     _Believed("python_ii_goofspiel(num_cards=13)", 50, 50, 500, 200),
