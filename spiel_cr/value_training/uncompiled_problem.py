@@ -57,6 +57,7 @@ class _Part:
       below: the game below the states, which begins with a chance move to them.
       states: the same states, `history` in `below`.
       keys: what the players know at each, see `_key`.
+      whole: whether these are all public states of the cut.
     """
 
     frontier: Frontier
@@ -64,6 +65,7 @@ class _Part:
     below: CompiledGame
     states: PublicStates
     keys: list[bytes]
+    whole: bool
 
 
 class UncompiledProblem:
@@ -92,7 +94,8 @@ class UncompiledProblem:
 
         Raises:
           pyspiel.SpielError, ValueError: as `load_game`; no tree ends before the game
-            does, or the game does not say what players observe who do not act.
+            does, a player may not have acted before one ends, or the game does not say
+            what players observe who do not act.
           GameTooLargeError: what is above a cut, or below the states, is too large.
         """
         loaded = loading.load_game(game)
@@ -119,7 +122,7 @@ class UncompiledProblem:
         self.seal = hashlib.sha256(
             b"".join(key for part in parts for key in part.keys)
         ).hexdigest()
-        self._reading, self._features = _read([part.frontier for part in parts])
+        self._reading, self._features = _read(parts)
 
     def features(self, number: int) -> tuple[np.ndarray, np.ndarray]:
         """See `Problem`."""
@@ -189,6 +192,7 @@ class UncompiledProblem:
             "a greater depth or fewer states in config",
         )
         above, rest = tree.compile(), below.compile()
+        self._check_both_acted(above, _place(above, table.id[table.cuts()]), cut)
         roots = _place(rest, below.table.id[1 : 1 + len(rows)])
         return _Part(
             frontier._replace(
@@ -206,7 +210,22 @@ class UncompiledProblem:
                 ],
             ),
             _keys(frontier.public, table),
+            count == len(likely),
         )
+
+    def _check_both_acted(self, above: Snapshot, rows: np.ndarray, cut: int) -> None:
+        """A player's solve promises its opponent values below its own first decision.
+
+        Raises:
+          ValueError: a player has not acted at a history of the cut.
+        """
+        for player, sequence in enumerate(above.tree.histories.sequence):
+            if not sequence[rows].all():
+                raise ValueError(
+                    f"depth={self._depth} ({self._unit}): after move {cut} of "
+                    f"{self.game} player {player} may not have acted yet; take a "
+                    f"greater depth"
+                )
 
     def _grow(self, tree: PartialTree, what: str, remedy: str) -> None:
         """Expands a tree as far as it goes.
@@ -312,13 +331,17 @@ def _keys(public: PublicStates, table: NodeTable) -> list[bytes]:
 
 
 def _read(
-    frontiers: list[Frontier],
+    parts: list[_Part],
 ) -> tuple[Reading, list[tuple[np.ndarray, np.ndarray]]]:
     """What to read of histories so that infosets can be told apart, and that.
+
+    Entries that never vary are left out where all public states are there. Of a sample
+    they may vary elsewhere.
 
     Raises:
       ValueError: the game says the same of different infosets of a public state.
     """
+    frontiers = [part.frontier for part in parts]
     for strings in (False, True):
         try:
             features = [own.features(strings=strings) for own in frontiers]
@@ -330,7 +353,10 @@ def _read(
         if strings or all(tell_apart(own, f.public) for own, f in pairs):
             break
     rows = np.concatenate([own[:, :-2] for both in features for own in both])
-    columns = np.flatnonzero((rows != rows[:1]).any(axis=0)).astype(np.int32)
+    varies = (rows != rows[:1]).any(axis=0)
+    if not all(part.whole for part in parts):
+        varies[:] = True
+    columns = np.flatnonzero(varies).astype(np.int32)
     kept = np.append(columns, rows.shape[1] + np.arange(2))
     return Reading(strings, columns), [
         (first[:, kept], second[:, kept]) for first, second in features

@@ -87,6 +87,14 @@ def test_a_network_says_what_it_is_for(tmp_path):
         load_frontier_network(path)
 
 
+def test_a_sample_of_public_states_reads_all_entries():
+    # What never varies in two public states may vary in the others.
+    whole, sample = problem(), problem(states=2)
+    assert len(sample.parts[0].history) < len(whole.parts[0].history)
+    sizes = [found.features(0)[0].shape[1] for found in (whole, sample)]
+    assert sizes[0] < sizes[1]
+
+
 def test_what_cannot_be_trained_is_refused(tmp_path, monkeypatch):
     out, never = tmp_path / "net.npz", {"compile": "never"}
     with pytest.raises(ValueError, match="depth_unit='rounds' does not go with"):
@@ -95,6 +103,8 @@ def test_what_cannot_be_trained_is_refused(tmp_path, monkeypatch):
         train_values("no game", 1, out, compile="perhaps")
     with pytest.raises(ValueError, match="over after so many moves"):
         train_values(GAME, 6, out, **never)
+    with pytest.raises(ValueError, match="player 1 may not have acted.*greater depth"):
+        train_values("kuhn_poker", 3, out, **never)
     with pytest.raises(ValueError, match="is compiled; give its string"):
         train_values(compile_game(GAME, observations=True), 2, out, **never)
     monkeypatch.setattr(uncompiled_problem, "_MOST_HISTORIES", 20)
