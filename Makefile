@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help demo test test-quick test-slow lint types format bench bench-players bench-sampling \
+.PHONY: help demo test test-quick test-compiler test-slow lint types format bench bench-players bench-sampling \
 	bench-best-response bench-learning-curves bench-holdem bench-large bench-partial \
 	bench-uncompiled bench-resolving bench-deep fuzz-moves clean
 
@@ -13,6 +13,7 @@ help:
 	@echo "make demo       resolve a game and print NashConv beside bundled baselines"
 	@echo "make test       format, lint, types, layers, tests (under 5 minutes)"
 	@echo "make test-slow  the tests marked slow (large games)"
+	@echo "make test-compiler   the tests of make test, compiled as users' programs are (6 minutes)"
 	@echo "make bench      benchmarks against the peers; writes JSON lines to out/"
 	@echo "make bench-players   the players: NashConv, late answers, matches (half an hour)"
 	@echo "make bench-sampling  the sampled solvers beside OpenSpiel's (half an hour)"
@@ -59,6 +60,11 @@ test-quick: $(VENV)/.installed-test
 # Lint and types run beside the tests.
 test: $(VENV)/.installed-test
 	$(MAKE) -j3 lint types test-quick
+
+# The tests of test-quick with the compiler's options that users have.
+test-compiler: $(VENV)/.installed-test
+	SPIEL_CR_TEST_COMPILER=default $(BIN)/python -m pytest -m 'not slow' -n 2 \
+		--dist loadfile --no-loadscope-reorder
 
 test-slow: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m slow
