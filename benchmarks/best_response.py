@@ -22,7 +22,7 @@ from tqdm import tqdm
 import spiel_cr
 from benchmarks.document import Column, table
 from benchmarks.frame import Benchmark, Parser, Row, goofspiel, group_by, sentence
-from spiel_cr.eval.players import approximate_nash_conv
+from spiel_cr.eval.players import approximate_nash_conv, response_seats
 from spiel_cr.responses import ismcts_br, opponents, responder_tree
 from spiel_cr.responses.ismcts_config import SearchConfig
 
@@ -261,7 +261,7 @@ def _seats(case: _Believed, seed: int, known: bool, limits: tuple[int, int]) -> 
         max_histories=limits[0],
         particles=limits[1],
     )
-    return approximate_nash_conv.summary(
+    return response_seats.summary(
         [
             approximate_nash_conv.on_states(game, p, opponent, settings, known=judged)
             for p in (0, 1)

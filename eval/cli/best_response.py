@@ -70,13 +70,12 @@ from ..players.approximate_nash_conv import (
     METHODS,
     Known,
     ResponseConfig,
-    Seat,
     on_signals,
     on_states,
     on_tree,
     opponent_behaviour,
-    summary,
 )
+from ..players.response_seats import Seat, summary
 from .command import Commands, add_command, given, option
 
 # Strategies, reach and responses: float64 vectors over sequences, at the peak, besides

@@ -85,10 +85,7 @@ def on_states(
       pyspiel.SpielError, ValueError: as `load_game`.
     """
     loaded = load_game(game)
-    source: Source = StateSource(loaded)
-    knowledge = None
-    if loaded.get_type().provides_information_state_tensor:
-        source, knowledge = stepped(loaded, _TENSORS, use_rules=use_rules)
+    source, knowledge = _source_of(loaded, use_rules)
     arrays = isinstance(source, RulesSource)
     if type(policy) is openspiel_policy.UniformRandomPolicy:
         return Setting(source, knowledge, UniformPlayer())
@@ -117,12 +114,15 @@ def on_bot(game: str | pyspiel.Game, bots: Sequence[pyspiel.Bot]) -> Setting:
     Raises:
       pyspiel.SpielError, ValueError: as `load_game`.
     """
-    loaded = load_game(game)
-    source: Source = StateSource(loaded)
-    knowledge = None
-    if loaded.get_type().provides_information_state_tensor:
-        source, knowledge = stepped(loaded, _TENSORS, use_rules=False)
+    source, knowledge = _source_of(load_game(game), False)
     return Setting(source, knowledge, BotPlayer(bots))
+
+
+def _source_of(game: pyspiel.Game, use_rules: bool) -> tuple[Source, Knowledge | None]:
+    """Who plays the moves, and what networks see, where the game has tensors."""
+    if game.get_type().provides_information_state_tensor:
+        return stepped(game, _TENSORS, use_rules=use_rules)
+    return StateSource(game), None
 
 
 def _networks(policy: DeepPolicy, knowledge: Knowledge) -> SeenPlayer:

@@ -17,8 +17,9 @@ from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.compilation import tree as tree_lib
 from spiel_cr.eval.cli import main
 from spiel_cr.eval.judging import cpp_judge, python_judge
-from spiel_cr.eval.players import approximate_nash_conv
-from spiel_cr.eval.players.approximate_nash_conv import ResponseConfig, Seat
+from spiel_cr.eval.players import approximate_nash_conv, response_seats
+from spiel_cr.eval.players.approximate_nash_conv import ResponseConfig
+from spiel_cr.eval.players.response_seats import Seat
 from spiel_cr.players import opponent_strings
 from spiel_cr.policies import conversions as policy
 from spiel_cr.policies.best_responses import best_response_value, reach_of
@@ -48,7 +49,7 @@ def test_exact_responses_have_share_one(policy):
         )
         for p in (0, 1)
     ]
-    report = approximate_nash_conv.summary(seats)
+    report = response_seats.summary(seats)
     assert report["share"] == pytest.approx(1)
     # OpenSpiel's NashConv of uniform play.
     if policy == "uniform":
@@ -73,13 +74,13 @@ def test_share_is_of_the_gain():
         )
         for p in (0, 1)
     ]
-    report = approximate_nash_conv.summary(seats)
+    report = response_seats.summary(seats)
     # The gains of both seats add up to NashConv; published: 1.22088.
     assert report["exact_value"] == pytest.approx(1.22088, abs=1e-5)
     assert sum(seat.on_policy for seat in seats) == pytest.approx(0, abs=1e-9)
     assert report["share"] == pytest.approx(report["value"] / report["exact_value"])
     assert 0 < report["share"] < 1
-    one = approximate_nash_conv.summary(seats[:1])
+    one = response_seats.summary(seats[:1])
     gain = seats[0].value - seats[0].on_policy
     assert one["share"] == pytest.approx(
         gain / (seats[0].exact_value - seats[0].on_policy)
@@ -99,7 +100,7 @@ def test_on_states_agrees_with_the_tree():
     assert abs(seat.value - exact.value) < 5 * seat.half_width / 1.96
     assert seat.exact_value is None
     assert seat.simulations >= 300
-    assert approximate_nash_conv.summary([seat])["share"] is None
+    assert response_seats.summary([seat])["share"] is None
 
 
 def _by_enumeration(game, player, opponent, bot):
@@ -153,7 +154,7 @@ def test_responses_on_states_are_judged_exactly(method, player):
     expected = _by_enumeration(tree.game, player, opponent, bot)
     assert seat.is_exact and seat.value == pytest.approx(expected, abs=1e-12)
     assert seat.value < seat.exact_value - 1e-3
-    report = approximate_nash_conv.summary([seat])
+    report = response_seats.summary([seat])
     assert report["half_width"] == report["share_half_width"] == 0
     # Fewer matches than information states: the mean of matches.
     config = dataclasses.replace(config, matches=2)
@@ -177,16 +178,16 @@ def test_no_share_is_less_certain_than_itself():
     wide = _seat([1.0, 0.5, 1.5, 0.8, 0.2])
     assert wide.half_width < wide.value < 2 * wide.half_width
     for seat in (noisy, wide):
-        report = approximate_nash_conv.summary([seat])
+        report = response_seats.summary([seat])
         assert report["share"] is None and report["share_half_width"] is None
     sure = _seat([2.1, 1.9, 2.0, 2.12])
-    report = approximate_nash_conv.summary([sure])
+    report = response_seats.summary([sure])
     assert report["share"] == pytest.approx(1.015)
     assert report["share_half_width"] == pytest.approx(sure.half_width / 2)
     exact = _seat([3.0, -1.0, 2.0, -2.0], is_exact=True, value=1.0)
-    assert approximate_nash_conv.summary([exact])["share"] == 0.5
+    assert response_seats.summary([exact])["share"] == 0.5
     # Of both seats, what is estimated counts.
-    both = approximate_nash_conv.summary([sure, exact])
+    both = response_seats.summary([sure, exact])
     assert both["half_width"] == sure.half_width and both["share"] is not None
     assert not both["judged_exactly"]
 
@@ -352,7 +353,7 @@ def test_both_seats_intervals_cover_the_truth_on_a_rare_large_pot():
         stake = np.where(rng.random(matches) < odds, pot, 1.0)
         seats = [_seat(stake * (rng.random(matches) < 0.5)) for _ in range(2)]
         single += abs(seats[0].matches_value - worth) <= seats[0].matches_half_width
-        found = approximate_nash_conv.summary(seats)
+        found = response_seats.summary(seats)
         both += _covers(found, 2 * worth)
         width = math.hypot(*(seat.matches_half_width for seat in seats))
         apart += abs(found["matches_value"] - 2 * worth) <= width
@@ -374,7 +375,7 @@ def _rare_pot_matches(tree, seed, matches):
         approximate_nash_conv.on_states(tree.game, player, uniform, config)
         for player in (0, 1)
     ]
-    return approximate_nash_conv.summary(seats), seats
+    return response_seats.summary(seats), seats
 
 
 def test_both_seats_have_the_same_deals():
@@ -526,7 +527,7 @@ def test_never_above_the_exact_value_by_more_than_the_interval():
             )
             for player in (0, 1)
         ]
-        report = approximate_nash_conv.summary(seats)
+        report = response_seats.summary(seats)
         misses += report["value"] - report["half_width"] > 11 / 12
     assert misses <= 3
 
@@ -560,7 +561,7 @@ def test_noise_of_an_estimate_is_not_taken_for_exploitability():
             )
             for player in (0, 1)
         ]
-        report = approximate_nash_conv.summary(seats)
+        report = response_seats.summary(seats)
         assert report["exact_value"] is None
         misses += report["value"] - report["half_width"] > 0
     assert min(expected) > 0.01
