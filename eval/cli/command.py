@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn, get_args
 
-from spiel_cr.common import memory, storage
+from spiel_cr.common import atomic, memory
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.parameters import read_number
 from spiel_cr.lookahead.leaf_strings import DepthUnit
@@ -130,18 +130,18 @@ def check_arguments(arguments: argparse.Namespace) -> None:
     """
     if getattr(arguments, "seed", None) is not None:
         check_seed(arguments.seed)
-    places: dict[str, storage.Path | None] = {}
+    places: dict[str, atomic.Path | None] = {}
     for name in (_READ, *OUTPUT_FILES, *OUTPUT_FOLDERS):
         given = getattr(arguments, name, None)
         if not given:
             continue
         flag = _FLAGS.get(name, f"--{name}")
         places[flag] = given
-        storage.check_distinct(places)
+        atomic.check_distinct(places)
         if name in OUTPUT_FOLDERS:
             _check_folder(given, flag)
         elif name in OUTPUT_FILES:
-            storage.check_writable(given, flag)
+            atomic.check_writable(given, flag)
 
 
 def _check_folder(given: str, flag: str) -> None:
@@ -158,7 +158,7 @@ def _check_folder(given: str, flag: str) -> None:
             f"{flag}={given!r}: {why}; give the path of a folder"
         ) from error
     try:
-        storage.check_writable(pathlib.Path(given) / "file", flag)
+        atomic.check_writable(pathlib.Path(given) / "file", flag)
     except ValueError as error:
         cause = error.__cause__
         raise ValueError(
@@ -310,7 +310,7 @@ def write_csv(path: pathlib.Path, rows: Sequence[dict[str, object]]) -> None:
     writer = csv.DictWriter(text, fieldnames=list(rows[0]))
     writer.writeheader()
     writer.writerows(rows)
-    storage.write_text(path, text.getvalue())
+    atomic.write_text(path, text.getvalue())
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ import pathlib
 from collections.abc import Sequence
 
 import spiel_cr
-from spiel_cr.common import storage
+from spiel_cr.common import atomic
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.compilation.compiler import as_compiled
 from spiel_cr.compilation.tree import CompiledGame
@@ -139,7 +139,7 @@ def _show(arguments: argparse.Namespace) -> dict[str, object]:
             playing=arguments.gadgets or "",
         )
         with writing(arguments):
-            storage.write_text(target, page)
+            atomic.write_text(target, page)
             print(f"page: {target}")
             report["html"] = str(target)
     return report

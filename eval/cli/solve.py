@@ -10,7 +10,7 @@ import pyspiel
 
 import spiel_cr
 from spiel_cr.cfr.config import parse_any
-from spiel_cr.common import memory, storage
+from spiel_cr.common import atomic, memory
 from spiel_cr.common.checks import check_whole
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.compilation.compiler import Game, as_compiled
@@ -217,7 +217,7 @@ def _solve_whole(arguments: argparse.Namespace) -> dict[str, object]:
     }
     # Both before the game is walked for the judge; `solve` checks and reserves, too.
     whole_game.check_arguments(**how)
-    with storage.reserved(arguments.checkpoint, "checkpoint_path"):
+    with atomic.reserved(arguments.checkpoint, "checkpoint_path"):
         pass
     how["vectorised"] = not arguments.no_vectorised
     started = time.perf_counter()

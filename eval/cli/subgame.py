@@ -15,7 +15,7 @@ import json
 import pathlib
 from typing import Any, get_args
 
-from spiel_cr.common import storage
+from spiel_cr.common import atomic
 from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.compilation.compiler import as_compiled
 from spiel_cr.policies import conversions
@@ -107,7 +107,7 @@ def _subgame(arguments: argparse.Namespace) -> dict[str, object]:
         rows = [{**facts, **point} for point in curve]
         text = "".join(json.dumps(row) + "\n" for row in rows)
         with writing(arguments):
-            storage.write_text(folder / "subgame.jsonl", text)
+            atomic.write_text(folder / "subgame.jsonl", text)
         with writing(arguments):
             write_csv(folder / "subgame.csv", rows)
     report = {

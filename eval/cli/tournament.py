@@ -35,7 +35,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from spiel_cr.common import storage
+from spiel_cr.common import atomic
 from spiel_cr.players import bot_strings
 
 from ..common.json_log import Record, read_lines
@@ -187,7 +187,7 @@ def _styles(
     print("\nactions by street, and styles of play")
     print("\n".join(lines_of_styles(styles)))
     with writing(arguments):
-        storage.write_text(folder / "styles.csv", table_of_styles(styles))
+        atomic.write_text(folder / "styles.csv", table_of_styles(styles))
     return {"styles": [{**style._asdict(), "style": style.text} for style in styles]}
 
 

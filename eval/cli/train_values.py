@@ -5,7 +5,7 @@ import dataclasses
 import os
 import pathlib
 
-from spiel_cr.common import storage
+from spiel_cr.common import atomic
 from spiel_cr.value_training.config import PRESETS, parse_training
 from spiel_cr.value_training.training import COMPILE, train_values
 
@@ -84,7 +84,7 @@ def _train(arguments: argparse.Namespace) -> dict[str, object]:
             f"--out {arguments.network!r}: a network's file must end in .npz; add it"
         )
     curve = os.fspath(pathlib.Path(arguments.network).with_suffix(".jsonl"))
-    storage.check_distinct(
+    atomic.check_distinct(
         {
             "the curves of --out": curve,
             "--checkpoint": arguments.checkpoint,

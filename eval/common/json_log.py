@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any, TypeAlias
 
-from spiel_cr.common import storage
+from spiel_cr.common import atomic
 from spiel_cr.common.errors import DamagedFileError, FileInUseError
 
 SETTINGS = "settings.json"
@@ -33,16 +33,16 @@ class OtherRunError(ValueError):
     """The folder holds a run with other settings; the message says which."""
 
 
-def check_folder(folder: storage.Path) -> pathlib.Path:
+def check_folder(folder: atomic.Path) -> pathlib.Path:
     """Returns the path of a folder that can be written to, or raises ValueError."""
     path = pathlib.Path(folder)
     if path.exists() and not path.is_dir():
         raise ValueError(f"out={path} is a file; give the path of a folder")
-    storage.check_writable(path / SETTINGS, "out")
+    atomic.check_writable(path / SETTINGS, "out")
     return path
 
 
-def has_begun(folder: storage.Path, name: str) -> bool:
+def has_begun(folder: atomic.Path, name: str) -> bool:
     """Whether a run has left lines in a folder: its bots may no longer be needed.
 
     Args:
@@ -160,7 +160,7 @@ class JsonLog:
 
     def __init__(
         self,
-        folder: storage.Path | None,
+        folder: atomic.Path | None,
         name: str,
         settings: Mapping[str, Any],
         *,
@@ -203,7 +203,7 @@ class JsonLog:
             return
         self._path = check_folder(self.folder) / f"{name}.jsonl"
         try:
-            self._lock.enter_context(storage.lock(self.folder / SETTINGS, "out"))
+            self._lock.enter_context(atomic.lock(self.folder / SETTINGS, "out"))
         except FileInUseError as error:
             raise FileInUseError(
                 f"out={self.folder} is in use by another run; wait for it, or choose "
@@ -211,7 +211,7 @@ class JsonLog:
             ) from error
         try:
             # What is no regular file is not even read: a FIFO would be waited for.
-            storage.check_writable(self._path, "out")
+            atomic.check_writable(self._path, "out")
             self._read_settings(given, merge)
             self.records = read_lines(self._path, key, what=what, check=check)
         except BaseException:
@@ -228,7 +228,7 @@ class JsonLog:
         """Writes the settings, so that the folder is this run's from now on."""
         if self.folder is not None and not self._begun:
             text = json.dumps(sealed(self.settings), indent=1) + "\n"
-            storage.write_text(self.folder / SETTINGS, text)
+            atomic.write_text(self.folder / SETTINGS, text)
             self._path.touch()
         self._begun = True
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tqdm import tqdm
 
-from spiel_cr.common import memory, storage
+from spiel_cr.common import atomic, memory
 from spiel_cr.common.checks import check_iterations, check_number, check_whole
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.players.bot_strings import MEMORY_LIMIT
@@ -46,7 +46,7 @@ def compare(
     games: Sequence[str],
     algorithms: Sequence[str],
     budget: Budget,
-    out: storage.Path,
+    out: atomic.Path,
     *,
     seeds: int = 1,
     workers: int = 1,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyspiel
 
-from spiel_cr.common import storage
+from spiel_cr.common import atomic
 from spiel_cr.compilation.loading import load_game
 
 from ..common.json_log import JsonLog, OtherRunError, Record, same_settings
@@ -28,7 +28,7 @@ from ..contestants import registry
 from .measure import KEY
 
 
-def open_folder(path: storage.Path, settings: Record) -> JsonLog:
+def open_folder(path: atomic.Path, settings: Record) -> JsonLog:
     """Opens the folder of a comparison, or prepares a new one.
 
     Args:

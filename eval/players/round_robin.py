@@ -14,7 +14,7 @@ import numpy as np
 import pyspiel
 from tqdm import tqdm
 
-from spiel_cr.common import storage
+from spiel_cr.common import atomic, storage
 from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.common.memory import Limit
 from spiel_cr.compilation.compiler import Game
@@ -101,7 +101,7 @@ def run_round_robin(
     game: Game,
     bots: Sequence[str],
     matches: int,
-    out: storage.Path,
+    out: atomic.Path,
     kind: Kind[_Result],
     *,
     seed: int,
@@ -168,7 +168,7 @@ def run_round_robin(
             ("summary.json", summary + "\n"),
         ):
             try:
-                storage.write_text(folder / name, text)
+                atomic.write_text(folder / name, text)
             except OSError as error:
                 if unwritten is None:
                     raise

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spiel_cr.common import storage
+from spiel_cr.common import atomic
 from spiel_cr.common.checks import check_iterations, check_number
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.parameters import parse, table_of
@@ -158,7 +158,7 @@ def play_sessions(
     bots: Sequence[str],
     sessions: int,
     config: SessionConfig,
-    out: storage.Path,
+    out: atomic.Path,
     *,
     seed: int = 0,
     progress: bool = False,

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyspiel
 
-from spiel_cr.common import storage
+from spiel_cr.common import atomic
 from spiel_cr.common.memory import Limit
 from spiel_cr.compilation.compiler import Game
 from spiel_cr.players import bot_strings
@@ -108,7 +108,7 @@ def play_tournament(
     game: Game,
     bots: Sequence[str],
     matches: int,
-    out: storage.Path,
+    out: atomic.Path,
     *,
     seed: int = 0,
     progress: bool = False,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from spiel_cr.common import storage
+from spiel_cr.common import atomic
 from spiel_cr.policies.result import CurvePoint
 from spiel_cr.value_training.training import TrainingPoint
 
@@ -61,7 +61,7 @@ def picture(
     try:
         yield list(axes[0])
         suffix = pathlib.Path(path).suffix.removeprefix(".")
-        with storage.replacing(path) as file:
+        with atomic.replacing(path) as file:
             figure.savefig(file, dpi=120, format=suffix)
     finally:
         pyplot.close(figure)

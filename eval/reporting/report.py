@@ -5,7 +5,7 @@ import pathlib
 import warnings
 from collections.abc import Callable, Sequence
 
-from spiel_cr.common import storage
+from spiel_cr.common import atomic
 
 from ..common.json_log import Record, unsealed
 from ..common.record_checks import (
@@ -59,7 +59,7 @@ def write(
     errors: list[OSError] = []
     for name, text in files.items():
         try:
-            storage.write_text(folder / name, text)
+            atomic.write_text(folder / name, text)
         except OSError as error:
             (unwritten or errors.append)(error)
     if errors:

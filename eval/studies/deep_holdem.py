@@ -26,7 +26,7 @@ import numpy as np
 import pyspiel
 
 import game_defs  # noqa: F401  registers the project's games
-from spiel_cr.common import storage
+from spiel_cr.common import atomic
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.deep.policy import DeepPolicy, load_deep_policy
 from spiel_cr.players.bots import PolicyBot
@@ -135,7 +135,7 @@ def _run(share: float) -> Iterator[Line]:
         yield from _run_in(share, name)
 
 
-def _run_in(share: float, folder: storage.Path) -> Iterator[Line]:
+def _run_in(share: float, folder: atomic.Path) -> Iterator[Line]:
     """The lines; what is in the folder already is not computed again."""
     for plan in _plans(share):
         yield from _one(plan, pathlib.Path(folder) / plan.name)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from spiel_cr.common import storage
+from spiel_cr.common import atomic
 
 
 class Line(NamedTuple):
@@ -40,4 +40,4 @@ class Study(NamedTuple):
     text: str
     source: str
     run: Callable[[float], Iterable[Line]]
-    run_in: Callable[[float, storage.Path], Iterable[Line]] | None = None
+    run_in: Callable[[float, atomic.Path], Iterable[Line]] | None = None

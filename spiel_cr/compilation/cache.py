@@ -19,7 +19,7 @@ import numpy as np
 import pyspiel
 from absl import logging
 
-from spiel_cr.common import storage
+from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.compilation.infostate_strings import Strings
 from spiel_cr.compilation.loading import is_python, load_again
@@ -49,7 +49,7 @@ class UnknownOriginError(ValueError):
 def through(
     game: pyspiel.Game,
     rules: VectorisedGame | None,
-    folder: storage.Path,
+    folder: atomic.Path,
     make: Callable[[], CompiledGame],
     observations: bool,
 ) -> CompiledGame:

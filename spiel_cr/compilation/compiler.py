@@ -4,10 +4,10 @@ from typing import TypeAlias
 
 import pyspiel
 
+from spiel_cr.common.atomic import Path
 from spiel_cr.common.checks import check_whole
 from spiel_cr.common.errors import TooManyHistoriesError
 from spiel_cr.common.memory import Limit, parse_limit, room_for, too_large
-from spiel_cr.common.storage import Path
 from spiel_cr.compilation import cache as compile_cache
 from spiel_cr.compilation import numbering, second_look, state_walk, vectorised_walk
 from spiel_cr.compilation.infostate_strings import Strings

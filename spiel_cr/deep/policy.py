@@ -19,7 +19,7 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.common import storage
+from spiel_cr.common import atomic, storage
 from spiel_cr.common.arrays import padded_size
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.common.jax_utils import precision
@@ -336,7 +336,7 @@ def _outputs(graph: Any, parameters: Any, features: jax.Array) -> jax.Array:
 
 
 def save_deep_policy(
-    path: storage.Path,
+    path: atomic.Path,
     game: pyspiel.Game,
     average: Average,
     metadata: Mapping[str, Any],
@@ -378,7 +378,7 @@ def save_deep_policy(
     storage.save(path, arrays, about)
 
 
-def check_file(path: storage.Path) -> None:
+def check_file(path: atomic.Path) -> None:
     """Refuses what `load_deep_policy` refuses whatever the game.
 
     Args:
@@ -391,7 +391,7 @@ def check_file(path: storage.Path) -> None:
 
 
 def load_deep_policy(
-    path: storage.Path, game: str | pyspiel.Game | None = None
+    path: atomic.Path, game: str | pyspiel.Game | None = None
 ) -> DeepPolicy:
     """Reads a policy of networks.
 
@@ -420,7 +420,7 @@ def load_deep_policy(
         raise DamagedFileError(f"{path} is a damaged policy file: {error}") from error
 
 
-def _read(path: storage.Path) -> tuple[str, NetworkAverage | BankAverage]:
+def _read(path: atomic.Path) -> tuple[str, NetworkAverage | BankAverage]:
     """The game's name and the networks; nothing is put together."""
     metadata = result.read_metadata(path)
     if metadata.get("kind") != KIND:

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 import pyspiel
 
-from spiel_cr.common import storage
+from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.common.jax_utils import typed
 from spiel_cr.common.parameters import parse
@@ -116,7 +116,7 @@ class FrontierNetwork:
             typed(np.asarray(self.scale, np.float64)),
         )
 
-    def save(self, path: storage.Path) -> None:
+    def save(self, path: atomic.Path) -> None:
         """Writes the network to an .npz file, whole or not at all.
 
         Raises:
@@ -144,7 +144,7 @@ def next_cut(depth: int, unit: CutUnit, moves: int) -> int | None:
     return depth if moves < depth else None
 
 
-def load_frontier_network(path: storage.Path) -> FrontierNetwork:
+def load_frontier_network(path: atomic.Path) -> FrontierNetwork:
     """Reads a value network that `FrontierNetwork.save` wrote.
 
     Args:

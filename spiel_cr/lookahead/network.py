@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spiel_cr.common import storage
+from spiel_cr.common import atomic, storage
 from spiel_cr.common.checks import check_whole
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.common.jax_utils import typed
@@ -259,7 +259,7 @@ class NetworkValues:
         units = self.architecture.hidden * sum(len(own) for own in states.infosets)
         return _PROGRAM + _COPIES * np.dtype(np.float32).itemsize * units
 
-    def save(self, path: storage.Path) -> None:
+    def save(self, path: atomic.Path) -> None:
         """Writes the network to an .npz file, whole or not at all.
 
         Raises:
@@ -292,7 +292,7 @@ def _embed_jitted(
 _embed = jax.jit(_embed_jitted, static_argnames="player")
 
 
-def load_network(path: storage.Path) -> NetworkValues:
+def load_network(path: atomic.Path) -> NetworkValues:
     """Reads a value network that `NetworkValues.save` wrote.
 
     Args:
@@ -355,7 +355,7 @@ def _from_file(
     )
 
 
-def read_file(path: storage.Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def read_file(path: atomic.Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """What a value network's file holds, of any kind.
 
     Raises:
@@ -371,7 +371,7 @@ def read_file(path: storage.Path) -> tuple[dict[str, np.ndarray], dict[str, Any]
 
 
 def wrong_file(
-    path: storage.Path, metadata: dict[str, Any], of: str, remedy: str
+    path: atomic.Path, metadata: dict[str, Any], of: str, remedy: str
 ) -> ValueError:
     """What to raise where a file is no value network of the kind that is needed.
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.common import storage
+from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.compilation.fingerprints import fingerprint
@@ -93,7 +93,7 @@ class Result(abc.ABC):
         """
 
     @abc.abstractmethod
-    def write(self, path: storage.Path, metadata: Mapping[str, Any]) -> None:
+    def write(self, path: atomic.Path, metadata: Mapping[str, Any]) -> None:
         """Writes the average strategy to an `.npz` file; use `save`.
 
         Args:
@@ -150,7 +150,7 @@ class Result(abc.ABC):
     def _bounds(self) -> tuple[float, float]:
         return value_bounds(self.form, self.average)
 
-    def save(self, path: storage.Path) -> None:
+    def save(self, path: atomic.Path) -> None:
         """Writes the average strategy to an `.npz` file, atomically.
 
         The file's metadata (JSON) hold game string, versions, algorithm, iterations and
@@ -196,7 +196,7 @@ class SolveResult(Result):
         self._check_whole()
         return tabular_policy(self.tree, behaviour)
 
-    def write(self, path: storage.Path, metadata: Mapping[str, Any]) -> None:
+    def write(self, path: atomic.Path, metadata: Mapping[str, Any]) -> None:
         self._check_whole()
         described = {
             "kind": KIND,
@@ -218,7 +218,7 @@ class SolveResult(Result):
             )
 
 
-def check_tabular_file(path: storage.Path) -> None:
+def check_tabular_file(path: atomic.Path) -> None:
     """Refuses what `load_tabular_policy` refuses whatever the game.
 
     Args:
@@ -230,7 +230,7 @@ def check_tabular_file(path: storage.Path) -> None:
     _read(path)
 
 
-def read_metadata(path: storage.Path) -> dict[str, Any]:
+def read_metadata(path: atomic.Path) -> dict[str, Any]:
     """What a policy file says of itself; its arrays are not read.
 
     Raises:
@@ -245,7 +245,7 @@ def read_metadata(path: storage.Path) -> dict[str, Any]:
     return storage.load_metadata(path)
 
 
-def text_of(metadata: Mapping[str, Any], name: str, path: storage.Path) -> str:
+def text_of(metadata: Mapping[str, Any], name: str, path: atomic.Path) -> str:
     """A text that the metadata of a policy file must have.
 
     Args:
@@ -262,7 +262,7 @@ def text_of(metadata: Mapping[str, Any], name: str, path: storage.Path) -> str:
     return text
 
 
-def named_game(name: str, path: storage.Path) -> pyspiel.Game:
+def named_game(name: str, path: atomic.Path) -> pyspiel.Game:
     """The game that a policy file names.
 
     Args:
@@ -281,7 +281,7 @@ def named_game(name: str, path: storage.Path) -> pyspiel.Game:
         ) from error
 
 
-def _read(path: storage.Path) -> tuple[dict[str, np.ndarray], str, str]:
+def _read(path: atomic.Path) -> tuple[dict[str, np.ndarray], str, str]:
     """The arrays of a policy file, the game's name and its fingerprint."""
     metadata = read_metadata(path)
     if metadata.get("kind") != KIND:
@@ -296,7 +296,7 @@ def _read(path: storage.Path) -> tuple[dict[str, np.ndarray], str, str]:
 
 
 def load_tabular_policy(
-    path: storage.Path, game: Game | None = None
+    path: atomic.Path, game: Game | None = None
 ) -> openspiel_policy.TabularPolicy:
     """Reads a policy of a compiled game, which `SolveResult.save` wrote.
 

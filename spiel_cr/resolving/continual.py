@@ -24,7 +24,7 @@ from tqdm import tqdm
 from spiel_cr.cfr import cfr, footprint
 from spiel_cr.cfr.config import CFRConfig, parse_algorithm
 from spiel_cr.cfr.solver import Solver
-from spiel_cr.common import memory, storage
+from spiel_cr.common import atomic, memory
 from spiel_cr.common.checks import check_choice, check_dtype, check_iterations
 from spiel_cr.compilation.compiler import as_compiled
 from spiel_cr.compilation.loading import load_game
@@ -144,7 +144,7 @@ def resolve(
     form: str = "auto",
     dtype: np.typing.DTypeLike = np.float64,
     memory_limit: memory.Limit = None,
-    cache: storage.Path | None = None,
+    cache: atomic.Path | None = None,
     progress: bool = False,
 ) -> Result:
     """Resolves a whole game continually, in both roles.

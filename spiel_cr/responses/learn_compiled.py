@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spiel_cr.common import storage
+from spiel_cr.common import atomic
 from spiel_cr.compilation.fingerprints import fingerprint
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.policies.best_responses import best_response_value, infoset_values
@@ -56,7 +56,7 @@ def learn_response(
     config: LearningConfig | None = None,
     *,
     seed: int = 0,
-    checkpoint_path: storage.Path | None = None,
+    checkpoint_path: atomic.Path | None = None,
     progress: bool = False,
 ) -> Learned:
     """Learns to respond to each opponent in turn, from the weaker to the stronger.

@@ -16,7 +16,7 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.common import storage
+from spiel_cr.common import atomic
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.compilation.game_checks import player_return
 from spiel_cr.compilation.loading import load_game
@@ -54,7 +54,7 @@ def learn_on_states(
     *,
     seed: int = 0,
     matches: int = 100,
-    checkpoint_path: storage.Path | None = None,
+    checkpoint_path: atomic.Path | None = None,
     progress: bool = False,
 ) -> LearnedOnStates:
     """Learns to respond to each opponent in turn, from the weaker to the stronger.

@@ -22,7 +22,7 @@ import pyspiel
 from absl import logging
 from tqdm import tqdm
 
-from spiel_cr.common import storage
+from spiel_cr.common import atomic, storage
 from spiel_cr.common.checks import (
     check_choice,
     check_iterations,
@@ -232,7 +232,7 @@ class Learner(abc.ABC):
     def identity(self) -> dict[str, Any]:
         """What a checkpoint must agree with besides game, player, names, settings."""
 
-    def learn(self, checkpoint_path: storage.Path | None, progress: bool) -> Progress:
+    def learn(self, checkpoint_path: atomic.Path | None, progress: bool) -> Progress:
         """Responds to each opponent in turn.
 
         Args:
@@ -246,10 +246,10 @@ class Learner(abc.ABC):
           ValueError: a checkpoint of another run or one that cannot be written, or a
             responder that decides nothing.
         """
-        with storage.reserved(checkpoint_path, "checkpoint_path"):
+        with atomic.reserved(checkpoint_path, "checkpoint_path"):
             return self._learn(checkpoint_path, progress)
 
-    def _learn(self, checkpoint_path: storage.Path | None, progress: bool) -> Progress:
+    def _learn(self, checkpoint_path: atomic.Path | None, progress: bool) -> Progress:
         optimiser = network.optimiser_state(self._parameters, self.config.learning_rate)
         start = Progress(0, 0, self._parameters, optimiser, self.no_samples(), ())
         found = None
@@ -336,7 +336,7 @@ class Learner(abc.ABC):
             "seed": self.seed,
         }
 
-    def _save(self, path: storage.Path, now: Progress) -> None:
+    def _save(self, path: atomic.Path, now: Progress) -> None:
         """Atomically; the old file stays if this is interrupted, or fails.
 
         Then a warning names the file, and learning goes on.
@@ -358,7 +358,7 @@ class Learner(abc.ABC):
             else:
                 logging.warning("no checkpoint of round %d: %s", now.round, error)
 
-    def _load(self, path: storage.Path, blank: Progress) -> Progress | None:
+    def _load(self, path: atomic.Path, blank: Progress) -> Progress | None:
         """What a file holds; None where there is no file.
 
         Args:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from spiel_cr.common import storage
+from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.policies.result import text_of
 from spiel_cr.signals.game import SignalGame
@@ -46,7 +46,7 @@ def _feed(digest: Any, part: Any) -> None:
 
 
 def save_policy(
-    path: storage.Path, policy: SignalPolicy, metadata: Mapping[str, Any]
+    path: atomic.Path, policy: SignalPolicy, metadata: Mapping[str, Any]
 ) -> None:
     """Writes a policy to an `.npz` file, atomically, in the dtype that it has.
 
@@ -69,7 +69,7 @@ def save_policy(
     storage.save(path, arrays, described)
 
 
-def check_file(path: storage.Path) -> None:
+def check_file(path: atomic.Path) -> None:
     """Refuses what `read_policy` refuses whatever the game.
 
     Raises:
@@ -83,7 +83,7 @@ def is_for(signals: SignalGame, metadata: Mapping[str, Any]) -> bool:
     return metadata.get("fingerprint") == fingerprint(signals)
 
 
-def read_policy(path: storage.Path, signals: SignalGame) -> SignalPolicy:
+def read_policy(path: atomic.Path, signals: SignalGame) -> SignalPolicy:
     """Reads what `save_policy` wrote.
 
     Args:
@@ -114,7 +114,7 @@ def read_policy(path: storage.Path, signals: SignalGame) -> SignalPolicy:
         raise DamagedFileError(f"{path} is a damaged policy file: {error}") from error
 
 
-def _read(path: storage.Path) -> tuple[tuple[np.ndarray, np.ndarray], str, str]:
+def _read(path: atomic.Path) -> tuple[tuple[np.ndarray, np.ndarray], str, str]:
     """Both players' probabilities, the game's name and its fingerprint."""
     arrays, metadata = storage.load(path)
     named, fingerprint = (text_of(metadata, n, path) for n in ("game", "fingerprint"))

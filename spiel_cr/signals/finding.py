@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pyspiel
 
-from spiel_cr.common import memory, storage
+from spiel_cr.common import atomic, memory
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.compilation.tree import CompiledGame
@@ -86,7 +86,7 @@ def find_signals(
     game: Game,
     *,
     memory_limit: memory.Limit = None,
-    cache: storage.Path | None = None,
+    cache: atomic.Path | None = None,
     progress: bool = False,
 ) -> SignalGame:
     """The signal game that a game declares; of others as it is found in the tree.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from spiel_cr.common import storage
+from spiel_cr.common import atomic
 from spiel_cr.policies.result import Result
 from spiel_cr.sequence_form.layout import SequenceForm
 from spiel_cr.signals import files
@@ -43,7 +43,7 @@ class SignalResult(Result):
         """A policy that is read state by state, and is no table."""
         return SignalPolicy(self.signals, behaviour)
 
-    def write(self, path: storage.Path, metadata: Mapping[str, Any]) -> None:
+    def write(self, path: atomic.Path, metadata: Mapping[str, Any]) -> None:
         """Writes the average strategy; see `files.save_policy`.
 
         Args:

@@ -14,7 +14,7 @@ from absl import logging
 from spiel_cr.cfr.abstraction import digest
 from spiel_cr.cfr.config import CFRConfig, MCCFRConfig
 from spiel_cr.cfr.solver import Solver
-from spiel_cr.common import storage
+from spiel_cr.common import atomic, storage
 from spiel_cr.common.checks import check_number, check_whole
 from spiel_cr.common.errors import DamagedFileError, UnsavedWarning
 from spiel_cr.compilation.fingerprints import fingerprint
@@ -87,7 +87,7 @@ def settings_of(config: CFRConfig | MCCFRConfig) -> str:
 
 
 def keep_solver(
-    path: storage.Path,
+    path: atomic.Path,
     game: CompiledGame | SignalGame,
     solver: Solver,
     every: float,
@@ -135,7 +135,7 @@ class Keeper:
 
     def __init__(
         self,
-        path: storage.Path,
+        path: atomic.Path,
         identity: Mapping[str, Any],
         solver: Kept,
         every: float,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pyspiel
 from tqdm import tqdm
 
-from spiel_cr.common import interrupts, storage
+from spiel_cr.common import atomic, interrupts
 from spiel_cr.common.checks import (
     check_choice,
     check_iterations,
@@ -87,7 +87,7 @@ class DeepResult:
         """The average strategy, as of `SolveResult`."""
         return self.policy
 
-    def save(self, path: storage.Path) -> None:
+    def save(self, path: atomic.Path) -> None:
         """Writes the networks to an `.npz` file, atomically, for `deep(path=...)`.
 
         Raises:
@@ -207,8 +207,8 @@ def solve_deep(
     compile: str = "auto",
     vectorised: bool = True,
     memory_limit: Limit = None,
-    cache: storage.Path | None = None,
-    checkpoint_path: storage.Path | None = None,
+    cache: atomic.Path | None = None,
+    checkpoint_path: atomic.Path | None = None,
     checkpoint_every: float = 60.0,
     progress: bool = False,
 ) -> SolveResult | DeepResult:
@@ -271,7 +271,7 @@ def solve_deep(
     if config.network == "mlp":
         whole = game.game if isinstance(game, CompiledGame) else load_game(game)
         feature_count(whole, config.features)
-    with storage.reserved(checkpoint_path, "checkpoint_path"):
+    with atomic.reserved(checkpoint_path, "checkpoint_path"):
         started = time.perf_counter()
         tree = _compiled(
             *(game, config, compile),
@@ -361,7 +361,7 @@ def _compiled(
     *,
     vectorised: bool,
     memory_limit: Limit,
-    cache: storage.Path | None,
+    cache: atomic.Path | None,
     progress: bool,
 ) -> CompiledGame | None:
     """The compiled game; None: it is sampled as it is."""
@@ -392,7 +392,7 @@ def _keeper(
     solver: AnySolver,
     seal: str,
     most: int | None,
-    path: storage.Path | None,
+    path: atomic.Path | None,
     every: float,
 ) -> Keeper | None:
     """A checkpoint, read where it exists.

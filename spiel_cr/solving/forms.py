@@ -22,7 +22,7 @@ from spiel_cr.cfr.abstraction import (
 )
 from spiel_cr.cfr.config import CFRConfig, MCCFRConfig
 from spiel_cr.cfr.solver import Solver
-from spiel_cr.common import memory, storage
+from spiel_cr.common import atomic, memory, storage
 from spiel_cr.common.memory import Limit
 from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.compilation.loading import load_game
@@ -195,7 +195,7 @@ def choose(
     imperfect_recall: bool = False,
     vectorised: bool = True,
     memory_limit: Limit = None,
-    checkpoint_path: storage.Path | None = None,
+    checkpoint_path: atomic.Path | None = None,
 ) -> Choice:
     """Chooses a form and builds nothing; takes a second at most.
 
@@ -243,7 +243,7 @@ def build(
     dtype: np.typing.DTypeLike | None = None,
     vectorised: bool = True,
     memory_limit: Limit = None,
-    cache: storage.Path | None = None,
+    cache: atomic.Path | None = None,
     progress: bool = False,
 ) -> Whole:
     """Builds a game in the form that was chosen.
@@ -298,7 +298,7 @@ def _needs_histories(
     return None
 
 
-def _begun_as(path: storage.Path | None) -> str | None:
+def _begun_as(path: atomic.Path | None) -> str | None:
     """The form of a checkpoint; None: there is none, or it cannot be read."""
     if path is None or not os.path.isfile(path):
         return None

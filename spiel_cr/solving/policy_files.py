@@ -6,7 +6,7 @@ from typing import Any
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.common import storage
+from spiel_cr.common import atomic
 from spiel_cr.compilation.compiler import Game
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.tree import CompiledGame
@@ -24,7 +24,7 @@ from spiel_cr.uncompiled.policy import TablePolicy
 from spiel_cr.uncompiled.policy_files import TABLE, check_table_file, load_table_policy
 
 
-def needs_compiled(path: storage.Path) -> bool:
+def needs_compiled(path: atomic.Path) -> bool:
     """Whether a file holds a policy of a compiled game.
 
     Raises:
@@ -35,7 +35,7 @@ def needs_compiled(path: storage.Path) -> bool:
     return result.read_metadata(path).get("kind") not in known
 
 
-def is_of_signals(path: storage.Path) -> bool:
+def is_of_signals(path: atomic.Path) -> bool:
     """Whether a file holds a policy of a signal game.
 
     Raises:
@@ -44,7 +44,7 @@ def is_of_signals(path: storage.Path) -> bool:
     return result.read_metadata(path).get("kind") == signal_files.KIND
 
 
-def check_policy_file(path: storage.Path) -> None:
+def check_policy_file(path: atomic.Path) -> None:
     """Refuses what `load_policy` refuses whatever the game; nothing is compiled.
 
     Args:
@@ -65,7 +65,7 @@ def check_policy_file(path: storage.Path) -> None:
 
 
 def load_policy(
-    path: storage.Path, game: AnyGame | None = None
+    path: atomic.Path, game: AnyGame | None = None
 ) -> openspiel_policy.TabularPolicy | SignalPolicy | TablePolicy | DeepPolicy:
     """Reads a policy from a file.
 
@@ -103,7 +103,7 @@ def load_policy(
 
 
 def _load_signals(
-    path: storage.Path, metadata: Mapping[str, Any], game: AnyGame | None
+    path: atomic.Path, metadata: Mapping[str, Any], game: AnyGame | None
 ) -> SignalPolicy:
     """Reads a policy of a signal game; metadata are those of the file."""
     if game is None:

@@ -12,7 +12,7 @@ from absl import logging
 from tqdm import tqdm
 
 from spiel_cr.cfr.config import MCCFRConfig
-from spiel_cr.common import memory, storage
+from spiel_cr.common import atomic, memory, storage
 from spiel_cr.common.checks import (
     check_iterations,
     check_number,
@@ -89,7 +89,7 @@ class SampledResult:
         """The average strategy, as of `SolveResult`."""
         return self.policy
 
-    def save(self, path: storage.Path) -> None:
+    def save(self, path: atomic.Path) -> None:
         """Writes the policy to an `.npz` file, atomically; `load_policy` reads it.
 
         Raises:
@@ -155,7 +155,7 @@ def sample_uncompiled(
     workers: int = 1,
     vectorised: bool = True,
     memory_limit: memory.Limit = None,
-    checkpoint_path: storage.Path | None = None,
+    checkpoint_path: atomic.Path | None = None,
     checkpoint_every: float = 60.0,
     progress: bool = False,
 ) -> SampledResult:
@@ -212,7 +212,7 @@ def sample_uncompiled(
     )
     if iterations is None and seconds is None:
         iterations = _ITERATIONS
-    with storage.reserved(checkpoint_path, "checkpoint_path"):
+    with atomic.reserved(checkpoint_path, "checkpoint_path"):
         started = time.perf_counter()
         loaded = load_game(game)
         kind = key_making.kind_for(loaded, use_rules=vectorised)
@@ -294,7 +294,7 @@ def _table_room(
     source: Source,
     config: MCCFRConfig,
     limit: memory.Limit,
-    checkpoint_path: storage.Path | None,
+    checkpoint_path: atomic.Path | None,
 ) -> tuple[int, int]:
     """The limit in bytes, and what it leaves for the table and a batch.
 

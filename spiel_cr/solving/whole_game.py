@@ -11,7 +11,7 @@ from tqdm import tqdm
 from spiel_cr.cfr.abstraction import Buckets
 from spiel_cr.cfr.config import CFRConfig, MCCFRConfig, parse_any
 from spiel_cr.cfr.solver import MOST_ITERATIONS, Solver
-from spiel_cr.common import storage
+from spiel_cr.common import atomic
 from spiel_cr.common.checks import (
     check_choice,
     check_dtype,
@@ -46,7 +46,7 @@ def check_arguments(
     buckets: Buckets | None = None,
     imperfect_recall: bool = False,
     form: str = "auto",
-    checkpoint_path: storage.Path | None = None,
+    checkpoint_path: atomic.Path | None = None,
     checkpoint_every: float = 60.0,
 ) -> None:
     """Refuses arguments of `solve` that no game makes right; nothing is compiled.
@@ -130,8 +130,8 @@ def solve(
     form: str = "auto",
     vectorised: bool = True,
     memory_limit: Limit = None,
-    cache: storage.Path | None = None,
-    checkpoint_path: storage.Path | None = None,
+    cache: atomic.Path | None = None,
+    checkpoint_path: atomic.Path | None = None,
     checkpoint_every: float = 60.0,
     progress: bool = False,
 ) -> Result:
@@ -247,7 +247,7 @@ def solve(
     seed = check_seed(seed)
     goal = _Goal.of(iterations, seconds, until, eval_every)
     config = "lp" if algorithm == "lp" else parse_any(algorithm)
-    with storage.reserved(checkpoint_path, "checkpoint_path"):
+    with atomic.reserved(checkpoint_path, "checkpoint_path"):
         started = time.perf_counter()
         chosen = forms.choose(
             game,
@@ -356,7 +356,7 @@ def _run(
 
 
 def _refuse_with_lp(
-    goal: _Goal, checkpoint_path: storage.Path | None, buckets: bool
+    goal: _Goal, checkpoint_path: atomic.Path | None, buckets: bool
 ) -> None:
     """A linear program is not iterated, and has no regrets."""
     if any(value is not None for value in (*goal[1:], checkpoint_path)):

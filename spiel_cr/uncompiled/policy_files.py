@@ -3,7 +3,7 @@
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.common import storage
+from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.policies import result
 from spiel_cr.uncompiled import key_making
@@ -13,7 +13,7 @@ from spiel_cr.uncompiled.policy import TablePolicy, read_strategy
 TABLE = "table policy"
 
 
-def is_table(path: storage.Path) -> bool:
+def is_table(path: atomic.Path) -> bool:
     """Whether a file holds a policy of a game that was not compiled.
 
     Raises:
@@ -23,7 +23,7 @@ def is_table(path: storage.Path) -> bool:
     return result.read_metadata(path).get("kind") == TABLE
 
 
-def check_table_file(path: storage.Path) -> None:
+def check_table_file(path: atomic.Path) -> None:
     """Refuses what `load_table_policy` refuses whatever the game.
 
     Raises:
@@ -32,7 +32,7 @@ def check_table_file(path: storage.Path) -> None:
     read_strategy(storage.load(path)[0], path)
 
 
-def check_histories_file(path: storage.Path) -> None:
+def check_histories_file(path: atomic.Path) -> None:
     """Refuses files that `load_histories_policy` refuses whatever the game.
 
     Raises:
@@ -42,7 +42,7 @@ def check_histories_file(path: storage.Path) -> None:
 
 
 def load_histories_policy(
-    path: storage.Path, game: pyspiel.Game | None = None
+    path: atomic.Path, game: pyspiel.Game | None = None
 ) -> openspiel_policy.TabularPolicy | TablePolicy:
     """Reads a policy of a compiled game, or of one that was not compiled.
 
@@ -59,7 +59,7 @@ def load_histories_policy(
 
 
 def load_table_policy(
-    path: storage.Path, game: pyspiel.Game | None = None
+    path: atomic.Path, game: pyspiel.Game | None = None
 ) -> TablePolicy:
     """Reads a policy of a game that was not compiled.
 

@@ -14,7 +14,7 @@ import pyspiel
 from tqdm import tqdm
 
 from spiel_cr.cfr.config import parse_algorithm
-from spiel_cr.common import storage
+from spiel_cr.common import atomic, storage
 from spiel_cr.common.checks import check_choice, check_number
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.compilation.compiler import as_compiled
@@ -74,13 +74,13 @@ class TrainingResult(NamedTuple):
 def train_values(
     game: str | pyspiel.Game | CompiledGame,
     depth: int,
-    out: storage.Path,
+    out: atomic.Path,
     *,
     depth_unit: DepthUnit = "moves",
     config: str | TrainingConfig = "general",
     minutes: float | None = None,
-    checkpoint: storage.Path | None = None,
-    curve: storage.Path | None = None,
+    checkpoint: atomic.Path | None = None,
+    curve: atomic.Path | None = None,
     progress: bool = False,
     compile: str = "always",
 ) -> TrainingResult:
@@ -120,17 +120,17 @@ def train_values(
     """
     config = parse_training(config)
     _check(depth, depth_unit, minutes, compile)
-    storage.check_distinct({"out": out, "curve": curve, "checkpoint": checkpoint})
+    atomic.check_distinct({"out": out, "curve": curve, "checkpoint": checkpoint})
     for name, path in (("out", out), ("curve", curve)):
         if path is not None:
-            storage.check_writable(path, name)
-    with storage.reserved(checkpoint, "checkpoint"):
+            atomic.check_writable(path, name)
+    with atomic.reserved(checkpoint, "checkpoint"):
         problem = _problem(game, depth, depth_unit, config, compile, progress)
         result = _train(problem, config, minutes, checkpoint, progress)
     result.network.save(out)
     if curve is not None:
         lines = [json.dumps(point._asdict()) + "\n" for point in result.curve]
-        storage.write_text(curve, "".join(lines))
+        atomic.write_text(curve, "".join(lines))
     return result
 
 
@@ -138,7 +138,7 @@ def _train(
     problem: Problem,
     config: TrainingConfig,
     minutes: float | None,
-    checkpoint: storage.Path | None,
+    checkpoint: atomic.Path | None,
     progress: bool,
 ) -> TrainingResult:
     """A training from its checkpoint on; arguments as of `train_values`."""
@@ -244,7 +244,7 @@ class _Training:
         return self._problem.network(self._architecture, average)
 
     def run(
-        self, minutes: float | None, checkpoint: storage.Path | None, progress: bool
+        self, minutes: float | None, checkpoint: atomic.Path | None, progress: bool
     ) -> bool:
         """Goes on until all steps are done, or until it is time; whether all are."""
         config, total = self._config, self._settings.total
@@ -405,7 +405,7 @@ class _Training:
             "config": dataclasses.asdict(self._config),
         }
 
-    def save(self, path: storage.Path | None) -> None:
+    def save(self, path: atomic.Path | None) -> None:
         """Writes all that it needs to go on; None: nothing."""
         if path is None:
             return
@@ -428,7 +428,7 @@ class _Training:
         }
         storage.save(path, arrays, metadata)
 
-    def resume(self, path: storage.Path | None) -> None:
+    def resume(self, path: atomic.Path | None) -> None:
         """Puts a file's state back; nothing where there is no file.
 
         Raises:

@@ -10,7 +10,7 @@ import pytest
 from open_spiel.python import policy as openspiel_policy
 
 import spiel_cr
-from spiel_cr.common import storage
+from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.compilation import fingerprints as fingerprint_lib
 from spiel_cr.compilation.fingerprints import fingerprint
@@ -274,7 +274,7 @@ def test_failing_write_leaves_the_old_file(kuhn, tmp_path, monkeypatch, error, f
         raise error
 
     monkeypatch.setattr(
-        *((np, fails) if fails == "savez" else (storage.os, fails)), fail
+        *((np, fails) if fails == "savez" else (atomic.os, fails)), fail
     )
     with pytest.raises(type(error)):
         kuhn.save(path)

@@ -19,7 +19,7 @@ import pyspiel
 import pytest
 from tqdm import tqdm
 
-from spiel_cr.common import storage
+from spiel_cr.common import atomic
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.errors import SolverFailedError, UnsavedWarning
 from spiel_cr.eval.cli import command, main, process, signals
@@ -155,7 +155,7 @@ def test_an_output_that_cannot_be_written_costs_no_other(capsys, tmp_path):
         for name in ("large", "small"):
             with command.writing(arguments):
                 text = "x" * (9000 if name == "large" else 9)
-                storage.write_text(tmp_path / name, text)
+                atomic.write_text(tmp_path / name, text)
         return {"nash_conv": 0.5}
 
     with file_size(8192):

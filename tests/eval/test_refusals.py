@@ -2,7 +2,7 @@
 
 import pytest
 
-from spiel_cr.common import storage
+from spiel_cr.common import atomic
 from spiel_cr.compilation import compiler
 from spiel_cr.eval.cli import main
 
@@ -177,7 +177,7 @@ def test_arguments_are_read_before_games_are_compiled(
     (tmp_path / "damaged.npz").write_bytes(b"PK\3\4 and no more")
     for name in ("damaged", "held", "out"):
         words = words.replace(name.upper(), str(tmp_path / f"{name}.npz"))
-    with storage.lock(tmp_path / "held.npz"), pytest.raises(SystemExit) as stopped:
+    with atomic.lock(tmp_path / "held.npz"), pytest.raises(SystemExit) as stopped:
         main._run(main._parse(["spiel-cr", *words.split()]))
     out, err = capsys.readouterr()
     assert stopped.value.code == 2, err

@@ -17,7 +17,7 @@ import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 
 from benchmarks import learning_curves  # noqa: E402
-from spiel_cr.common import storage
+from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import DamagedFileError, FileInUseError, UnsavedWarning
 from spiel_cr.compilation import compiler as tree_lib  # noqa: E402
 from spiel_cr.players import opponent_strings
@@ -347,7 +347,7 @@ def test_bad_files_are_refused(kuhn, tmp_path):
             run(kuhn, 2, path)
     storage.save(path, arrays, metadata)
     with (
-        storage.lock(path),
+        atomic.lock(path),
         pytest.raises(FileInUseError, match="checkpoint_path=.*in use"),
     ):
         run(kuhn, 2, path)

@@ -15,7 +15,7 @@ import spiel_cr
 from spiel_cr.cfr import cfr
 from spiel_cr.cfr.config import parse_algorithm
 from spiel_cr.cfr.solver import Solver
-from spiel_cr.common import storage
+from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import DamagedFileError, FileInUseError, UnsavedWarning
 from spiel_cr.solving import checkpoint
 from tests.support import games
@@ -246,7 +246,7 @@ def test_states_that_no_solve_leaves_are_refused(solver, field, value, what):
 def test_in_use_refused(written):
     """Before anything else is looked at."""
     with (
-        storage.lock(written),
+        atomic.lock(written),
         pytest.raises(FileInUseError, match="checkpoint_path=.*in use by another run"),
     ):
         spiel_cr.solve("no_such_game", checkpoint_path=written)

@@ -14,7 +14,7 @@ import time
 import numpy as np
 import pytest
 
-from spiel_cr.common import storage
+from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import DamagedFileError, FileInUseError
 from tests.support.full_disk import file_size
 
@@ -66,12 +66,12 @@ def test_what_cannot_be_written_is_refused(places, tmp_path):
     for path, why in places.items():
         given = os.fspath(path)
         with pytest.raises(ValueError, match=rf"--save=.*{why}.*give the path") as said:
-            storage.check_writable(path, "--save")
+            atomic.check_writable(path, "--save")
         assert repr(given) in str(said.value)
         for write in (
-            lambda path: storage.write_text(path, "new"),
+            lambda path: atomic.write_text(path, "new"),
             lambda path: storage.save(path, {}, {}),
-            lambda path: storage.lock(path).__enter__(),
+            lambda path: atomic.lock(path).__enter__(),
         ):
             with pytest.raises(OSError):
                 write(path)
@@ -88,9 +88,9 @@ def test_devices_are_refused(tmp_path):
     except PermissionError:
         pytest.skip("devices can be made by root only")
     with pytest.raises(ValueError, match="it is a device"):
-        storage.check_writable(path)
+        atomic.check_writable(path)
     with pytest.raises(OSError, match="it is a device"):
-        storage.write_text(path, "new")
+        atomic.write_text(path, "new")
     with pytest.raises(DamagedFileError, match="null is not a regular file"):
         storage.load(path)
     assert stat.S_ISCHR(path.stat().st_mode)
@@ -107,17 +107,17 @@ def test_what_can_be_written_is_left_alone(tmp_path):
     (tmp_path / "link").symlink_to("later")
     before = listing(tmp_path)
     for path in ("file", "link", "new", "n" * 255, "folder/below/new"):
-        storage.check_writable(tmp_path / path)
+        atomic.check_writable(tmp_path / path)
     assert listing(tmp_path) == before
     for path in ("file", "link", "n" * 255, "folder/below/new"):
-        storage.write_text(tmp_path / path, "new")
+        atomic.write_text(tmp_path / path, "new")
         assert (tmp_path / path).read_text() == "new"
     assert len(listing(tmp_path)) == 7  # with two folders and what the link leads to
 
 
 def test_no_room_is_found_before_work(tmp_path, monkeypatch):
     with file_size(0), pytest.raises(ValueError, match="--save=.*File too large"):
-        storage.check_writable(tmp_path / "new", "--save")
+        atomic.check_writable(tmp_path / "new", "--save")
     assert listing(tmp_path) == []
 
 
@@ -129,7 +129,7 @@ def test_symlinks_and_permissions_stay(tmp_path):
     link.symlink_to("chain")
     (tmp_path / "chain").symlink_to("there/file")
     for write in (
-        lambda: storage.write_text(link, "new"),
+        lambda: atomic.write_text(link, "new"),
         lambda: storage.save(link, {"a": np.ones(2)}, {}),
     ):
         write()
@@ -161,13 +161,13 @@ def test_a_full_disk_leaves_the_old_file(tmp_path):
         assert error.value.errno == errno.EFBIG
         assert listing(tmp_path) == ["file"] and path.read_bytes() == content
     with file_size(50), pytest.raises(OSError, match=f"File too large: '{path}'"):
-        storage.write_text(path, "x" * 100)
+        atomic.write_text(path, "x" * 100)
     assert listing(tmp_path) == ["file"] and path.read_bytes() == content
 
 
 def test_errors_of_other_files_are_theirs(tmp_path):
     other = tmp_path / "other"
-    with pytest.raises(FileNotFoundError) as error, storage.replacing(tmp_path / "x"):
+    with pytest.raises(FileNotFoundError) as error, atomic.replacing(tmp_path / "x"):
         other.read_bytes()
     assert error.value.filename == str(other)
     assert listing(tmp_path) == []
@@ -177,7 +177,7 @@ def test_errors_of_other_files_are_theirs(tmp_path):
 
 _WRITE = """
 import os, sys, numpy as np
-from spiel_cr.common import storage
+from spiel_cr.common import atomic, storage
 path, own = sys.argv[1], int(sys.argv[2])
 number = 0
 while os.path.exists(path + ".on"):
@@ -190,8 +190,8 @@ while os.path.exists(path + ".on"):
 
 _LOCK = """
 import sys
-from spiel_cr.common import storage
-storage.lock(sys.argv[1]).__enter__()
+from spiel_cr.common import atomic, storage
+atomic.lock(sys.argv[1]).__enter__()
 """
 
 
@@ -260,7 +260,7 @@ def test_many_readers_between_writers(tmp_path):
             writer.wait()
     print(f"{total} reads of whole files")
     assert total >= 6000
-    storage.write_text(path, "")  # takes away what killed writers left
+    atomic.write_text(path, "")  # takes away what killed writers left
     assert listing(tmp_path) == ["file"]
 
 
@@ -274,12 +274,12 @@ def test_leftovers_of_killed_writers_go(tmp_path):
         os.utime(left, (time.time() - age,) * 2)
         return left
 
-    with storage.replacing(path) as file:
+    with atomic.replacing(path) as file:
         own = os.path.basename(file.name).removeprefix(".f[ile.").partition("-")[0]
         os.utime(file.name, (time.time() - 7200,) * 2)
         gone = [leave(f".f[ile.{own}-1.part"), leave(".f[ile.other-2.part", 7200)]
         stay = [leave(".f[ile.other-3.part"), leave(f".file2.{own}-4.part", 7200)]
-        storage.write_text(path, "faster")
+        atomic.write_text(path, "faster")
         assert not any(left.exists() for left in gone)
         assert all(left.exists() for left in stay)
         file.write(b"slower")
@@ -289,14 +289,14 @@ def test_leftovers_of_killed_writers_go(tmp_path):
 def test_a_lock_is_for_one(tmp_path):
     path = tmp_path / "new" / "file"
     (tmp_path / "link").symlink_to("new/file")
-    with storage.lock(path):
+    with atomic.lock(path):
         for same in (path, tmp_path / "link", f"{tmp_path}/new/../new/file"):
             with (
                 pytest.raises(FileInUseError, match="--out=.*in use by another run"),
-                storage.lock(same, "--out"),
+                atomic.lock(same, "--out"),
             ):
                 raise AssertionError("locked twice")
-        with storage.lock(tmp_path / "new" / "file2"):
+        with atomic.lock(tmp_path / "new" / "file2"):
             pass
         other = subprocess.run(
             [sys.executable, "-c", _LOCK, path], capture_output=True, text=True
@@ -304,8 +304,8 @@ def test_a_lock_is_for_one(tmp_path):
         assert "FileInUseError: path=" in other.stderr
     # Nothing is left of it, the folder included.
     assert listing(tmp_path) == ["link"]
-    with storage.lock(path):
-        storage.write_text(path, "kept")
+    with atomic.lock(path):
+        atomic.write_text(path, "kept")
     assert listing(tmp_path) == ["link", "new", "new/file"]
 
 
@@ -319,17 +319,17 @@ def test_a_folder_that_vanishes_is_made_again(tmp_path, monkeypatch):
             folder.rmdir()
         return opened(path, *given, **more)
 
-    monkeypatch.setattr(storage, "_temporary", lambda target: target.parent / "part")
+    monkeypatch.setattr(atomic, "_temporary", lambda target: target.parent / "part")
     monkeypatch.setattr(pathlib.Path, "open", open_late)
     late = set()
-    with storage.lock(folder / "file"):
+    with atomic.lock(folder / "file"):
         assert late == {".file.lock"}
     assert listing(tmp_path) == []
-    storage.write_text(folder / "file", "new")
+    atomic.write_text(folder / "file", "new")
     assert late == {".file.lock", "part"} and listing(folder) == ["file"]
     (folder / "file").unlink()
     late.clear()
-    storage.check_writable(folder / "file")
+    atomic.check_writable(folder / "file")
     assert late == {"part"} and listing(tmp_path) == []
 
 
@@ -341,11 +341,11 @@ def test_no_locks_here(tmp_path, monkeypatch):
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", none)
-    with storage.lock(tmp_path / "file"), storage.lock(tmp_path / "file"):
-        storage.write_text(tmp_path / "file", "new")
+    with atomic.lock(tmp_path / "file"), atomic.lock(tmp_path / "file"):
+        atomic.write_text(tmp_path / "file", "new")
     left = tmp_path / ".file.other-1.part"
     left.write_bytes(b"half")
-    storage.write_text(tmp_path / "file", "newer")
+    atomic.write_text(tmp_path / "file", "newer")
     assert left.exists()
 
 

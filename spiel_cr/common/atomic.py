@@ -1,0 +1,355 @@
+"""Files that are written whole or not at all, and kept from other runs.
+
+A file is written beside its place under another name, and renamed when it is whole. If
+the path is a symlink, the file that it leads to is replaced. Nothing but a regular file
+is.
+"""
+
+import contextlib
+import errno
+import hashlib
+import os
+import pathlib
+import platform
+import re
+import secrets
+import stat
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import IO, Any, TypeVar
+
+from spiel_cr.common.errors import FileInUseError
+
+Path = str | os.PathLike[str]
+_T = TypeVar("_T")
+
+# Files of writers that were killed on another machine are removed after this time.
+_STALE_SECONDS = 3600.0
+# The bytes that a path's last part may have before its temporary names are too long.
+_LONG_NAME = 180
+_PROBE_BYTES = 4096
+# How often a file is made again whose folder vanished.
+_TRIES = 100
+
+
+def check_distinct(paths: Mapping[str, Path | None]) -> None:
+    """Refuses, before any work, two names of one file.
+
+    Args:
+      paths: by the name of the argument or option that gave it; None: none was given.
+
+    Raises:
+      ValueError: two of them lead to the same place.
+    """
+    names: dict[str, str] = {}
+    for name, path in paths.items():
+        if path is None:
+            continue
+        first = names.setdefault(os.path.realpath(path), name)
+        if first != name:
+            raise ValueError(
+                f"{first} and {name} both name {os.fspath(path)!r}; give each a path "
+                f"of its own"
+            )
+
+
+def check_writable(path: Path, name: str = "path") -> None:
+    """Tries, before any work, whether a file can be written; leaves nothing behind.
+
+    Args:
+      path: of a file that is there, or that is to be made, folders included.
+      name: of the argument or option that gave the path, for the error.
+
+    Raises:
+      ValueError: the path leads to something that is no regular file, or to a place
+        where no file can be made; or no space is left.
+    """
+    try:
+        target = _target(path)
+        _while_folders_vanish(lambda: _probe(target))
+    except OSError as error:
+        raise ValueError(
+            f"{name}={os.fspath(path)!r} cannot be written "
+            f"({error.strerror or error}); give the path of a file, in a folder with "
+            f"room for it"
+        ) from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a file of text, so that a reader sees the old file or the new one.
+
+    Raises:
+      OSError: the file cannot be written; the old one is as it was.
+    """
+    with replacing(path) as file:
+        file.write(text.encode())
+
+
+@contextlib.contextmanager
+def replacing(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
+    """A file that takes the place of `path` when it is whole.
+
+    Any number of processes may do so at the same time; the last one wins. What is there
+    stays until then, and for good if the block raises. The new file has the old one's
+    permission bits.
+
+    Args:
+      path: the file; its folder is made where it is missing. A symlink stays, and what
+        it leads to is replaced.
+      durable: wait until the file is on the disk, so that it survives a crash of the
+        machine. Not needed for what can be made again.
+
+    Yields:
+      An empty file, open for reading and writing bytes.
+
+    Raises:
+      OSError: the file cannot be written, or the path leads to something that is no
+        regular file.
+    """
+    with naming(path):
+        target = _target(path)
+        file = _while_folders_vanish(lambda: _locked_new(target))
+    temporary = pathlib.Path(file.name)
+    try:
+        with naming(path, temporary), file:
+            yield file
+            file.flush()
+            _take_permissions(file, target)
+            if durable:
+                os.fsync(file.fileno())
+            # Not closed before: the lock would end, and the file be a leftover.
+            os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+@contextlib.contextmanager
+def lock(path: Path, name: str = "path") -> Iterator[None]:
+    """Keeps other processes from writing a file, for as long as the block takes.
+
+    Only those that lock it, too. Where the file system has no locks nothing is locked.
+    The lock ends with the process, in whatever way that ends.
+
+    Args:
+      path: the file; its folder is made where it is missing.
+      name: of the argument or option that gave the path, for the error.
+
+    Raises:
+      FileInUseError: another process, or another block of this one, has locked it.
+      OSError: the lock's file, which lies beside it, cannot be made.
+    """
+    with naming(path):
+        target = _target(path)
+        new = False
+        held = target.with_name(f".{_stem(target)}.lock")
+
+        def open_held() -> IO[bytes]:
+            nonlocal new
+            new = new or not target.parent.exists()
+            target.parent.mkdir(parents=True, exist_ok=True)
+            return held.open("ab")
+
+        while True:
+            file = _while_folders_vanish(open_held)
+            locked = _try_lock(file)
+            # The last holder may have removed the file after it was opened here.
+            if locked is not True or os.fstat(file.fileno()).st_nlink:
+                break
+            file.close()
+    try:
+        if locked is False:
+            raise FileInUseError(
+                f"{name}={os.fspath(path)!r} is in use by another run; wait for it, or "
+                f"give another path"
+            )
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            if locked:
+                held.unlink()
+                if new:
+                    target.parent.rmdir()  # unless it was used
+        file.close()
+
+
+@contextlib.contextmanager
+def reserved(path: Path | None, name: str = "path") -> Iterator[None]:
+    """Keeps a checkpoint for one run, from before it begins until it ends.
+
+    Args:
+      path: of the file; None: there is nothing to keep.
+      name: of the argument or option that gave the path, for the error.
+
+    Raises:
+      FileInUseError: another run has it.
+      ValueError: no such file can be written.
+    """
+    if path is None:
+        yield
+        return
+    check_writable(path, name)
+    with lock(path, name):
+        yield
+
+
+@contextlib.contextmanager
+def naming(path: Path, written: pathlib.Path | None = None) -> Iterator[None]:
+    """Errors of the operating system name this path, not a temporary file or none.
+
+    Args:
+      path: to be named.
+      written: the temporary file, where other files are at work in the block, too:
+        errors of these are left alone.
+    """
+    given = os.fspath(path)
+    try:
+        yield
+    except OSError as error:
+        if error.filename == given and error.filename2 is None:
+            raise
+        if written and error.filename not in (None, os.fspath(written)):
+            raise
+        if error.errno is None:
+            raise type(error)(f"{given}: {error}") from error
+        raise OSError(error.errno, error.strerror, given) from error
+
+
+def _target(path: Path) -> pathlib.Path:
+    """The file that is written for a path: absolute, at the end of all symlinks.
+
+    Raises:
+      OSError: there is something that is no regular file, or that cannot be seen.
+    """
+    text = os.fspath(path)
+    if not text or "\0" in text or text.endswith(os.sep):
+        raise OSError(errno.EINVAL, "it names no file", text)
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError as error:
+        raise OSError(errno.EINVAL, "it is no text", text) from error
+    target = pathlib.Path(os.path.realpath(text))
+    # Follows symlinks, because not all can be resolved by name (/dev/stdout).
+    try:
+        mode = os.stat(text).st_mode
+    except FileNotFoundError:
+        return target
+    if not stat.S_ISREG(mode):
+        kinds = {stat.S_IFDIR: "folder", stat.S_IFIFO: "FIFO", stat.S_IFSOCK: "socket"}
+        kind = kinds.get(stat.S_IFMT(mode), "device")
+        raise OSError(errno.EINVAL, f"it is a {kind}, not a regular file", text)
+    if not os.access(target, os.W_OK):
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES), text)
+    return target
+
+
+def _while_folders_vanish(make: Callable[[], _T]) -> _T:
+    """What a function makes, which is called again where a folder vanished under it.
+
+    A `lock` removes the folder that it made, maybe just before a file is made there.
+    """
+    for _ in range(_TRIES):
+        with contextlib.suppress(FileNotFoundError):
+            return make()
+    return make()
+
+
+def _probe(target: pathlib.Path) -> None:
+    """Makes and removes a file in the folder of a file, or where that would be made."""
+    folder = target.parent
+    while not folder.exists():
+        folder = folder.parent
+    most = os.pathconf(folder, "PC_NAME_MAX")
+    if any(len(os.fsencode(part)) > most for part in target.parts):
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+    probe = _temporary(folder / target.name)
+    try:
+        with probe.open("xb") as file:
+            file.write(bytes(_PROBE_BYTES))
+    finally:
+        probe.unlink(missing_ok=True)
+
+
+def _stem(target: pathlib.Path) -> str:
+    """What the names of files beside another one begin with, after a dot."""
+    name = os.fsencode(target.name)
+    if len(name) <= _LONG_NAME:
+        return target.name
+    return hashlib.sha256(name).hexdigest()
+
+
+def _machine() -> str:
+    """Part of a temporary name, to tell locks of this machine from others'."""
+    return f"{zlib.crc32(platform.node().encode()):08x}"
+
+
+def _temporary(target: pathlib.Path) -> pathlib.Path:
+    """A name beside a file that no other writer uses."""
+    own = f"{_machine()}-{secrets.token_hex(8)}"
+    return target.with_name(f".{_stem(target)}.{own}.part")
+
+
+def _locked_new(target: pathlib.Path) -> IO[bytes]:
+    """A new temporary file for a target, which others see to be in use.
+
+    Its folder is made where it is missing; leftovers there are removed.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    _remove_leftovers(target)
+    while True:
+        file = _temporary(target).open("x+b")
+        # Until it is locked, another writer may take it for a leftover.
+        _try_lock(file, wait=True)
+        if os.fstat(file.fileno()).st_nlink:
+            return file
+        file.close()
+
+
+def _take_permissions(file: IO[bytes], target: pathlib.Path) -> None:
+    """Gives a new file the owner, where allowed, and the permissions of the old one."""
+    try:
+        old = target.stat()
+    except FileNotFoundError:
+        return
+    with contextlib.suppress(OSError):
+        os.fchown(file.fileno(), old.st_uid, old.st_gid)
+    os.fchmod(file.fileno(), stat.S_IMODE(old.st_mode))
+
+
+def _remove_leftovers(target: pathlib.Path) -> None:
+    """Removes temporary files of writers that were killed, and of no others.
+
+    A living writer on this machine holds a lock. Where others may hold none that is
+    seen here, time tells.
+    """
+    name = re.compile(rf"\.{re.escape(_stem(target))}\.([^.]+)\.part")
+    with os.scandir(target.parent) as entries:
+        found = [(entry, name.fullmatch(entry.name)) for entry in entries]
+    for entry, match in found:
+        if match is None or not entry.is_file(follow_symlinks=False):
+            continue
+        # Whatever goes wrong: it is somebody else's, or gone already.
+        with contextlib.suppress(OSError), open(entry.path, "r+b") as file:
+            locked = _try_lock(file)
+            ours = locked and match[1].startswith(_machine())
+            old = time.time() - entry.stat().st_mtime > _STALE_SECONDS
+            if locked is not False and (ours or old):
+                os.unlink(entry.path)
+
+
+def _try_lock(file: IO[Any], *, wait: bool = False) -> bool | None:
+    """Locks a file until it is closed.
+
+    Returns:
+      Whether it could; None where there are no locks.
+    """
+    try:
+        import fcntl
+
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    except (ImportError, OSError):  # another system; some network file systems
+        return None
+    return True
