@@ -28,6 +28,7 @@ from benchmarks.document import MEMORY, Column, table
 from benchmarks.frame import Row
 from benchmarks.partial import opponents
 from spiel_cr.common.memory import peak_bytes
+from spiel_cr.eval.common import conditions
 from spiel_cr.eval.common.statistics import mean_and_half_width
 from spiel_cr.eval.players import match as matches
 
@@ -51,6 +52,8 @@ def _add_options(parser: frame.Parser) -> None:
     parser.number("--seconds", None, words)
     words = "JSON lines, one per match; those that are there are not played again"
     parser.add_argument("--record", type=pathlib.Path, metavar="PATH", help=words)
+    words = "of a search per move (default: those on record, or what fits in a move)"
+    parser.number("--simulations", None, words, least=1, kind=int)
     words = "further settings of resolving, such as gadget=maxmargin"
     parser.add_argument("--settings", nargs="*", default=[], help=words)
     parser.number("--move-ms", 1000.0, "milliseconds of a move")
@@ -83,20 +86,19 @@ def measure(name: str, player: str, opponent: str, options: argparse.Namespace) 
       options: of the command.
 
     Raises:
-      ValueError: a bot failed, or the opponent chose what it may not.
+      ValueError: a bot failed, the opponent chose what it may not, illegal moves of
+        the player ended all matches, or the record is of other conditions.
     """
     game = spiel_cr.load_game(GAMES.get(name, name))
     start = peak_bytes()
-    record = _Record(options.record, _key(name, player, opponent, options))
+    record = _Record(
+        *(options.record, _key(name, player, opponent, options)),
+        _conditions(opponent, options),
+    )
     begun = time.perf_counter()
     ours = [_player(player, game, seat, options) for seat in range(2)]
     made = time.perf_counter() - begun
-    if record.lines:
-        simulations = record.lines[0]["simulations"]
-    else:
-        simulations = opponents.simulations_of(
-            opponent, game, options.move_ms, options.seed
-        )
+    simulations = _simulations(opponent, game, record.lines, options)
     begun = time.perf_counter()
     for number in range(len(record.lines), options.matches):
         seconds = time.perf_counter() - begun
@@ -135,42 +137,43 @@ def _outcomes(
 
     Args:
       game, player, opponent: as of `measure`.
-      lines: of matches, see `_play`.
+      lines: of matches, see `_play`; by number, so that those of a pair follow each
+        other.
 
     Raises:
-      ValueError: all matches from a seat ended in an illegal move.
+      ValueError: all matches ended in an illegal move.
     """
-    played = [line for line in lines if line["return"] is not None]
-    illegal = len(lines) - len(played)
-    returns = [[x["return"] for x in played if x["seat"] == seat] for seat in range(2)]
-    if min(map(len, returns)) < 1:
+    illegal = sum(line["illegal"] for line in lines)
+    if illegal == len(lines):
         raise ValueError(
-            f"{game}: illegal moves ended {illegal} of {len(lines)} "
-            f"matches of {player} against {opponent}; none is left for "
-            f"one of the seats"
+            f"{game}: illegal moves of {player} ended {illegal} of {len(lines)} "
+            f"matches against {opponent}; nothing was measured"
         )
-    pairs = [sum(pair) / 2 for pair in zip(*returns, strict=False)]
+    pairs = [
+        (first["return"] + second["return"]) / 2
+        for first, second in zip(lines[::2], lines[1::2], strict=False)
+    ]
     mean, half_width = mean_and_half_width(pairs)
-    every = np.array(returns[0] + returns[1])
+    every = np.array([line["return"] for line in lines])
     return {
         "matches": len(every),
         "mean": mean,
         "interval": half_width,
         "won": float((every > 0).mean()),
         "drawn": float((every == 0).mean()),
-        "by_seat": [statistics.fmean(seat) for seat in returns],
+        "by_seat": [float(every[seat::2].mean()) for seat in range(2)],
         "illegal_moves": illegal,
     }
 
 
 def _efforts(lines: Sequence[Row], move_ms: float | None) -> Row:
-    """How the player came to its moves.
+    """How the player came to its moves, in matches that no illegal move ended.
 
     Args:
       lines: of matches, see `_play`.
       move_ms: milliseconds per move; None: it has no clock.
     """
-    played = [line for line in lines if line["return"] is not None]
+    played = [line for line in lines if not line["illegal"]]
     spent, taken = (
         [x for line in played for x in line[who]] for who in ("seconds", "its_seconds")
     )
@@ -200,22 +203,32 @@ class _Record:
       lines: one for each match.
     """
 
-    def __init__(self, path: pathlib.Path | None, key: Row) -> None:
+    def __init__(self, path: pathlib.Path | None, key: Row, shared: Row) -> None:
         """Reads the lines of earlier runs.
 
         Args:
           path: of the file, or None.
           key: what they are matches of.
+          shared: what all of these must have in common, too.
+
+        Raises:
+          ValueError: the file has matches that were played under other conditions.
         """
-        self._path, self._key = path, key
+        self._path, self._shared = path, {**key, **shared}
         self.lines: list[Row] = []
         if path is not None and path.exists():
             every = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
             self.lines = [line for line in every if key.items() <= line.items()]
+        for line, (name, value) in itertools.product(self.lines, shared.items()):
+            if line.get(name) != value:
+                raise ValueError(
+                    f"--record {path} has matches with {name}={line.get(name)!r}, and "
+                    f"these would be with {value!r}; give another file"
+                )
 
     def add(self, line: Row) -> None:
         """Takes the next match in."""
-        self.lines.append({**self._key, **line})
+        self.lines.append({**self._shared, **line})
         if self._path is not None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with self._path.open("a", encoding="utf-8") as file:
@@ -232,6 +245,31 @@ def _key(name: str, player: str, opponent: str, options: argparse.Namespace) -> 
     }
 
 
+def _conditions(opponent: str, options: argparse.Namespace) -> Row:
+    """What else may change results: the program, and what the opponent may do."""
+    found: Row = {"versions": conditions.versions(), "source": conditions.source()}
+    if opponent != "uniform":
+        found["its_move_ms"] = options.move_ms
+        if options.simulations is not None:
+            found["simulations"] = options.simulations
+    return found
+
+
+def _simulations(
+    opponent: str,
+    game: pyspiel.Game,
+    lines: Sequence[Row],
+    options: argparse.Namespace,
+) -> int | None:
+    """Of a search per move; None: the opponent is no search."""
+    if lines:
+        found: int | None = lines[0]["simulations"]
+        return found
+    if opponent != "uniform" and options.simulations is not None:
+        return int(options.simulations)
+    return opponents.simulations_of(opponent, game, options.move_ms, options.seed)
+
+
 def _play(
     game: pyspiel.Game,
     number: int,
@@ -239,22 +277,23 @@ def _play(
     others: Sequence[pyspiel.Bot],
     seed: int,
 ) -> Row:
-    """One match, as a line; without a return if an illegal move of the bot ended it."""
+    """One match, as a line; an illegal move of the bot loses the most there is."""
     seat = number % 2
     pair = list(others)
     pair[seat] = bot
     before = dict(vars(bot.counts)), bot.statistics.late_moves
     counter = matches.ProgramCounter()
-    line: Row = {"number": number, "seat": seat, "return": None}
+    line: Row = {"number": number, "seat": seat}
     random = np.random.default_rng([seed, number])
     try:
         match = matches.play_match(game, pair, random, observers=[counter])
     except matches.IllegalMoveError as error:
         if error.player != seat:
             raise
-        return line
+        return {**line, "illegal": True, "return": game.min_utility()}
     return {
         **line,
+        "illegal": False,
         "return": match.returns[seat],
         "seconds": match.seconds[seat],
         "its_seconds": match.seconds[1 - seat],

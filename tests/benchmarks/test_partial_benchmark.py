@@ -86,9 +86,10 @@ def measure(monkeypatch, mine, other, **changed):
     monkeypatch.setattr(opponents, "pair", lambda *_: (other, other))
     given = {"matches": 8, "seed": 0, "max_histories": 9, "move_ms": 9.0}
     given |= {"init_ms": None, "leaf": "", "settings": [], "iterations": 1}
-    given |= {"record": None, "seconds": None}
+    given |= {"record": None, "seconds": None, "simulations": None}
+    opponent = changed.pop("opponent", "uniform")
     options = argparse.Namespace(**given | changed)
-    return matches.measure("kuhn_poker", "resolving", "uniform", options)
+    return matches.measure("kuhn_poker", "resolving", opponent, options)
 
 
 def test_only_illegal_moves_of_the_player_count_as_that(monkeypatch):
@@ -102,6 +103,66 @@ def test_only_illegal_moves_of_the_player_count_as_that(monkeypatch):
     ):
         with pytest.raises(ValueError, match=words):
             measure(monkeypatch, mine, other)
+
+
+class Cheating(Failing):
+    """Makes an illegal move in some matches."""
+
+    def __init__(self, numbers):
+        super().__init__([(1, 1.0)])
+        self._numbers, self._match = numbers, -1
+
+    def restart(self):
+        self._match += 1
+
+    def get_policy(self, state):
+        return [(7, 1.0)] if self._match in self._numbers else self._policy
+
+
+def test_illegal_moves_lose_the_most_there_is(monkeypatch, tmp_path):
+    """Matches that they ended count, and pairs are of the same two matches as ever."""
+    legal, rows, returns = Failing([(1, 1.0)]), [], []
+    for name, mine in (("legal", legal), ("cheating", Cheating({2, 3, 5}))):
+        path = tmp_path / name
+        rows.append(measure(monkeypatch, mine, legal, record=path))
+        lines = path.read_text().splitlines()
+        returns.append([json.loads(line)["return"] for line in lines])
+    expected = np.array(returns[0])
+    expected[[2, 3, 5]] = -2  # the most that can be lost in Kuhn poker
+    assert returns[1] == expected.tolist() and returns[1] != returns[0]
+    pairs = expected.reshape(-1, 2).mean(axis=1)
+    assert rows[1]["matches"] == 8 and rows[1]["illegal_moves"] == 3
+    assert rows[1]["mean"] == pytest.approx(pairs.mean())
+    wide = 3.182 * np.std(pairs, ddof=1) / 2
+    assert rows[1]["interval"] == pytest.approx(wide, rel=1e-3)
+    assert rows[1]["by_seat"] == [expected[::2].mean(), expected[1::2].mean()]
+    assert rows[1]["won"] == (expected > 0).mean()
+
+
+def test_records_of_other_conditions_are_refused(monkeypatch, tmp_path):
+    """What is on record must be of this program, and of an opponent as strong."""
+    legal, record = Failing([(1, 1.0)]), tmp_path / "matches.jsonl"
+    given = {"record": record, "opponent": "ismcts", "simulations": 3}
+    assert measure(monkeypatch, legal, legal, **given)["simulations"] == 3
+    # None is asked for: as many as before.
+    again = measure(monkeypatch, legal, legal, **given | {"simulations": None})
+    assert again["simulations"] == 3
+    # As of a player without a clock, whose string does not name the milliseconds.
+    monkeypatch.setattr(matches, "_string", lambda *_: "the same")
+    line = json.loads(record.read_text().splitlines()[0]) | {"bot": "the same"}
+    record.write_text(json.dumps(line) + "\n")
+    for changed, words in (
+        ({"simulations": 4}, "simulations=3, and these would be with 4; give another"),
+        ({"move_ms": 8.0}, "its_move_ms=9.0, and these"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            measure(monkeypatch, legal, legal, **given | changed)
+    for name, other in (("source", "another"), ("versions", {"jax": "0"})):
+        changed = {key: value for key, value in line.items() if key != name}
+        for old in (changed, changed | {name: other}):
+            record.write_text(json.dumps(old) + "\n")
+            with pytest.raises(ValueError, match=f"matches with {name}="):
+                measure(monkeypatch, legal, legal, **given)
 
 
 def test_matches_on_record_are_not_played_again(monkeypatch, tmp_path):
