@@ -4,6 +4,7 @@ The same set network as for compiled games (`network.py`). It reads what the gam
 of the histories at a cut, since what lies below them is not there.
 """
 
+import dataclasses
 import os
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
@@ -45,6 +46,7 @@ class Reading(NamedTuple):
     columns: np.ndarray
 
 
+@dataclasses.dataclass(eq=False)
 class FrontierNetwork:
     """A value network as a `FrontierFunction`.
 
@@ -58,24 +60,14 @@ class FrontierNetwork:
         moves from the start of the game ("moves_from_start").
     """
 
-    def __init__(
-        self,
-        architecture: Architecture,
-        parameters: dict[str, np.ndarray],
-        reading: Reading,
-        *,
-        scale: float,
-        game: str,
-        depth: int,
-        unit: CutUnit,
-    ) -> None:
-        """Takes the arrays as they are; see the attributes."""
-        self.architecture = architecture
-        self.parameters = parameters
-        self.reading = reading
-        self.scale = scale
-        self.game = game
-        self.depth, self.unit = depth, unit
+    architecture: Architecture
+    parameters: dict[str, np.ndarray]
+    reading: Reading
+    _: dataclasses.KW_ONLY
+    scale: float
+    game: str
+    depth: int
+    unit: CutUnit
 
     def check_game(self, game: pyspiel.Game) -> None:
         """Refuses another game; see `FrontierFunction`.

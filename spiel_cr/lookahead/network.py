@@ -153,6 +153,7 @@ class NetworkRangeValues:
         return dataclasses.replace(self, scale=scale)
 
 
+@dataclasses.dataclass(eq=False)
 class NetworkValues:
     """A value network of a game, as a `ValueFunction`.
 
@@ -166,26 +167,16 @@ class NetworkValues:
       cut: where the lookaheads end that it was trained for, "2 moves" or "1 rounds".
     """
 
-    def __init__(
-        self,
-        architecture: Architecture,
-        parameters: dict[str, np.ndarray],
-        known: KnownStates,
-        *,
-        scale: float,
-        game: str,
-        seal: str,
-        cut: str,
-    ) -> None:
-        """Takes the arrays as they are; see the attributes."""
-        self.architecture = architecture
-        self.parameters = parameters
-        self.known = known
-        self.scale = scale
-        self.game = game
-        self.seal = seal
-        self.cut = cut
-        self._fits: CompiledGame | None = None
+    architecture: Architecture
+    parameters: dict[str, np.ndarray]
+    known: KnownStates
+    _: dataclasses.KW_ONLY
+    scale: float
+    game: str
+    seal: str
+    cut: str
+    # The game that was checked last.
+    _fits: CompiledGame | None = dataclasses.field(default=None, init=False, repr=False)
 
     def check(self, tree: CompiledGame) -> None:
         """Refuses another game; see `CheckedFunction`.

@@ -101,8 +101,10 @@ class LayerSolver:
         # is cut off.
         self._capacities: dict[tuple[int, bool], Capacities] = {}
         self._cut_shapes = CutShapes()
-        # The last game that was laid out of each kind.
-        self._laid_out: dict[tuple[int, bool], _CutGame] = {}
+        # For `close`, the last game of each kind; None: it will not be asked for again.
+        self._laid_out: dict[tuple[int, bool], _CutGame] | None = None
+        if config.move_ms is not None:
+            self._laid_out = {}
         # To expand histories, and then to lay them out for solving.
         self._expanding, self._laying = Cost(), Cost()
         self.compiled = 0, 0.0
@@ -138,8 +140,11 @@ class LayerSolver:
         return until - (fixed + each * most)
 
     def close(self) -> None:
-        """Compiles the last programs: nothing is compiled after this."""
-        known = self._laid_out
+        """Compiles the last programs: nothing is compiled after this.
+
+        Only under a clock: otherwise there is time to compile whenever it is needed.
+        """
+        known, self._laid_out = self._laid_out or {}, None
         kinds = sorted({is_cut for _, is_cut in known})
         # Below a cut trees do not fill their room: public states differ in size.
         slack = {"places": _AFTER_CUTS} if True in kinds else {}
@@ -161,7 +166,6 @@ class LayerSolver:
         for is_cut in (False, True):
             for first in range(2):
                 self._capacities_of(first, is_cut).shut()
-        known.clear()
 
     def _capacities_of(self, first: int, is_cut: bool) -> Capacities:
         return self._capacities.setdefault((first, is_cut), Capacities())
@@ -303,7 +307,8 @@ class LayerSolver:
         kind = self._player ^ margin, game.cut is not None
         needed = shapes_of(game.game.decisions, game.game.payoffs)
         capacity = self._capacities_of(*kind).learn(needed)
-        self._laid_out[kind] = game
+        if self._laid_out is not None:
+            self._laid_out[kind] = game
         return None if capacity is None else self._make_solver(game, capacity, kind[0])
 
     def _make_solver(

@@ -204,7 +204,7 @@ class SolvedTree:
 
         That is what o gets there against i's strategy, by what it knows, with the leaf
         values, and with the best of its continuations; at a cut what the solver above
-        it found, mean over the iterates.
+        it found, mean over the iterates, if i has acted before it.
 
         Args:
           after: made with the cut `ids`; brought up to the layer before it.
@@ -216,9 +216,11 @@ class SolvedTree:
         d, histories, i = after.decomposition, self.snapshot.tree.histories, self.player
         at_cut, _ = find_numbers(self.snapshot.ids[self.snapshot.cut], ids)
         if at_cut.any():
-            # What it got in the last solve, as at the roots of a layer in the tree.
+            # What it got in the last solve, as at the roots of a layer in the tree. No
+            # solve says that where i has not acted.
             _, roots = find_numbers(self.snapshot.ids, ids)
-            return bool(at_cut.all()) and self.hand_on(after, roots)
+            promised = at_cut.all() and (self.decomposition.layer[roots] > 1).all()
+            return bool(promised) and self.hand_on(after, roots)
         _, rows = find_numbers(after.snapshot.ids, ids)
         is_root, place = find_numbers(d.roots, rows)
         layer = d.layer[rows]
@@ -328,21 +330,7 @@ class SolvedTree:
             self.opponent_values[game.next_augmented] = values[
                 len(values) - next_augmented :
             ]
-        if not self.solved:
-            self._promise_first()
         self.solved += 1
-
-    def _promise_first(self) -> None:
-        """What the opponent gets in the first layer, if both play as was found."""
-        d, histories = self.decomposition, self.snapshot.tree.histories
-        i, first = self.player, d.layer[d.roots] == 1
-        roots, augmented = d.roots[first], d.root_augmented[first]
-        reach = reach_from_behaviour(d.decisions, self.behaviour[i])
-        worth = history_values(self.snapshot.tree, self.behaviour)[roots]
-        worth *= 1.0 if i == 1 else -1.0
-        worth *= histories.chance[roots] * reach[histories.sequence[i][roots]]
-        self.opponent_values[np.unique(augmented)] = 0.0
-        np.add.at(self.opponent_values, augmented, worth)
 
     def mixed(self, player: int, uniform_share: float) -> np.ndarray:
         """float64 [S], a player's strategy with a share of uniform play."""
