@@ -10,19 +10,15 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from benchmarks import frame
 from benchmarks.deep import signal_judging
 from benchmarks.document import Column, table
 from benchmarks.frame import Row
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.compilation.compiler import compile_game
-from spiel_cr.deep.infosets import Seen
 from spiel_cr.deep.self_play.config import parse_self_play
 from spiel_cr.deep.self_play.learning import SelfPlay
 from spiel_cr.deep.tensors import stepped
-from spiel_cr.signals.loading import signal_game
 
 # Points of a curve.
 _POINTS = 10
@@ -101,7 +97,8 @@ def measure(name: str, algorithm: str, seed: int, decisions: int | None) -> Row:
         solver = SelfPlay(source, config, seed=seed, knowledge=knowledge)
         curve = _curve(solver, decisions, lambda: float("nan"), 1)
         if case.judge == "signals":
-            curve = [(solver.decisions, _judge_by_signals(case.game, solver))]
+            judged = signal_judging.nash_conv(case.game, solver.strategy)
+            curve = [(solver.decisions, judged)]
     play, learn = (solver.processor_seconds_of[what] for what in ("play", "learn"))
     return {
         "name": name,
@@ -130,16 +127,6 @@ def _curve(
         solver.run_to(decisions * point // points)
         curve.append((solver.decisions, judged()))
     return curve
-
-
-def _judge_by_signals(game: str, solver: SelfPlay) -> float:
-    """NashConv of what is played now."""
-
-    def strategy(player: int, seen: np.ndarray, legal: np.ndarray) -> np.ndarray:
-        return solver.strategy(player, Seen(seen, legal))
-
-    judge = signal_judging.Judge(signal_game(game))
-    return judge.nash_conv(signal_judging.behaviour_of(judge.signals, strategy))
 
 
 def markdown(rows: Sequence[Row]) -> str:

@@ -6,7 +6,6 @@ that can be asked at decisions is asked at all of them, public node by public no
 signal by signal.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,19 +13,32 @@ import numpy as np
 from spiel_cr.common.arrays import ranges
 from spiel_cr.compilation import vectorised
 from spiel_cr.compilation.tree import CHANCE
+from spiel_cr.deep.infosets import Seen
+from spiel_cr.deep.traversal import Strategy
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.sequence_form.layout import SequenceForm
 from spiel_cr.signals import form as signal_form
 from spiel_cr.signals import public_nodes
 from spiel_cr.signals.game import SignalGame
-
-# A player, float32 or bool [n, F], tensors, and bool [n, A], legal actions, to float
-# [n, A], action probabilities.
-Strategy = Callable[[int, np.ndarray, np.ndarray], np.ndarray]
+from spiel_cr.signals.loading import signal_game
 
 # Public nodes that are looked at together.
 _NODES = 1 << 12
+
+
+def nash_conv(game: str, strategy: Strategy) -> float:
+    """NashConv of a strategy that is asked everywhere, in the game's units.
+
+    Args:
+      game: a string of OpenSpiel; see `behaviour_of` for which.
+      strategy: of both players.
+
+    Raises:
+      ValueError: the game has other rounds, or no rules on arrays that give tensors.
+    """
+    judge = Judge(signal_game(game))
+    return judge.nash_conv(behaviour_of(judge.signals, strategy))
 
 
 def behaviour_of(signals: SignalGame, strategy: Strategy) -> list[np.ndarray]:
@@ -34,7 +46,7 @@ def behaviour_of(signals: SignalGame, strategy: Strategy) -> list[np.ndarray]:
 
     Args:
       signals: a game with one round of signals, and rules on arrays with tensors.
-      strategy: of both players.
+      strategy: of both players; it sees information-state tensors.
 
     Returns:
       Of each player float32 [S], action probabilities by logical sequence.
@@ -68,7 +80,8 @@ def behaviour_of(signals: SignalGame, strategy: Strategy) -> list[np.ndarray]:
             first = own.first_sequence[place]
             counts = own.first_sequence[place + 1] - first
             # Signal by signal, and of one signal action by action, as they lie there.
-            found[player][ranges(first, counts)] = strategy(player, seen, legal)[legal]
+            played = strategy(player, Seen(seen, legal))
+            found[player][ranges(first, counts)] = played[legal]
         below = [finder.children(int(node)) for node in nodes]
         parent = np.repeat(np.arange(len(nodes)), [len(own) for own in below])
         children = np.concatenate(below)

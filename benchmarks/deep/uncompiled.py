@@ -41,7 +41,6 @@ from spiel_cr.eval.players.exploiting import measured
 from spiel_cr.root_responses.players import SeenPlayer
 from spiel_cr.root_responses.setting import Setting
 from spiel_cr.root_responses.table import TableResponder
-from spiel_cr.signals.loading import signal_game
 
 GAMES = {
     "phantom ttt": "phantom_ttt",
@@ -210,18 +209,12 @@ def measure_exact(
     begun = time.process_time()
     strategy, did = train(stepped(GAMES[name]), algorithm, settings, seed, nodes)
     learned = time.process_time() - begun
-    judge = signal_judging.Judge(signal_game(GAMES[name]))
-
-    def asked(player: int, rows: np.ndarray, legal: np.ndarray) -> np.ndarray:
-        return strategy(player, Seen(rows, legal))
-
-    played = signal_judging.behaviour_of(judge.signals, asked)
     return {
         "game": GAMES[name],
         "settings": list(settings),
         "nodes": did,
         "cpu_seconds": learned,
-        "nash_conv": judge.nash_conv(played),
+        "nash_conv": signal_judging.nash_conv(GAMES[name], strategy),
         "peak_bytes": peak_bytes(),
     }
 

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from spiel_cr.common.draws import BELOW_ONE
+
 
 def points(
     groups: np.ndarray, random: np.random.Generator, *, stratified: bool
@@ -30,15 +32,17 @@ def points(
     rank = np.arange(count) - np.repeat(first, size)
     spread = np.empty(count)
     spread[order] = (rank + random.random(count)) / np.repeat(size, size)
-    return spread
+    # Sums may round up to the next part.
+    return np.minimum(spread, BELOW_ONE)
 
 
 def labels(keys: np.ndarray) -> np.ndarray:
-    """uint64 [n], one number for each key; those of different keys are hardly equal.
+    """uint64 [n], a number for each key: equal of equal keys.
+
+    Two different keys have the same number with a chance of about one in 2^64.
 
     Args:
       keys: uint64 [n, 2], see `uncompiled.source.Positions`.
     """
-    # Equal where the keys are, but for one chance in 2^64.
     found: np.ndarray = keys[:, 0] + keys[:, 1] * np.uint64(0x9E3779B97F4A7C15)
     return found

@@ -6,7 +6,7 @@ import pytest
 import game_defs  # noqa: F401  (registers the games)
 from benchmarks.deep import self_play, signal_judging
 from spiel_cr.compilation.compiler import compile_game
-from spiel_cr.deep.infosets import CompiledKnowledge
+from spiel_cr.deep.infosets import CompiledKnowledge, Seen
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.signals.loading import signal_game
@@ -40,18 +40,17 @@ def test_strategies_are_the_same_in_the_form_of_signals(dice):
     size = signals.game.information_state_tensor_size()
     weights = random.normal(size=(2, size, signals.game.num_distinct_actions()))
 
-    def strategy(player, seen, legal):
-        odds = np.where(legal, np.exp(seen.astype(float) @ weights[player]), 0)
+    def strategy(player, seen):
+        odds = np.exp(seen.rows.astype(float) @ weights[player]) * seen.legal
         return odds / odds.sum(axis=1, keepdims=True)
 
-    found = signal_judging.Judge(signals).nash_conv(
-        signal_judging.behaviour_of(signals, strategy)
-    )
+    found = signal_judging.nash_conv(game, strategy)
     tree = compile_game(game)
     known, reach = CompiledKnowledge(tree), []
     for player, own in enumerate(tree.form.decisions):
         seen = np.asarray(known.table(player))
-        played = known.behaviour(player, strategy(player, seen, known.legal[player]))
+        played = strategy(player, Seen(seen, known.legal[player]))
+        played = known.behaviour(player, played)
         reach.append(reach_from_behaviour(own, played))
     wanted = best_responses.nash_conv(tree.form, tuple(reach))
     # Probabilities are kept in float32.
@@ -61,4 +60,4 @@ def test_strategies_are_the_same_in_the_form_of_signals(dice):
 def test_games_of_several_deals_are_refused():
     game = "python_rhode_island_holdem(num_ranks=3,num_suits=2)"
     with pytest.raises(ValueError, match="one round of signals"):
-        signal_judging.behaviour_of(signal_game(game), lambda *seen: seen[1])
+        signal_judging.behaviour_of(signal_game(game), lambda _, seen: seen.legal)
