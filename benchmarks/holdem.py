@@ -1,4 +1,4 @@
-"""Searched and local best responses in limit hold'em, which is too large to compile.
+"""Best responses in limit hold'em, searched, local and learned; it is not compiled.
 
 Run `python -m benchmarks.holdem --help`. Every match is a line of JSON as soon as it is
 over; a run that was stopped goes on from there.
@@ -11,7 +11,9 @@ expectation and a tenth of the spread; see `holdem_judge.py`.
 import argparse
 import functools
 import itertools
+import pathlib
 import sys
+import time
 from collections.abc import Sequence
 from statistics import fmean
 from typing import NamedTuple
@@ -24,6 +26,7 @@ from benchmarks.document import interval, table
 from benchmarks.frame import Parser, Row, facts, group_by
 from benchmarks.holdem_judge import Judge
 from spiel_cr.common.memory import peak_bytes
+from spiel_cr.deep.policy import load_deep_policy, save_deep_policy
 from spiel_cr.eval.common.json_log import JsonLog
 from spiel_cr.eval.common.statistics import mean_and_half_width
 from spiel_cr.eval.players import match as matches
@@ -35,6 +38,8 @@ from spiel_cr.responses.ismcts_config import BACKUPS, SearchConfig
 from spiel_cr.responses.local_best_response import LEAVES, LBRBot
 from spiel_cr.responses.state_posterior import StatePosterior
 from spiel_cr.responses.state_responder import StateResponder
+from spiel_cr.root_responses import setting as settings_of
+from spiel_cr.root_responses.gradient import GradientResponder, LikeliestPolicy
 
 # As in Timbers et al. 2022, but for bettingAbstraction: their "full" is not accepted,
 # and "fullgame" gives wrong legal actions where betting=limit. With "fcpa" the actions
@@ -44,7 +49,7 @@ HOLDEM = (
     "numSuits=4,numRanks=13,numHoleCards=2,numBoardCards=0 3 1 1,raiseSize=10 10 20 20,"
     "maxRaises=3 4 4 4,bettingAbstraction=fcpa)"
 )
-RESPONDERS = ("ismcts", "lbr")
+RESPONDERS = {"ismcts": "ISMCTS-BR", "lbr": "LBR", "gradient": "policy gradients"}
 
 _BIG_BLIND = 10
 
@@ -61,12 +66,14 @@ class _Key(NamedTuple):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Plays what is not in the folder yet, and prints tables."""
     options = _parser().parse_args(arguments)
-    names = "simulations rollouts rollout leaf backup exploration seed".split()
+    names = (
+        "simulations rollouts rollout leaf backup exploration learn_seconds seed"
+    ).split()
     settings = {"game": HOLDEM, **{name: vars(options)[name] for name in names}}
     plan = [
         _Key(opponent, responder, deal, seat)
         for deal, opponent, responder, seat in itertools.product(
-            range(options.deals), options.opponents, RESPONDERS, (0, 1)
+            range(options.deals), options.opponents, options.responders, (0, 1)
         )
     ]
     key = _Key._fields
@@ -89,6 +96,7 @@ def _parser() -> Parser:
         description="Measure best responses in limit hold'em: mean reward with 95 % "
         "intervals against fixed opponents, on equal cards, seats swapped.",
     )
+    parser.several("--responders", RESPONDERS, "who responds")
     parser.number("--deals", 100, "of each responder and opponent; two matches each")
     parser.number("--simulations", 1000, "of ISMCTS-BR, per decision")
     words = "of LBR, per decision; each plays out every action, at most three"
@@ -101,6 +109,8 @@ def _parser() -> Parser:
     words = "what ISMCTS-BR takes an action to be worth"
     parser.choice("--backup", BACKUPS, "chosen", words)
     parser.number("--exploration", 1.0, "of PUCT")
+    words = "of the processor, in which policy gradients learn for each seat"
+    parser.number("--learn-seconds", 120.0, words)
     kinds = ["uniform", *opponents.CHUMPS]
     parser.strings("--opponents", kinds, "uniform and chumps", metavar="OPPONENT")
     parser.number("--seed", 0, "of everything", least=0)
@@ -132,7 +142,8 @@ class _Host:
         chance, draws = (
             np.random.default_rng([seed, key.deal, stream]) for stream in (0, 1)
         )
-        before = bot.simulations
+        searches = isinstance(bot, StateResponder)
+        before = bot.simulations if searches else 0
         expected = judge.start()
 
         def add(state: pyspiel.State, player: int, action: int) -> None:
@@ -149,9 +160,9 @@ class _Host:
             "expected": round(expected, 6),
             "moves": len(match.seconds[seat]),
             "thinking": round(sum(match.seconds[seat]), 6),
-            "rollouts": bot.simulations - before,
-            "nodes": bot.num_nodes,
-            "histories": len(bot.belief.states),
+            "rollouts": bot.simulations - before if searches else 0,
+            "nodes": bot.num_nodes if searches else 0,
+            "histories": len(bot.belief.states) if searches else 0,
             "peak_mib": round(peak_bytes() / 2**20, 1),
         }
 
@@ -159,9 +170,13 @@ class _Host:
         policy = load_opponent(opponent, self._game)
         return Judge(self._game, policy, seat, seed=self._options.seed)
 
-    def _make_bot(self, opponent: str, responder: str, seat: int) -> StateResponder:
+    def _make_bot(
+        self, opponent: str, responder: str, seat: int
+    ) -> StateResponder | PolicyBot:
         game, options = self._game, self._options
         policy = load_opponent(opponent, game)
+        if responder == "gradient":
+            return PolicyBot(seat, self._learned(opponent, seat))
         belief = StatePosterior(game, seat, policy, compare="always", open_moves=True)
         if responder == "lbr":
             return LBRBot(
@@ -188,19 +203,35 @@ class _Host:
             belief=belief,
         )
 
+    def _learned(self, opponent: str, seat: int) -> LikeliestPolicy:
+        """Networks of the run's folder; learned now if they are not there."""
+        options = self._options
+        path = pathlib.Path(options.out) / f"{opponent}-{seat}.npz"
+        if not path.exists():
+            tqdm.write(f"{opponent}, seat {seat}: a network learns", file=sys.stderr)
+            policy = load_opponent(opponent, self._game)
+            setting = settings_of.on_states(self._game, policy)
+            responder = GradientResponder(setting, seat, seed=options.seed)
+            responder.learn(options.learn_seconds, clock=time.process_time)
+            about = {"opponent": opponent, "matches": responder.simulations}
+            average = responder.networks().average
+            save_deep_policy(path, self._game, average, about)
+        return LikeliestPolicy(load_deep_policy(path, self._game))
+
 
 def _tables(rows: Sequence[Row]) -> str:
     """Mean rewards, and what they took."""
     deals = 1 + max(row["deal"] for row in rows)
+    played = [name for name in RESPONDERS if any(r["responder"] == name for r in rows)]
+    columns = {"opponent": "`{opponent}`"}
+    columns |= {RESPONDERS[name]: f"{{{name}}}" for name in played}
+    for name in played if "lbr" in played else ():
+        if name != "lbr":
+            columns[f"{RESPONDERS[name]} − LBR"] = f"{{{name}_more}}"
+            plain = f"{RESPONDERS[name]} − LBR, of returns"
+            columns[plain] = f"{{{name}_of_returns}}"
     rewards = table(
-        [_rewards(mine) for mine in group_by(rows, "opponent").values()],
-        {
-            "opponent": "`{opponent}`",
-            "ISMCTS-BR": "{ismcts}",
-            "LBR": "{lbr}",
-            "difference": "{difference}",
-            "of returns": "{of_returns}",
-        },
+        [_rewards(mine) for mine in group_by(rows, "opponent").values()], columns
     )
     took = table(
         [_effort(mine) for mine in group_by(rows, "responder").values()],
@@ -216,24 +247,22 @@ def _tables(rows: Sequence[Row]) -> str:
     return (
         f"Expected reward of a match in chips (the big blind is {_BIG_BLIND}), ± half "
         f"of a 95 % interval over {deals} deals; seats swapped, {2 * deals} matches "
-        f"each; differences are taken deal by deal, the last one between plain returns."
+        f"each; differences are taken deal by deal, those of returns as they were paid."
         f"\n\n{rewards}\n{took}"
     )
 
 
 def _rewards(rows: Sequence[Row]) -> Row:
-    """Both responders against one opponent, and their differences, as intervals."""
-    by_responder = group_by(sorted(rows, key=lambda row: row["responder"]), "responder")
-    expected, returns = (
-        [_by_deal(mine, kind) for mine in by_responder.values()]
-        for kind in ("expected", "return")
-    )
-    values = {
-        "ismcts": expected[0],
-        "lbr": expected[1],
-        "difference": expected[0] - expected[1],
-        "of_returns": returns[0] - returns[1],
-    }
+    """Responders against one opponent, and what they win more than LBR does."""
+    by_responder = group_by(rows, "responder")
+    values = {}
+    for name, own in by_responder.items():
+        values[name] = _by_deal(own, "expected")
+        if "lbr" in by_responder:
+            local = by_responder["lbr"]
+            values[f"{name}_more"] = values[name] - _by_deal(local, "expected")
+            plain = _by_deal(own, "return") - _by_deal(local, "return")
+            values[f"{name}_of_returns"] = plain
     entries = {name: interval(*mean_and_half_width(v)) for name, v in values.items()}
     return {"opponent": rows[0]["opponent"], **entries}
 

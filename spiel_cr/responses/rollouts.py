@@ -37,6 +37,16 @@ class Answer(NamedTuple):
     ends: list[float]
 
 
+def by_legal_actions(policy: openspiel_policy.Policy) -> bool:
+    """Whether a policy depends on the legal actions alone, as uniform ones and chumps.
+
+    Args:
+      policy: any; one of ours says so by an attribute of this name.
+    """
+    uniform = type(policy) is openspiel_policy.UniformRandomPolicy
+    return bool(getattr(policy, "by_legal_actions", uniform))
+
+
 class Answers:
     """A policy asked at states, once for each information state of its player.
 
@@ -53,11 +63,7 @@ class Answers:
         """
         self._policy = policy
         self._player = player
-        self._by_legal_actions = getattr(
-            policy,
-            "by_legal_actions",
-            type(policy) is openspiel_policy.UniformRandomPolicy,
-        )
+        self._by_legal_actions = by_legal_actions(policy)
         self._known: dict[str | tuple[int, ...], Answer] = {}
 
     def __call__(self, state: pyspiel.State) -> Answer:

@@ -4,8 +4,12 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.deep.averages import NetworkAverage
+from spiel_cr.deep.policy import DeepPolicy
 from spiel_cr.deep.self_play.config import SelfPlayConfig, parse_self_play
 from spiel_cr.deep.self_play.learning import SelfPlay
 from spiel_cr.deep.self_play.network import NEVER
@@ -19,6 +23,31 @@ RESPONSE = (
     "ppo(episodes=1024,hidden=128,learning_rate=0.001,clip=0.2,trace=1,"
     "temperature=0.05,last_temperature=0.0005)"
 )
+
+
+class LikeliestPolicy(openspiel_policy.Policy):
+    """Plays the likeliest action of networks, for certain."""
+
+    def __init__(self, networks: DeepPolicy) -> None:
+        """Takes the networks.
+
+        Args:
+          networks: asked at every decision; of a bank, its mixture counts.
+        """
+        super().__init__(networks.game, [0, 1])
+        self._networks = networks
+
+    def action_probabilities(
+        self, state: pyspiel.State, player_id: int | None = None
+    ) -> dict[int, float]:
+        """1 for the likeliest of all legal actions, the first one of those alike.
+
+        Raises:
+          ValueError: another player acts, or none.
+        """
+        given = self._networks.action_probabilities(state, player_id)
+        best = max(given, key=lambda action: given[action])
+        return {action: float(action == best) for action in given}
 
 
 class GradientResponder:
@@ -102,6 +131,15 @@ class GradientResponder:
         fixed = {1 - self.player: self._setting.opponent}
         found = play(self._setting.source, self._best, count, random, fixed=fixed)
         return found.utility if self.player == 0 else -found.utility
+
+    def networks(self) -> DeepPolicy:
+        """Its network, and that of the other seat, which has learned nothing.
+
+        What `play` plays are their likeliest actions, see `LikeliestPolicy`.
+        """
+        average = self.learner.average()
+        assert isinstance(average, NetworkAverage)
+        return DeepPolicy(self._setting.source.game, average)
 
     def behaviour(self) -> np.ndarray:
         """float64 [S], what it plays in a compiled game, 0 or 1 by logical sequence.

@@ -14,6 +14,9 @@ from spiel_cr.uncompiled.source import Positions
 from spiel_cr.uncompiled.state_source import Decision
 from spiel_cr.uncompiled.strategy import TableStrategy
 
+# Random matches in which a set of legal actions is looked for.
+_MATCHES = 10_000
+
 # A player and what it sees at m decisions, to float64 [m, A], action probabilities.
 Strategy = Callable[[int, Seen], np.ndarray]
 
@@ -77,6 +80,73 @@ class SeenPlayer:
         rank = np.cumsum(seen.legal, axis=1)[np.arange(len(places)), action] - 1
         chosen: np.ndarray = rank
         return chosen
+
+
+class LegalPlayer:
+    """Draws by an OpenSpiel policy that depends on the legal actions alone.
+
+    What it plays is asked at OpenSpiel's states, once for each set of legal actions; so
+    it plays on a game's rules on arrays, where states do not exist.
+    """
+
+    def __init__(
+        self, game: pyspiel.Game, policy: openspiel_policy.Policy, knowledge: Knowledge
+    ) -> None:
+        """Asks nothing yet.
+
+        Args:
+          game: whose legal actions these are.
+          policy: see `rollouts.by_legal_actions`.
+          knowledge: of the source's positions.
+        """
+        self._game, self._knowledge = game, knowledge
+        self._answers = [Answers(policy, player) for player in range(2)]
+        self._random = np.random.default_rng(0)
+        self._known: dict[tuple[int, bytes], np.ndarray] = {}
+
+    def draw(
+        self, positions: Positions, places: np.ndarray, random: np.random.Generator
+    ) -> np.ndarray:
+        """See `uncompiled.source.FixedPlayer`.
+
+        Raises:
+          ValueError: the policy's probabilities are none.
+          LookupError: no match of the game that was tried has these legal actions.
+        """
+        player = int(positions.player[places[0]])
+        legal = self._knowledge.seen(positions, places, player).legal
+        sets, which = np.unique(legal, axis=0, return_inverse=True)
+        odds = np.zeros((len(sets), legal.sum(axis=1).max()))
+        for row, one in zip(odds, sets, strict=True):
+            found = self._ask(player, one)
+            row[: len(found)] = found
+        return choose(odds[which.reshape(-1)], random.random(len(places)))
+
+    def _ask(self, player: int, legal: np.ndarray) -> np.ndarray:
+        """Probabilities of the legal actions, ascending."""
+        key = player, legal.tobytes()
+        if key not in self._known:
+            actions = np.flatnonzero(legal).tolist()
+            state = self._state_with(player, actions)
+            taken, probabilities, _ = self._answers[player](state)
+            by_action = dict(zip(taken, probabilities, strict=True))
+            odds = np.array([by_action.get(action, 0.0) for action in actions])
+            self._known[key] = odds
+        return self._known[key]
+
+    def _state_with(self, player: int, legal: list[int]) -> pyspiel.State:
+        """A state where a player has these legal actions, found in random matches."""
+        for _ in range(_MATCHES):
+            state = self._game.new_initial_state()
+            while not state.is_terminal():
+                actions = state.legal_actions()
+                if state.current_player() == player and actions == legal:
+                    return state
+                state.apply_action(int(self._random.choice(actions)))
+        raise LookupError(
+            f"{self._game}: player {player} never had the legal actions {legal} in "
+            f"{_MATCHES} random matches; set use_rules=False, where states are asked"
+        )
 
 
 class StatePlayer:

@@ -14,8 +14,10 @@ from spiel_cr.deep.compiled_source import CompiledSource
 from spiel_cr.deep.infosets import CompiledKnowledge, Knowledge, Seen
 from spiel_cr.deep.policy import DeepPolicy
 from spiel_cr.deep.tensors import stepped
+from spiel_cr.responses.rollouts import by_legal_actions
 from spiel_cr.root_responses.players import (
     BotPlayer,
+    LegalPlayer,
     SeenPlayer,
     StatePlayer,
     TablePlayer,
@@ -73,8 +75,8 @@ def on_states(
 ) -> Setting:
     """A game that is not compiled, by its rules on arrays if the policy plays on them.
 
-    That do uniform policies, tables, and networks. Any other policy is asked on
-    OpenSpiel's states, once for each information state.
+    That do uniform policies and chumps, tables, and networks. Any other policy is asked
+    on OpenSpiel's states, once for each information state.
 
     Args:
       game: OpenSpiel game string or game.
@@ -99,6 +101,8 @@ def on_states(
         average = policy.average
         if isinstance(average, NetworkAverage) and average.features == _TENSORS:
             return Setting(source, knowledge, _networks(policy, knowledge))
+    if arrays and knowledge is not None and by_legal_actions(policy):
+        return Setting(source, knowledge, LegalPlayer(loaded, policy, knowledge))
     if arrays:
         return on_states(loaded, policy, use_rules=False)
     return Setting(source, knowledge, StatePlayer(policy))

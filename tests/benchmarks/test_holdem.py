@@ -123,8 +123,8 @@ def test_the_opponents_cards_are_not_looked_at():
 def test_the_benchmark(tmp_path, capsys):
     """A deal of hold'em; a run that was stopped while writing goes on from there."""
     out = tmp_path / "matches.jsonl"
-    given = ["--opponents", "uniform", "--simulations", "4", "--rollouts", "2"]
-    given += ["--deals", "1", "--out", str(tmp_path)]
+    given = ["--opponents", "uniform", "--responders", "ismcts", "lbr", "--deals", "1"]
+    given += ["--simulations", "4", "--rollouts", "2", "--out", str(tmp_path)]
     tables = []
     for _ in range(2):
         assert holdem.main(given) == 0
@@ -135,3 +135,24 @@ def test_the_benchmark(tmp_path, capsys):
     assert tables[0] == tables[1] and "`uniform`" in tables[0][-1]
     with pytest.raises(SystemExit, match="holds a run with seed=0, not 1"):
         holdem.main([*given, "--seed", "1"])
+
+
+@pytest.mark.slow
+def test_learned_responders_are_kept_and_play_on_the_same_deals(tmp_path, capsys):
+    given = ["--opponents", "always_raise", "--responders", "gradient", "lbr"]
+    given += ["--deals", "2", "--rollouts", "2", "--learn-seconds", "5"]
+    given += ["--out", str(tmp_path)]
+    assert holdem.main(given) == 0
+    table = capsys.readouterr().out
+    assert "policy gradients − LBR" in table and "ISMCTS" not in table
+    files = sorted(tmp_path.glob("always_raise-*.npz"))
+    assert len(files) == 2
+    learned = [path.read_bytes() for path in files]
+    (tmp_path / "matches.jsonl").unlink()
+    assert holdem.main(given) == 0
+    # The networks play again, and are not learned again.
+    again = capsys.readouterr().out
+    assert [path.read_bytes() for path in files] == learned
+    assert (
+        again.splitlines()[4].split("|")[2:3] == table.splitlines()[4].split("|")[2:3]
+    )

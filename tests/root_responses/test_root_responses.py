@@ -6,6 +6,7 @@ import pytest
 from open_spiel.python import policy as openspiel_policy
 
 import spiel_cr
+from benchmarks.holdem import HOLDEM
 from spiel_cr.compilation.tree import TERMINAL
 from spiel_cr.deep.self_play.rollouts import Answer, play
 from spiel_cr.policies.best_responses import (
@@ -18,6 +19,7 @@ from spiel_cr.policies.conversions import (
     tabular_policy,
     uniform_behaviour,
 )
+from spiel_cr.responses import opponents
 from spiel_cr.root_responses import setting as settings
 from spiel_cr.root_responses.gradient import GradientResponder
 from spiel_cr.root_responses.players import StatePlayer, TablePlayer, UniformPlayer
@@ -162,6 +164,37 @@ def test_policies_are_drawn_as_they_are():
             close.append(np.abs(shares - odds).max())
         # Five standard deviations of a share of some 500 draws.
         assert min(close) < 5 * 0.5 / np.sqrt(len(same))
+
+
+def test_chumps_play_on_rules_on_arrays():
+    """Limit hold'em: what each does at each set of legal actions, of both seats."""
+    game = pyspiel.load_game(HOLDEM)
+    random = np.random.default_rng(6)
+    for kind, wanted in {
+        "always_raise": {(0, 1): [0.0, 1.0], (0, 1, 2): [0.0, 0.0, 1.0]},
+        "call_raise": {(0, 1): [0.0, 1.0], (0, 1, 2): [0.0, 0.5, 0.5]},
+    }.items():
+        setting = settings.on_states(game, opponents.chump(game, kind))
+        assert isinstance(setting.source, RulesSource)
+        assert setting.knowledge is not None
+        positions, met = setting.source.start(4000, random), set()
+        for _ in range(4):
+            player = int(positions.player[0])
+            # All play alike so far, so the same player acts everywhere.
+            assert (positions.player == player).all()
+            places = np.arange(len(positions.player))
+            seen = setting.knowledge.seen(positions, places, player)
+            drawn = setting.opponent.draw(positions, places, random)
+            legal = tuple(np.flatnonzero(seen.legal[0]).tolist())
+            if (odds := wanted.get(legal)) is not None:
+                met.add(legal)
+                shares = np.bincount(drawn, minlength=len(legal)) / len(drawn)
+                # Five standard deviations of a share of 4000 draws.
+                assert np.abs(shares - odds).max() <= 5 * 0.5 / np.sqrt(4000)
+            # Everybody bets while that is legal, then calls.
+            action = np.full(len(places), len(legal) - 1)
+            positions = setting.source.step(positions, places, action, random)
+        assert met == set(wanted)
 
 
 def test_a_bot_that_only_acts_is_told_the_match():
