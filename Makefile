@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help demo test test-quick test-compiler test-slow lint types format bench bench-players bench-sampling \
+.PHONY: help demo test test-quick test-compiler test-slow lint types format docs bench bench-players bench-sampling \
 	bench-best-response bench-learning-curves bench-holdem bench-large bench-partial \
 	bench-uncompiled bench-resolving bench-deep fuzz-moves clean
 
@@ -14,6 +14,7 @@ help:
 	@echo "make test       format, lint, types, layers, tests (under 5 minutes)"
 	@echo "make test-slow  the tests marked slow (large games)"
 	@echo "make test-compiler   the tests of make test, compiled as users' programs are (6 minutes)"
+	@echo "make docs       the documentation site, into build/site (needs the network once)"
 	@echo "make bench      benchmarks against the peers; writes JSON lines to out/"
 	@echo "make bench-players   the players: NashConv, late answers, matches (half an hour)"
 	@echo "make bench-sampling  the sampled solvers beside OpenSpiel's (half an hour)"
@@ -41,6 +42,10 @@ $(VENV)/.installed-test: pyproject.toml | $(BIN)/python
 	$(BIN)/pip install --quiet --editable '.[plots,test]'
 	touch $@ $(VENV)/.installed
 
+$(VENV)/.installed-docs: pyproject.toml | $(BIN)/python
+	$(BIN)/pip install --quiet --editable '.[docs]'
+	touch $@ $(VENV)/.installed
+
 demo: $(VENV)/.installed
 	$(BIN)/spiel-cr resolve
 
@@ -48,10 +53,14 @@ lint: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 
-# The folder eval/ is installed as spiel_cr.eval; for mypy, links put it there.
-types: $(VENV)/.installed-test
+# The folder eval/ is installed as spiel_cr.eval; for programs that read it as files
+# (mypy, the documentation site), links put it there.
+.PHONY: linked
+linked:
 	mkdir -p build/types/spiel_cr
 	ln -sfn $(CURDIR)/spiel_cr/* $(CURDIR)/eval build/types/spiel_cr
+
+types: $(VENV)/.installed-test linked
 	MYPYPATH=build/types $(BIN)/mypy -p spiel_cr -p game_defs -p benchmarks
 
 test-quick: $(VENV)/.installed-test
@@ -65,6 +74,10 @@ test: $(VENV)/.installed-test
 test-compiler: $(VENV)/.installed-test
 	SPIEL_CR_TEST_COMPILER=default $(BIN)/python -m pytest -m 'not slow' -n 2 \
 		--dist loadfile --no-loadscope-reorder
+
+docs: $(VENV)/.installed-docs linked
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "$(CURDIR)/build/site/index.html"
 
 test-slow: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m slow

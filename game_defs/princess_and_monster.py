@@ -54,8 +54,8 @@ def neighbour_table(rows: int, columns: int) -> tuple[tuple[int, ...], ...]:
     """Returns the square that each direction leads to from each square.
 
     Returns:
-      A table [rows * columns][4] of squares, in the order of `DIRECTIONS`; -1 where the
-      step would leave the grid.
+      A table of squares: a row for each of rows * columns squares, and there one for
+      each of the four `DIRECTIONS`; -1 where the step would leave the grid.
     """
     table = []
     for square in range(rows * columns):

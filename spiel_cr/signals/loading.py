@@ -63,8 +63,7 @@ def signal_game(
 def declared(game: str | pyspiel.Game) -> bool:
     """Whether somebody has declared the signals of a game; builds nothing.
 
-    Raises:
-      As `signal_game`, where a game cannot be loaded.
+    Where a game cannot be loaded, it raises what `signal_game` raises.
     """
     game = load_game(game)
     rules = vectorised.of_game(game)

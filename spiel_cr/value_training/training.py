@@ -91,9 +91,9 @@ def train_values(
 
     Args:
       game: OpenSpiel game string, game, or a game compiled with `observations=True`.
-      depth, depth_unit: of lookaheads, see `resolving.lookahead.look_ahead`; in games
-        that are not compiled trees end every `depth` moves ("moves"), or once, after
-        as many moves ("moves_from_start").
+      depth: of lookaheads, in `depth_unit`; see `resolving.lookahead.look_ahead`.
+      depth_unit: as there; in games that are not compiled trees end every `depth` moves
+        ("moves"), or once, after as many moves ("moves_from_start").
       out: the .npz file that the network is written to; one that is there is replaced.
       config: settings, or a string for `parse_training`.
       minutes: stop soon after; None: when all steps are done. What is there by then is

@@ -1,12 +1,16 @@
 """What README.md and docs/ promise: code that runs, links that lead somewhere."""
 
+import inspect
 import pathlib
 import re
+import subprocess
+import sys
 
 import pyspiel
 import pytest
 
 import game_defs  # noqa: F401  (registers the games)
+import spiel_cr
 
 ROOT = pathlib.Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -45,6 +49,29 @@ def test_links_lead_somewhere(page):
         if fragment:
             headings = _HEADING.findall(target.read_text("utf-8"))
             assert fragment in map(anchor, headings), link
+
+
+def test_the_site_has_all_pages():
+    """Each page once in the site's list, and in the table of the first page."""
+    places = re.findall(r": ([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.M)
+    names = sorted(page.name for page in (ROOT / "docs").glob("*.md"))
+    assert sorted(places) == names
+    first = _LINK.findall((ROOT / "docs" / "index.md").read_text("utf-8"))
+    assert set(names) - {"index.md"} <= set(first)
+
+
+@pytest.mark.slow
+def test_the_site_builds(tmp_path):
+    """Strictly: a broken link, or a docstring that cannot be read, is an error."""
+    pytest.importorskip("mkdocs", reason="the extra docs is not installed")
+    subprocess.run(["make", "linked"], cwd=ROOT, check=True)
+    build = [sys.executable, "-m", "mkdocs", "build", "--site-dir", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True)
+    page = (tmp_path / "api" / "spiel_cr.html").read_text("utf-8")
+    for name in spiel_cr.__all__:
+        item = getattr(spiel_cr, name)
+        if isinstance(item, type) or inspect.isfunction(item):
+            assert f'id="spiel_cr.{name}"' in page, name
 
 
 @pages
