@@ -107,7 +107,7 @@ def measure(name: str, algorithm: str, iterations: int) -> Row:
       algorithm: solver of every solve.
       iterations: of every solve.
     """
-    result = spiel_cr.resolve(GAMES[name], iterations, algorithm)
+    result = spiel_cr.resolve(GAMES[name], algorithm, iterations)
     verdict = python_judge.judge(result.game, result.average_policy())
     return {
         "part": "strategies",

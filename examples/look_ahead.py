@@ -20,10 +20,10 @@ with tempfile.TemporaryDirectory() as folder:
     leaves = ["exact(iterations=50)", f"continuations(path={blueprint},k=8)"]
     leaves += ["constant(iterations=200)", f"policy(path={blueprint})", "uniform"]
     leaves += [f"network(path={path})" for path in sys.argv[1:2]]
-    whole = spiel_cr.resolve(tree, ITERATIONS, "pcfr+")
+    whole = spiel_cr.resolve(tree, "pcfr+", ITERATIONS)
     print(f"{'to the end':14} NashConv {whole.nash_conv():.4f}")
     for leaf in leaves:
         result = spiel_cr.resolve(
-            tree, ITERATIONS, "pcfr+", depth=1, depth_unit="rounds", leaf=leaf
+            tree, "pcfr+", ITERATIONS, depth=1, depth_unit="rounds", leaf=leaf
         )
         print(f"{leaf.partition('(')[0]:14} NashConv {result.nash_conv():.4f}")

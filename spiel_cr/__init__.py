@@ -1,7 +1,8 @@
 """Solve, resolve and judge two-player zero-sum OpenSpiel games.
 
-The way of the data: game string → `compile_game` → `solve` or `resolve` → a policy that
-OpenSpiel's own tools judge.
+The way of the data: game string → `compile_game` → `solve` or `resolve` → a policy,
+which `nash_conv`, `best_response`, `evaluate` and `play_matches` judge, as OpenSpiel's
+own tools do.
 """
 
 # Type checkers take it for true. Importing `typing` for it takes milliseconds, in which
@@ -22,17 +23,34 @@ if TYPE_CHECKING:
     from spiel_cr.compilation.compiler import compile_game
     from spiel_cr.compilation.loading import load_game
     from spiel_cr.compilation.tree import CompiledGame
+    from spiel_cr.eval.players.approximate_nash_conv import ResponseConfig
+    from spiel_cr.eval.players.many_matches import Matches, play_matches
+    from spiel_cr.eval.players.traversing import Evaluation
+    from spiel_cr.eval.players.verdicts import (
+        BestResponse,
+        best_response,
+        evaluate,
+        nash_conv,
+    )
     from spiel_cr.mccfr.variance import Variance, estimate_variance
     from spiel_cr.players.bot_strings import load_bot
     from spiel_cr.players.bots import OOSBot, PolicyBot, ResolvingBot, uniform_bot
+    from spiel_cr.policies.leaf_functions import LeafValue
     from spiel_cr.policies.result import Result, SolveResult
     from spiel_cr.resolving.config import ResolvingConfig
     from spiel_cr.resolving.continual import resolve
+    from spiel_cr.responses.ismcts_config import SearchConfig
+    from spiel_cr.responses.opponents import BotPolicy
     from spiel_cr.signals.loading import signal_game
     from spiel_cr.signals.policy import SignalPolicy
     from spiel_cr.signals.result import SignalResult
     from spiel_cr.solving.deep_game import DeepResult, solve_deep
-    from spiel_cr.solving.openspiel_solver import CFRSolver
+    from spiel_cr.solving.openspiel_solver import (
+        CFRPlusSolver,
+        CFRSolver,
+        DCFRSolver,
+        LCFRSolver,
+    )
     from spiel_cr.solving.policy_files import load_policy
     from spiel_cr.solving.sampled_game import SampledResult, sample_uncompiled
     from spiel_cr.solving.whole_game import solve
@@ -43,29 +61,43 @@ if TYPE_CHECKING:
 __all__ = [
     "PRESETS",
     "SAMPLED_PRESETS",
+    "BestResponse",
+    "BotPolicy",
     "CFRConfig",
-    "MCCFRConfig",
+    "CFRPlusSolver",
     "CFRSolver",
     "CompiledGame",
+    "DCFRSolver",
     "DeepResult",
+    "Evaluation",
+    "LCFRSolver",
+    "LeafValue",
+    "MCCFRConfig",
+    "Matches",
     "OOSBot",
     "PolicyBot",
     "ResolvingBot",
     "ResolvingConfig",
+    "ResponseConfig",
     "Result",
     "SampledResult",
+    "SearchConfig",
     "SignalPolicy",
     "SignalResult",
     "SolveResult",
     "TablePolicy",
     "Variance",
+    "best_response",
     "compile_game",
     "estimate_variance",
+    "evaluate",
     "load_bot",
     "load_game",
     "load_policy",
+    "nash_conv",
     "parse_algorithm",
     "parse_any",
+    "play_matches",
     "resolve",
     "sample_uncompiled",
     "signal_game",
@@ -74,8 +106,9 @@ __all__ = [
     "uniform_bot",
 ]
 
-# Where the public names are. A name is imported when it is first asked for: JAX and
-# OpenSpiel take seconds, and a command must be able to react to signals before.
+# Where the public names are; nothing else here knows of `eval`. A name is imported when
+# it is first asked for: JAX and OpenSpiel take seconds, and a command must be able to
+# react to signals before.
 _HOMES = {
     "cfr.config": "PRESETS SAMPLED_PRESETS CFRConfig MCCFRConfig parse_algorithm "
     "parse_any",
@@ -88,11 +121,18 @@ _HOMES = {
     "policies.result": "Result SolveResult",
     "resolving.config": "ResolvingConfig",
     "resolving.continual": "resolve",
+    "eval.players.approximate_nash_conv": "ResponseConfig",
+    "eval.players.many_matches": "Matches play_matches",
+    "eval.players.traversing": "Evaluation",
+    "eval.players.verdicts": "BestResponse best_response evaluate nash_conv",
+    "policies.leaf_functions": "LeafValue",
+    "responses.ismcts_config": "SearchConfig",
+    "responses.opponents": "BotPolicy",
     "signals.loading": "signal_game",
     "signals.policy": "SignalPolicy",
     "signals.result": "SignalResult",
     "solving.deep_game": "DeepResult solve_deep",
-    "solving.openspiel_solver": "CFRSolver",
+    "solving.openspiel_solver": "CFRPlusSolver CFRSolver DCFRSolver LCFRSolver",
     "solving.policy_files": "load_policy",
     "solving.sampled_game": "SampledResult sample_uncompiled",
     "solving.whole_game": "solve",
@@ -131,6 +171,8 @@ def _package(name: str) -> "Any":
             raise
         raise unknown from None
     for home in _HOMES:
+        if home.startswith("eval."):
+            continue  # it imports all the others
         importlib.import_module(f"spiel_cr.{home}")
     return package
 

@@ -80,7 +80,7 @@ def measure(
     else:
         start = spiel_cr.solve(tree, "cfr+", int(blueprint))
     low, high = value_bounds(tree.form, start.average)
-    whole = spiel_cr.resolve(tree, iterations, "cfr+").nash_conv()
+    whole = spiel_cr.resolve(tree, "cfr+", iterations).nash_conv()
     rows = []
     unit: DepthUnit = "rounds" if plan.unit == "rounds" else "moves"
     for kind in kinds:
@@ -99,7 +99,7 @@ def measure(
         for k in numbers:
             leaf = Continuations(start.average, k, kind=kind)
             result = spiel_cr.resolve(
-                tree, iterations, "cfr+", depth=plan.depth, depth_unit=unit, leaf=leaf
+                tree, "cfr+", iterations, depth=plan.depth, depth_unit=unit, leaf=leaf
             )
             row[f"k{k}"] = result.nash_conv()
         rows.append(row)

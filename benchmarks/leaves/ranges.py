@@ -17,7 +17,7 @@ from spiel_cr.compilation.compiler import compile_game
 from spiel_cr.lookahead.exact import ConstantValues, ExactValues
 from spiel_cr.lookahead.leaf_strings import DepthUnit
 from spiel_cr.lookahead.values import ValueFunction
-from spiel_cr.policies.leaf_values import LeafValue, PolicyValue
+from spiel_cr.policies.leaf_values import HistoryValue, PolicyValue
 
 
 class Plan(NamedTuple):
@@ -116,7 +116,7 @@ def measure(
     limits: dict[str, Any] = {}
     if value is not None:
         limits = {"depth": plan.depth, "depth_unit": plan.unit, "leaf": value}
-    result = spiel_cr.resolve(tree, iterations, algorithm, **limits)
+    result = spiel_cr.resolve(tree, algorithm, iterations, **limits)
     return {
         "name": name,
         "game": plan.game,
@@ -135,7 +135,7 @@ def measure(
 
 def _value(
     leaf: str, tree: spiel_cr.CompiledGame, inner: int, path: str | None
-) -> LeafValue | ValueFunction | None:
+) -> HistoryValue | ValueFunction | None:
     if leaf == "none":
         return None
     if leaf == "exact":

@@ -80,7 +80,7 @@ def measure(name: str, folder: str, minutes: float, seed: int, iterations: int) 
     last = result.curve[-1]
     resolved = spiel_cr.resolve(
         tree,
-        iterations,
+        iterations=iterations,
         depth=plan.depth,
         depth_unit=plan.unit,
         leaf=result.network,

@@ -235,7 +235,16 @@ def add_command(
         else argparse.HelpFormatter,
     )
     # `unwritten` names outputs that could not be written after the work.
-    parser.set_defaults(run=run, resumes=resumes, unwritten=[])
+    parser.set_defaults(run=run, resumes=resumes, unwritten=[], imports=[])
+    option(
+        parser,
+        "--import",
+        "import a module or a .py file first: it may register games, and has what "
+        "module:name means; may be given several times",
+        action="append",
+        dest="imports",
+        metavar="MODULE_OR_FILE",
+    )
     option(parser, "--json", "end with one line of JSON on stdout", action="store_true")
     return parser
 

@@ -32,6 +32,7 @@ from jax.errors import JaxRuntimeError
 
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
+from spiel_cr.common import plugins
 from spiel_cr.common.errors import (
     SolverFailedError,
     UnsavedWarning,
@@ -115,6 +116,8 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
 
 def _run(arguments: argparse.Namespace) -> None:
     try:
+        plugins.import_from_environment()
+        plugins.import_own(arguments.imports)
         # What cannot be written must be said before the work, not after it.
         check_arguments(arguments)
         with signals.interrupting(), _warnings_in_lines(arguments):
@@ -125,6 +128,14 @@ def _run(arguments: argparse.Namespace) -> None:
         number = getattr(stopped, "number", signal.SIGINT)
         sys.exit(128 + number)
     except Exception as error:
+        if (module := _own_module(error)) is not None:
+            traceback.print_exception(error)
+            print(
+                f"spiel-cr: error: {type(error).__name__}: {error}; it was raised in "
+                f"{module}, which is not of spiel_cr: correct it there",
+                file=sys.stderr,
+            )
+            sys.exit(2)
         if not _is_expected(error):
             traceback.print_exception(error)
             print(
@@ -173,6 +184,17 @@ def _is_expected(error: Exception) -> bool:
         | WorkerFailedError
         | pyspiel.SpielError,
     )
+
+
+def _own_module(error: Exception) -> str | None:
+    """The user's module in which an error was raised; None: it was not."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    if place is None:
+        return None
+    module = str(place.tb_frame.f_globals.get("__name__"))
+    return module if module.partition(".")[0] in plugins.own_modules else None
 
 
 def _is_deliberate(error: Exception) -> bool:

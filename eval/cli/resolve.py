@@ -3,11 +3,13 @@
 import argparse
 import dataclasses
 import time
+from typing import get_args
 
 import spiel_cr
 from spiel_cr.cfr.config import parse_algorithm
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.lookahead.leaf_strings import DEFAULT, LEAVES, check_lookahead
+from spiel_cr.resolving.gadget import Gadget
 from spiel_cr.solving import forms
 
 from ..comparison.measure import Run, measure_run
@@ -42,6 +44,8 @@ def add(commands: Commands) -> None:
         f"{DEFAULT})",
         metavar="LEAF",
     )
+    text = "what keeps the opponent from gaining; unsafe: nothing"
+    option(parser, "--gadget", text, "cfrd", choices=get_args(Gadget))
     option(
         parser,
         "--baselines",
@@ -59,6 +63,12 @@ def _resolve(arguments: argparse.Namespace) -> dict[str, object]:
     check_iterations(iterations)
     ahead = given(arguments, "depth", "depth_unit", "leaf")
     check_lookahead(arguments.depth, arguments.depth_unit, arguments.leaf)
+    needs_tree = arguments.depth is not None or arguments.gadget != "cfrd"
+    if arguments.gadget != "cfrd" and arguments.form == "signals":
+        raise ValueError(
+            f"--gadget {arguments.gadget}: in the form of signals there is cfrd only; "
+            f"leave --gadget out, or give --form compiled"
+        )
     if arguments.depth is not None and arguments.form == "signals":
         raise ValueError(
             f"--depth {arguments.depth}: in the form of signals games are resolved to "
@@ -67,7 +77,7 @@ def _resolve(arguments: argparse.Namespace) -> dict[str, object]:
     started = time.perf_counter()
     chosen = choose_form(
         game,
-        "compiled" if arguments.depth is not None else arguments.form,
+        "compiled" if needs_tree else arguments.form,
         config,
         judge=arguments.judge,
         memory_limit=arguments.memory_limit,
@@ -78,17 +88,17 @@ def _resolve(arguments: argparse.Namespace) -> dict[str, object]:
     walking = time.perf_counter() - started
     result = spiel_cr.resolve(
         loaded,
-        iterations,
         arguments.algorithm,
+        iterations,
         form=chosen.form,
         dtype=arguments.dtype or "float64",
         progress=True,
         **ahead,
-        **given(arguments, "memory_limit", "cache"),
+        **given(arguments, "gadget", "memory_limit", "cache"),
     )
     result = dataclasses.replace(result, build_seconds=result.build_seconds + walking)
     report = report_result(game, result, arguments)
-    report["form"] = chosen.form
+    report |= {"form": chosen.form, "gadget": arguments.gadget}
     if arguments.depth is not None:
         report |= {**ahead, "leaf": arguments.leaf or DEFAULT}
     if arguments.baselines or (arguments.baselines is None and not arguments.game):

@@ -16,7 +16,7 @@ from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.parameters import parse
 from spiel_cr.lookahead.leaf_strings import check_lookahead, leaf_files
 from spiel_cr.mccfr import mccfr
-from spiel_cr.players import bot_strings
+from spiel_cr.players import bot_strings, own_players
 from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.solving import footprint
 
@@ -72,6 +72,9 @@ def find(text: str) -> Entry | None:
         return _solver(text)
     if (trained := deep_entries.find(text)) is not None:
         return trained
+    if own_players.is_own(text):
+        own_players.check_own(text)
+        return _bot(text, {})
     table = _PARAMETERS.get(name)
     if table is None:
         if name not in bot_strings.BOTS:
@@ -162,8 +165,8 @@ def _resolve(text: str, given: dict[str, Any]) -> Entry:
         def compute(iterations: int) -> Computed:
             result = spiel_cr.resolve(
                 instance.tree,
-                fixed or iterations,
                 config,
+                fixed or iterations,
                 memory_limit=instance.memory_limit,
                 **ahead,
             )

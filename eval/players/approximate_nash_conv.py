@@ -207,7 +207,7 @@ def on_signals(
       For each of the players a seat.
     """
     form = form_of(policy.signals)
-    first, second = map(_normalised, form.decisions, policy.behaviour)
+    first, second = map(normalised, form.decisions, policy.behaviour)
     reach = reach_of(form, (first, second))
     worth = best_responses.expected_value(form, reach)
     seats = []
@@ -232,7 +232,7 @@ def on_signals(
     return seats
 
 
-def _normalised(decisions: Decisions, behaviour: np.ndarray) -> np.ndarray:
+def normalised(decisions: Decisions, behaviour: np.ndarray) -> np.ndarray:
     """float64 [S], probabilities that sum to 1 also where they were kept in float32."""
     owner, played = decisions.owner[1:], behaviour[1:].astype(np.float64)
     total = np.bincount(owner, played, minlength=len(decisions))

@@ -75,10 +75,12 @@ def play_match(
 
     Raises:
       IllegalMoveError: a bot chose what it may not.
-      ValueError: not two bots.
+      ValueError: not two bots, or one of them is for the other seat.
     """
     if len(bots) != 2:
         raise ValueError(f"bots: {len(bots)} were given; a match has two players")
+    for seat, bot in enumerate(bots):
+        check_seat(bot, seat, f"bots[{seat}]")
     loaded = game.game if isinstance(game, CompiledGame) else load_game(game)
     state = loaded.new_initial_state()
     seconds: tuple[list[float], list[float]] = ([], [])
@@ -104,6 +106,25 @@ def play_match(
         (float(first), float(second)),
         (tuple(seconds[0]), tuple(seconds[1])),
     )
+
+
+def check_seat(bot: pyspiel.Bot, seat: int, name: str) -> None:
+    """Refuses a bot that says it is for the other seat; many do not say.
+
+    Args:
+      bot: any.
+      seat: where it is to sit, 0 or 1.
+      name: of the argument, for the error.
+
+    Raises:
+      ValueError: it is for the other seat.
+    """
+    own = getattr(bot, "player_id", lambda: seat)()
+    if own != seat:
+        raise ValueError(
+            f"{name}: a {type(bot).__name__} for seat {own} was given for seat {seat}; "
+            f"make one for player {seat}, or exchange the bots"
+        )
 
 
 def statistics_of(bot: pyspiel.Bot) -> Statistics | None:

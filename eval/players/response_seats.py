@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from spiel_cr.common.short_repr import short_repr
 from spiel_cr.responses.state_responder import BeliefRecord
 
 from ..common.statistics import mean_and_half_width
@@ -45,6 +46,9 @@ class Seat(NamedTuple):
     plain_half_width: float | None = None
     beliefs: BeliefRecord | None = None
     largest: float = 0.0
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
     @property
     def matches_value(self) -> float | None:

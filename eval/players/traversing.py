@@ -18,6 +18,7 @@ import numpy as np
 import pyspiel
 from tqdm import tqdm
 
+from spiel_cr.common.short_repr import short_repr
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.players.bot_strings import load_bot
 from spiel_cr.policies import conversions
@@ -72,6 +73,9 @@ class SeatStrategy(NamedTuple):
     behaviour: np.ndarray
     met: np.ndarray
     work: Work
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 class Evaluation(NamedTuple):

@@ -11,7 +11,8 @@ import typing
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-_NAME = re.compile(r"[\w+.-]+")
+# With a colon: a name of a user's own module.
+_NAME = re.compile(r"[\w+.:-]+")
 _Preset = TypeVar("_Preset")
 
 

@@ -18,6 +18,8 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple
 
+from spiel_cr.common import plugins
+
 # What ends a command.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -66,6 +68,7 @@ def become_worker() -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     # The last line of stdout is the command's own.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    plugins.import_from_environment()
 
 
 @contextlib.contextmanager

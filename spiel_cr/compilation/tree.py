@@ -24,6 +24,7 @@ from spiel_cr.common.errors import (
     InvalidGameError,
     TooManyHistoriesError,
 )
+from spiel_cr.common.short_repr import short_repr
 from spiel_cr.sequence_form import layout
 from spiel_cr.sequence_form.decisions import Decisions, sum_payoffs
 
@@ -35,7 +36,7 @@ MAX_HISTORIES = 2**31 - 1
 _MOST_IMPOSSIBLE = 1_000_000
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Histories:
     """Every history of the game, breadth-first; the children of one are contiguous.
 
@@ -59,6 +60,8 @@ class Histories:
         zero; what these lead to is not in the arrays. Empty in partial trees, which
         leave such outcomes out, too.
     """
+
+    __repr__ = short_repr
 
     parent: np.ndarray
     action: np.ndarray
@@ -111,7 +114,7 @@ class Histories:
         return paths
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Infosets:
     """One player's infosets, sorted by the number of own decisions before them.
 
@@ -122,6 +125,8 @@ class Infosets:
       actions: int32 [S - 1], OpenSpiel's action of sequence s at index s - 1.
       history: int32 [I], the first history of each infoset.
     """
+
+    __repr__ = short_repr
 
     keys: Sequence[str]
     decisions: Decisions
@@ -145,7 +150,7 @@ class Impossible(NamedTuple):
     histories: int
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class CompiledGame:
     """A two-player zero-sum game with perfect recall as arrays.
 
@@ -161,6 +166,8 @@ class CompiledGame:
         (see `partial.tree.PartialTree.rooted_at`), so its paths are not paths of the
         game; `frontier` is not None then.
     """
+
+    __repr__ = short_repr
 
     game: pyspiel.Game
     histories: Histories

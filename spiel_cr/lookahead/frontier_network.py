@@ -25,10 +25,10 @@ from spiel_cr.lookahead.network import (
     wrong_file,
 )
 from spiel_cr.lookahead.set_network import Architecture, Capacity, Embedded
-from spiel_cr.policies.leaf_values import ChoiceValues, LeafValue
+from spiel_cr.policies.leaf_values import ChoiceValues, HistoryValue
 
 # What histories at the frontier of a partial tree are worth.
-FrontierLeaf: TypeAlias = LeafValue | ChoiceValues | FrontierFunction
+FrontierLeaf: TypeAlias = HistoryValue | ChoiceValues | FrontierFunction
 CutUnit = Literal["moves", "moves_from_start"]
 
 KIND = "value network of a game that was not compiled"

@@ -17,10 +17,10 @@ from spiel_cr.common.parameters import parse
 from spiel_cr.lookahead.network import load_network
 from spiel_cr.lookahead.values import ValueFunction
 from spiel_cr.policies import leaf_values
-from spiel_cr.policies.leaf_values import ChoiceValues, LeafValue
+from spiel_cr.policies.leaf_values import ChoiceValues, HistoryValue
 from spiel_cr.policies.result import check_tabular_file
 
-Leaf: TypeAlias = LeafValue | ValueFunction | ChoiceValues
+Leaf: TypeAlias = HistoryValue | ValueFunction | ChoiceValues
 ContinuationKind = Literal["responses", "biased"]
 DepthUnit = Literal["moves", "rounds", "moves_from_start"]
 
@@ -87,7 +87,7 @@ LEAVES = (*(kind.text for kind in _KINDS.values()), *leaf_values.LEAVES)
 
 def read_leaf(
     leaf: str, check_policy: Callable[[str], object] = check_tabular_file
-) -> LeafValue | tuple[str, dict[str, Any]]:
+) -> HistoryValue | tuple[str, dict[str, Any]]:
     """Reads a string, one of `LEAVES`; files are checked.
 
     Args:

@@ -17,6 +17,7 @@ import numpy as np
 from spiel_cr.cfr.config import MCCFRConfig, parse_sampled
 from spiel_cr.common.checks import check_iterations, check_seed, check_whole
 from spiel_cr.common.jax_utils import cast, precision
+from spiel_cr.common.short_repr import short_repr
 from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.mccfr import baselines, descent, sample_tree, trajectories
@@ -48,6 +49,9 @@ class Variance(NamedTuple):
     values: tuple[np.ndarray, np.ndarray]
     root: tuple[float, float]
     samples: int
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
     @property
     def mean_total(self) -> float:

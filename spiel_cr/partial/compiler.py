@@ -4,13 +4,13 @@ import pyspiel
 
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.partial.tree import PartialTree, no_capacity
-from spiel_cr.policies.leaf_values import LeafValue
+from spiel_cr.policies.leaf_values import HistoryValue
 
 
 def compile_partial(
     game: str | pyspiel.Game,
     max_histories: int,
-    leaf: str | LeafValue,
+    leaf: str | HistoryValue,
     *,
     observations: bool = False,
     vectorised: bool = True,
@@ -26,7 +26,7 @@ def compile_partial(
       leaf: what the histories at the frontier are worth, which are terminals of the
         compiled game (`CompiledGame.frontier` tells which): "rollouts" or
         "rollouts(n=4,seed=0)", the mean of random rollouts, or a function, see
-        `LeafValue`, which is given states of the vectorised game or of OpenSpiel.
+        `HistoryValue`, which is given states of the vectorised game or of OpenSpiel.
       observations: also record the observations of the player who does not act.
       vectorised: play by the game's own rules on arrays, if it has them.
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common.checks import check_whole
+from spiel_cr.common.short_repr import short_repr
 from spiel_cr.compilation import infostate_strings, loading, numbering
 from spiel_cr.compilation.replay import lazy_strings
 from spiel_cr.compilation.tree import (
@@ -29,9 +30,10 @@ from spiel_cr.partial.frontier import Rows, breadth_first, with_choices
 from spiel_cr.partial.nodes import Ids, NodeTable
 from spiel_cr.partial.simulator import ArraySimulator, Nodes, Simulator
 from spiel_cr.partial.state_simulator import StateSimulator
+from spiel_cr.policies.leaf_functions import LeafValue
 from spiel_cr.policies.leaf_values import (
     ChoiceValues,
-    LeafValue,
+    HistoryValue,
     choice_utilities,
     leaf_utilities,
     parse_leaf,
@@ -40,7 +42,7 @@ from spiel_cr.policies.leaf_values import (
 # An odd number whose bits look random, of the golden ratio.
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
-PartialLeaf: TypeAlias = LeafValue | ChoiceValues
+PartialLeaf: TypeAlias = HistoryValue | ChoiceValues
 
 
 class Snapshot(NamedTuple):
@@ -63,7 +65,7 @@ class Snapshot(NamedTuple):
     cut: np.ndarray
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class PartialTree:
     """A part of a game tree, of at most `max_histories` histories.
 
@@ -81,6 +83,8 @@ class PartialTree:
         there by both players' ranges; there it is not expanded, and `leaf` is not
         asked. None: nothing does.
     """
+
+    __repr__ = short_repr
 
     simulator: Simulator
     leaf: PartialLeaf
@@ -107,9 +111,9 @@ class PartialTree:
           game: OpenSpiel game string or game, as for `compile_game`.
           max_histories: N, at least 2.
           leaf: what histories at the frontier are worth: "rollouts(n=4,seed=0)", the
-            mean of random rollouts, or a function, see `LeafValue`. It is given states
-            of the vectorised game, if there is one and `vectorised` is true, else
-            OpenSpiel's.
+            mean of random rollouts, or a function, see `HistoryValue`. It is given
+            states of the vectorised game, if there is one and `vectorised` is true,
+            else OpenSpiel's, which a `LeafValue` always sees.
           observations: also record the observations of the player who does not act.
           vectorised: play by the game's own rules on arrays, if it has them.
           player: who resolves, for leaf values among which the opponent chooses.
@@ -127,7 +131,8 @@ class PartialTree:
                 "leaf: the opponent chooses among its values, and nobody resolves "
                 "here; give player, or another leaf"
             )
-        rules = of_game(game) if vectorised else None
+        by_arrays = vectorised and not isinstance(leaf, LeafValue)
+        rules = of_game(game) if by_arrays else None
         simulator: Simulator
         if rules is None:
             simulator = StateSimulator(game, observations=observations)

@@ -1,6 +1,7 @@
 """Bots from strings, in OpenSpiel's parameter syntax."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from spiel_cr.players import bots
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.honest import HonestPolicy
 from spiel_cr.players.iterate_bot import IterateBot
+from spiel_cr.players.own_players import check_own, is_own, load_own
 from spiel_cr.players.partial_bots import (
     DEFAULT_GADGET,
     DEFAULT_SOLVER,
@@ -160,6 +162,12 @@ def _deep(given: dict[str, Any]) -> _Make:
     return make
 
 
+def _own(text: str, game: Game, player: int, seed: int) -> pyspiel.Bot:
+    """A bot that a user wrote, or one that plays a policy of theirs."""
+    made = load_own(text, bots.plain_game(game), player, seed)
+    return made if isinstance(made, pyspiel.Bot) else PolicyBot(player, made, seed=seed)
+
+
 def _uniform(given: dict[str, Any]) -> _Make:
     return lambda game, player, seed: bots.uniform_bot(game, player, seed=seed)
 
@@ -198,10 +206,12 @@ BOTS: dict[str, _Kind] = {
 
 def describe_bots() -> str:
     """One line for each kind of bot, for help texts."""
-    return "\n".join(
+    lines = [
         f"  {name}({', '.join(kind.parameters)}): {kind.text}"
         for name, kind in BOTS.items()
-    )
+    ]
+    own = "  module:name(...): one of your own, see --import"
+    return "\n".join([*lines, own])
 
 
 def prepare(
@@ -273,7 +283,8 @@ def load_bot(text: str, game: Game, player: int, *, seed: int = 0) -> pyspiel.Bo
 
     Args:
       text: name and parameters in OpenSpiel's syntax. A solver with parameters of its
-        own is written with them: solver=evr-mccfr(batch=512).
+        own is written with them: solver=evr-mccfr(batch=512). Or a bot or policy of
+        one's own by its module, "module:name", see `own_players.load_own`.
       game: OpenSpiel game string, game, or compiled game; compiled with
         `observations=True` it serves several bots.
       player: the seat, 0 or 1.
@@ -299,11 +310,14 @@ def check_bot(text: str) -> None:
 
 
 def _read(text: str) -> _Make:
+    if isinstance(text, str) and is_own(text):
+        check_own(text)
+        return functools.partial(_own, text)
     found = parse(text, "bot")
     if found.name not in BOTS:
         raise ValueError(
             f"bot={text!r}: there is no bot {found.name!r}; choose one of "
-            f"{', '.join(BOTS)}"
+            f"{', '.join(BOTS)}, or one of your own, module:name"
         )
     kind = BOTS[found.name]
     return kind.read(found.convert(kind.parameters))

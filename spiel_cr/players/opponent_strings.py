@@ -19,6 +19,7 @@ from spiel_cr.players.bot_strings import (
 )
 from spiel_cr.players.bots import PolicyBot, ResolvingBot, plain_game
 from spiel_cr.players.iterate_bot import IterateBot
+from spiel_cr.players.own_players import is_own, load_own
 from spiel_cr.responses.opponents import CHUMPS, BotPolicy, chump
 from spiel_cr.solving.policy_files import (
     check_policy_file,
@@ -69,7 +70,11 @@ def load_opponent(
     if bot_name(text) == "deep":
         # Also where the bot draws an iterate per match: over matches it plays this.
         return load_deep_policy(parse(text, "opponent").given["path"], plain)
-    if bot_name(text) in BOTS:
+    if is_own(text):
+        own = load_own(text, plain, 0, seed)
+        if isinstance(own, Policy):
+            return own
+    if bot_name(text) in BOTS or is_own(text):
         return _from_bot(text, compiled() if needs_whole(text) else plain, seed)
     algorithm, iterations = _read_algorithm(text)
     return solve(compiled(), algorithm, iterations, seed=seed).average_policy()
@@ -90,7 +95,7 @@ def check_opponent(text: str, game: Game) -> None:
         chump(plain_game(game), text)
     elif text.endswith(".npz"):
         check_policy_file(text)
-    elif bot_name(text) in BOTS:
+    elif bot_name(text) in BOTS or is_own(text):
         check_bot(text)
     elif bot_name(text) in _ALGORITHMS:
         check_arguments(*_read_algorithm(text))
@@ -99,7 +104,7 @@ def check_opponent(text: str, game: Game) -> None:
             f"opponent={text!r}: there is no such opponent; choose uniform, one of "
             f"{', '.join(CHUMPS)}, an algorithm such as cfr+(iterations=10) (one of "
             f"{', '.join(_ALGORITHMS)}), the path of a policy file that ends in .npz, "
-            f"or a bot: {', '.join(BOTS)}"
+            f"or a bot: {', '.join(BOTS)}, or module:name of your own"
         )
 
 
@@ -161,7 +166,8 @@ def load_rival(
       fixed strategy, or one whose resolving depends on the number of iterations only.
     """
     text = text.strip()
-    if bot_name(text) not in BOTS or text == "uniform":
+    known = bot_name(text) in BOTS or is_own(text)
+    if not known or text == "uniform":
         return None
     bot = load_bot(text, game, player, seed=seed)
     if isinstance(bot, PolicyBot | IterateBot):

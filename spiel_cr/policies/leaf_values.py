@@ -1,12 +1,12 @@
 """What histories are worth at which a lookahead or a partial tree ends.
 
-A `LeafValue` gives one fixed number for each history, whatever the players' ranges. So
-a lookahead that ends in them is not sound, not even with the values of an equilibrium:
-those are right only if both go on to play that equilibrium, whatever was played before,
-and the solver then plays as if nobody could do anything else (docs/partial.md has
-figures). `ChoiceValues` are several numbers for each history, among which the opponent
-chooses by what it knows. Counterfactual values that depend on ranges, as DeepStack's
-network gives them, fit neither interface.
+A `HistoryValue` gives one fixed number for each history, whatever the players' ranges.
+So a lookahead that ends in them is not sound, not even with the values of an
+equilibrium: those are right only if both go on to play that equilibrium, whatever was
+played before, and the solver then plays as if nobody could do anything else
+(docs/partial.md has figures). `ChoiceValues` are several numbers for each history,
+among which the opponent chooses by what it knows. Counterfactual values that depend on
+ranges, as DeepStack's network gives them, fit neither interface.
 
 Histories come in any of the three forms in which a game can be held: as numbers of a
 compiled game, as the array of states of a vectorised game, or as OpenSpiel's states.
@@ -40,7 +40,7 @@ _AT_ONCE = 1 << 16
 LEAVES = ("rollouts(n=10,seed=0)", "uniform", "policy(path=FILE)")
 
 
-class LeafValue(Protocol):
+class HistoryValue(Protocol):
     """What histories are worth: one number each, whatever the players' ranges are.
 
     So a solution above such values has no guarantee in the whole game.
@@ -78,8 +78,8 @@ class ChoiceValues(Protocol):
         """Values histories at which a lookahead ends.
 
         Args:
-          game: says in which form the histories are given, as of `LeafValue`.
-          histories: none of them terminal, as of `LeafValue`, [L].
+          game: says in which form the histories are given, as of `HistoryValue`.
+          histories: none of them terminal, as of `HistoryValue`, [L].
           player: i, the resolving player, who follows the blueprint. The other one
             chooses among the continuations.
 
@@ -101,9 +101,9 @@ class Drawn(Protocol):
 
 
 def leaf_utilities(
-    value: LeafValue, game: AnyGame, histories: np.ndarray
+    value: HistoryValue, game: AnyGame, histories: np.ndarray
 ) -> np.ndarray:
-    """float64 [L], what a leaf value says of some histories, see `LeafValue`.
+    """float64 [L], what a leaf value says of some histories, see `HistoryValue`.
 
     Raises:
       ValueError: what it says has another shape, or is no finite numbers.
@@ -422,7 +422,7 @@ class _StateRollouts:
         return rollout_mean(state, self._n, self._random.random, uniform_odds)
 
 
-def parse_leaf(leaf: str | LeafValue, *, compiled: bool = True) -> LeafValue:
+def parse_leaf(leaf: str | HistoryValue, *, compiled: bool = True) -> HistoryValue:
     """Reads a leaf value.
 
     Args:

@@ -39,7 +39,7 @@ class CurvePoint(NamedTuple):
     nash_conv: float
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class Result(abc.ABC):
     """What solving or resolving a game gave, whatever form the game was in.
 
@@ -106,6 +106,14 @@ class Result(abc.ABC):
         """Iterations per second, compile time apart; 0 if nothing was done."""
         return self.iterations * self.solves / self.seconds if self.seconds else 0.0
 
+    def __repr__(self) -> str:
+        said = f"{type(self).__name__}(game={self.game}, algorithm={self.algorithm!r}"
+        names = "iterations solves seconds compile_seconds trajectories"
+        for name in names.split():
+            if value := getattr(self, name):
+                said += f", {name}={value:.6g}"
+        return f"{said})"
+
     def average_policy(self) -> openspiel_policy.Policy:
         """The average strategy, for every infoset of the game.
 
@@ -167,7 +175,7 @@ class Result(abc.ABC):
         self.write(path, metadata)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class SolveResult(Result):
     """What solving or resolving a compiled game gave; see `Result`.
 

@@ -1,9 +1,9 @@
 """How a continually resolving player resolves, as configuration."""
 
 import dataclasses
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
-from spiel_cr.cfr.config import MCCFRConfig, parse_any
+from spiel_cr.cfr.config import CFRConfig, MCCFRConfig, parse_algorithm, parse_any
 from spiel_cr.common.checks import check_choice, check_iterations, check_number
 from spiel_cr.lookahead.leaf_strings import (
     DepthUnit,
@@ -134,3 +134,56 @@ class ResolvingConfig:
         if self.values is None:
             return self.sampled is not None
         return self.values == "best_response"
+
+
+def settings_of(
+    algorithm: str | CFRConfig | ResolvingConfig | None = None,
+    *,
+    iterations: int | None = None,
+    depth: int | None = None,
+    depth_unit: DepthUnit | None = None,
+    leaf: str | Leaf | None = None,
+    gadget: Gadget | None = None,
+) -> tuple[CFRConfig, ResolvingConfig]:
+    """How a whole game is resolved, from what `resolve` is given.
+
+    Args: as of `resolve`.
+
+    Returns:
+      The solver, which counts instead of that of the settings; and settings with a
+      number of iterations.
+
+    Raises:
+      OSError, ValueError: a bad value, settings both in a config and beside it, or some
+        that only players in a match have.
+    """
+    settings: dict[str, Any] = {
+        "iterations": iterations,
+        "depth": depth,
+        "depth_unit": depth_unit,
+        "leaf": leaf,
+        "gadget": gadget,
+    }
+    given = {name: value for name, value in settings.items() if value is not None}
+    if not isinstance(algorithm, ResolvingConfig):
+        config = parse_algorithm("cfr+" if algorithm is None else algorithm)
+        return config, ResolvingConfig(**{"iterations": 1000, **given})
+    if given:
+        said = ", ".join(f"{name}={value!r}" for name, value in given.items())
+        raise ValueError(f"{said}: a ResolvingConfig was given, too; put it in there")
+    _refuse_match_settings(algorithm)
+    return parse_algorithm(algorithm.solver, "solver"), algorithm
+
+
+def _refuse_match_settings(config: ResolvingConfig) -> None:
+    """Refuses settings that only a player in a match has."""
+    default = ResolvingConfig(iterations=1)
+    for name in ("move_ms", "init_ms", "subgames", "values", "target"):
+        value = getattr(config, name)
+        if value != getattr(default, name) and (name, value) != ("values", "iterates"):
+            raise ValueError(
+                f"{name}={value!r} is for players in a match; leave it out of the "
+                f"config to resolve a whole game, or make a ResolvingBot"
+            )
+    if config.iterations is None:
+        raise ValueError("iterations=None: a whole game is resolved by iterations")

@@ -22,20 +22,22 @@ import pyspiel
 from tqdm import tqdm
 
 from spiel_cr.cfr import cfr, footprint
-from spiel_cr.cfr.config import CFRConfig, parse_algorithm
+from spiel_cr.cfr.config import CFRConfig
 from spiel_cr.cfr.solver import Solver
 from spiel_cr.common import atomic, memory
-from spiel_cr.common.checks import check_choice, check_dtype, check_iterations
+from spiel_cr.common.checks import check_choice, check_dtype
 from spiel_cr.compilation.compiler import as_compiled
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.gameshrink.merging import merged
-from spiel_cr.lookahead.leaf_strings import DepthUnit, Leaf, check_lookahead
+from spiel_cr.lookahead.leaf_strings import DepthUnit, Leaf
 from spiel_cr.lookahead.leaves import check_leaf, parse_leaf
 from spiel_cr.policies.conversions import reach_from_behaviour, uniform_behaviour
 from spiel_cr.policies.result import Result, SolveResult
+from spiel_cr.resolving.config import ResolvingConfig, settings_of
 from spiel_cr.resolving.decomposition import Decomposition, decompose
-from spiel_cr.resolving.gadget import Forest, build_forest
+from spiel_cr.resolving.forest_gadgets import exchange_gadget, reach_of_next
+from spiel_cr.resolving.gadget import Forest, Gadget, build_forest
 from spiel_cr.resolving.lookahead import leaf_bytes, look_ahead, warn_if_never_cut
 from spiel_cr.resolving.public_gadget import PublicForest, build_public_forest
 from spiel_cr.resolving.public_layers import PublicDecomposition, decompose_public
@@ -59,10 +61,13 @@ class LayerState(NamedTuple):
       opponent_values: float64 [G], o's counterfactual values (its own utility, weighted
         by the reach of i and chance) at the augmented infosets of the next layer; 0
         elsewhere.
+      opponent_reach: float64 [G], o's average reach of the augmented infosets resolved
+        so far; only the gadget "unsafe" asks for it, 1 otherwise.
     """
 
     behaviour: np.ndarray
     opponent_values: np.ndarray
+    opponent_reach: np.ndarray
 
 
 # A game cut into layers, and the subgames of one of them: compiled, or in public terms.
@@ -86,10 +91,21 @@ class DepthLimit(NamedTuple):
     value: Leaf
 
 
+class _Work(NamedTuple):
+    """What is done on each layer's forest, see `resolve`."""
+
+    config: CFRConfig
+    iterations: int
+    dtype: np.typing.DTypeLike
+    limit: DepthLimit | None
+    gadget: Gadget
+
+
 def initial_state(decomposition: Layers) -> LayerState:
     """Before the first layer nothing is fixed."""
-    zeros = np.zeros(len(decomposition.augmented_layer))
-    return LayerState(uniform_behaviour(decomposition.decisions), zeros)
+    count = len(decomposition.augmented_layer)
+    behaviour = uniform_behaviour(decomposition.decisions)
+    return LayerState(behaviour, np.zeros(count), np.ones(count))
 
 
 def resolve_layer(
@@ -98,6 +114,7 @@ def resolve_layer(
     state: LayerState,
     solver_of: Callable[[Layers, LayerForest], Solver],
     limit: DepthLimit | None = None,
+    gadget: Gadget = "cfrd",
 ) -> LayerState:
     """Solves all subgames of one layer and fixes i's strategy there.
 
@@ -107,6 +124,7 @@ def resolve_layer(
       state: what the layer above left.
       solver_of: solves a forest; must keep infoset values.
       limit: where the subgames are cut off, of a compiled game; None: nowhere.
+      gadget: what stands in front of the subgames; in public terms "cfrd" only.
     """
     d, player, decisions = decomposition, decomposition.player, decomposition.decisions
     reach = reach_from_behaviour(decisions, state.behaviour)
@@ -117,7 +135,8 @@ def resolve_layer(
         ahead = None
         if limit is not None:
             ahead = look_ahead(d, layer, limit.depth, limit.value, unit=limit.unit)
-        forest = build_forest(d, layer, reach, state.opponent_values, ahead)
+        plain = build_forest(d, layer, reach, state.opponent_values, ahead)
+        forest = exchange_gadget(d, plain, gadget, state.opponent_reach)
     solver = solver_of(d, forest)
 
     in_forest = np.isin(decisions.owner, forest.own)
@@ -130,17 +149,25 @@ def resolve_layer(
     values = solver.infoset_values(1 - player)
     first_next = len(values) - len(forest.next_augmented)
     opponent_values[forest.next_augmented] = values[first_next:]
-    return LayerState(behaviour, opponent_values)
+    opponent_reach = state.opponent_reach.copy()
+    if gadget == "unsafe" and isinstance(d, Decomposition):
+        others = forest.form.decisions[1 - player]
+        played = solver.average_behaviour(1 - player)
+        opponent_reach[forest.next_augmented] = reach_of_next(
+            d, plain, state.opponent_reach, others, played
+        )
+    return LayerState(behaviour, opponent_values, opponent_reach)
 
 
 def resolve(
     game: str | pyspiel.Game | CompiledGame | SignalGame,
-    iterations: int = 1000,
-    algorithm: str | CFRConfig = "cfr+",
+    algorithm: str | CFRConfig | ResolvingConfig | None = None,
+    iterations: int | None = None,
     *,
     depth: int | None = None,
-    depth_unit: DepthUnit = "moves",
+    depth_unit: DepthUnit | None = None,
     leaf: str | Leaf | None = None,
+    gadget: Gadget | None = None,
     form: str = "auto",
     dtype: np.typing.DTypeLike = np.float64,
     memory_limit: memory.Limit = None,
@@ -157,17 +184,22 @@ def resolve(
     Args:
       game: OpenSpiel game string, game, compiled game, or signal game. A compiled game
         should have been compiled with `observations=True`, for smaller subgames.
-      iterations: iterations of every solve.
-      algorithm: solver of every solve; see `parse_algorithm`. Outside poker "pdcfr+" is
-        mostly far better than the default (docs/resolving.md).
+      algorithm: solver of every solve, see `parse_algorithm`; None: "cfr+". Outside
+        poker "pdcfr+" is mostly far better (docs/resolving.md). Or the settings of a
+        resolving player: its solver, iterations, depth, leaf and gadget then count, and
+        none of them may be given besides.
+      iterations: iterations of every solve; None: 1000.
       depth: look this many moves or rounds ahead of each decision, see `look_ahead`;
         None: to the end of the game. Then the strategy is no longer sure to approach an
         equilibrium (docs/leaves.md says how near it comes).
       depth_unit: "moves", "moves_from_start" (one cut for all layers above it, none
         below) or "rounds" (a round ends where chance moves after a player
-        did).
+        did); None: "moves".
       leaf: what the game is worth where the lookahead ends, one of
-        `spiel_cr.lookahead.leaf_strings.LEAVES`, or a leaf value; None: "uniform".
+        `spiel_cr.lookahead.leaf_strings.LEAVES`, or a leaf value, such as a
+        `HistoryValue`; None: "uniform".
+      gadget: what stands in front of the subgames: "cfrd", "maxmargin" or "unsafe", see
+        `subgame_games.py`; None: "cfrd". The others need the compiled form.
       form: "compiled", history by history; "signals", by public nodes and signals, for
         games whose actions are public; "auto": signals where the game declares them and
         has more than a million histories, or too many for the limit.
@@ -185,23 +217,26 @@ def resolve(
       ValueError: the game does not fit (see `compile_game` and `decompose`; for signals
         `find_signals`), or a bad argument.
     """
-    config = parse_algorithm(algorithm)
-    iterations = check_iterations(iterations)
+    config, wanted = settings_of(
+        algorithm,
+        iterations=iterations,
+        depth=depth,
+        depth_unit=depth_unit,
+        leaf=leaf,
+        gadget=gadget,
+    )
     dtype = check_dtype(dtype)
     check_choice(form, "form", FORMS)
-    check_lookahead(depth, depth_unit, leaf)
     limit = None
-    if depth is not None:
-        if form == "signals" or isinstance(game, SignalGame):
-            raise ValueError(
-                f"depth={depth}: in the form of signals games are resolved to their "
-                f"end; leave depth out, or give the OpenSpiel game and form='compiled'"
-            )
-        limit = DepthLimit(depth, depth_unit, parse_leaf(leaf))
+    if form == "signals" or isinstance(game, SignalGame):
+        _check_signal_settings(wanted)
+    if wanted.depth is not None:
+        limit = DepthLimit(wanted.depth, wanted.depth_unit, parse_leaf(wanted.leaf))
     started = time.perf_counter()
     if isinstance(game, str):
         game = load_game(game)
-    if limit is None and _takes_signals(game, form, memory_limit):
+    plain = limit is None and wanted.gadget == "cfrd"
+    if plain and _takes_signals(game, form, memory_limit):
         roles, finish = _signal_roles(
             game, dtype, memory_limit, cache=cache, progress=progress
         )
@@ -210,13 +245,15 @@ def resolve(
         roles, finish = _compiled_roles(
             game, limit, dtype, memory_limit, cache=cache, progress=progress
         )
-    average, timings = _resolve_roles(roles, config, iterations, dtype, progress, limit)
+    assert wanted.iterations is not None
+    work = _Work(config, wanted.iterations, dtype, limit, wanted.gadget)
+    average, timings = _resolve_roles(roles, work, progress)
     elapsed = time.perf_counter() - started
     seconds = sum(spent for spent, _ in timings)
     compile_seconds = sum(spent for _, spent in timings)
     return finish(
         algorithm=config.name,
-        iterations=iterations,
+        iterations=wanted.iterations,
         average=average,
         current=None,
         seconds=seconds,
@@ -270,6 +307,21 @@ def _compiled_roles(
     return roles, functools.partial(SolveResult, tree=tree)
 
 
+def _check_signal_settings(wanted: ResolvingConfig) -> None:
+    """Refuses what resolving in public terms does not do."""
+    remedy = "or give the OpenSpiel game and form='compiled'"
+    if wanted.depth is not None:
+        raise ValueError(
+            f"depth={wanted.depth}: in the form of signals games are resolved to their "
+            f"end; leave depth out, {remedy}"
+        )
+    if wanted.gadget != "cfrd":
+        raise ValueError(
+            f"gadget={wanted.gadget!r}: in the form of signals there is 'cfrd' only; "
+            f"leave gadget out, {remedy}"
+        )
+
+
 def _takes_signals(
     game: pyspiel.Game | CompiledGame | SignalGame, form: str, limit: memory.Limit
 ) -> bool:
@@ -311,13 +363,11 @@ def _check_need(
 
 def _resolve_roles(
     roles: Sequence[Layers],
-    config: CFRConfig,
-    iterations: int,
-    dtype: np.typing.DTypeLike,
+    work: _Work,
     progress: bool,
-    limit: DepthLimit | None,
 ) -> tuple[tuple[np.ndarray, np.ndarray], list[tuple[float, float]]]:
     """Both players' strategies; seconds of iterating and of compiling by solve."""
+    config, iterations, dtype, limit, gadget = work
     timings: list[tuple[float, float]] = []
     total = sum(role.num_layers for role in roles) * iterations
     with tqdm(total=total, desc=f"resolve {config.name}", disable=not progress) as bar:
@@ -328,13 +378,15 @@ def _resolve_roles(
         def solver_of(role: Layers, forest: LayerForest) -> Solver:
             # The player updates first. Its opponent's mean values are then against
             # strategies one iteration newer than the average's, yet measured over many
-            # games this order is the better one as often as not, and by more.
+            # games this order is the better one as often as not, and by more. With the
+            # max-margin gadget it is the other way round, see `GadgetGame.first`.
+            turned = isinstance(forest, Forest) and forest.other_first
             solver = cfr.make_solver(
                 forest.form,
                 config=config,
                 dtype=dtype,
                 values=True,
-                first=role.player,
+                first=role.player ^ turned,
                 compile=cfr.compile_for(forest.form, iterations),
             )
             solver.run(iterations, after_chunk=advance)
@@ -345,6 +397,6 @@ def _resolve_roles(
         for role in roles:
             state = initial_state(role)
             for layer in range(1, role.num_layers + 1):
-                state = resolve_layer(role, layer, state, solver_of, limit)
+                state = resolve_layer(role, layer, state, solver_of, limit, gadget)
             behaviours.append(state.behaviour)
     return (behaviours[0], behaviours[1]), timings

@@ -30,7 +30,7 @@ from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.sequence_form.decisions import Decisions, Payoffs, sum_payoffs
 from spiel_cr.sequence_form.layout import SequenceForm, attach, build
 
-# See `subgame_games.py`; a forest has the first.
+# See `subgame_games.py`. `build_forest` makes the first, `forest_gadgets.py` others.
 Gadget = Literal["cfrd", "maxmargin", "unsafe"]
 
 
@@ -130,6 +130,7 @@ class Forest:
       next_augmented: int32 [n], augmented infosets of the next layer, o's last
         infosets.
       cut: where it is cut off, by the players' ranges; None: nowhere.
+      gadget: what stands in front of the subgames.
     """
 
     decisions: tuple[Decisions, Decisions]
@@ -139,6 +140,12 @@ class Forest:
     other: np.ndarray
     next_augmented: np.ndarray
     cut: CutPlace | None = None
+    gadget: Gadget = "cfrd"
+
+    @property
+    def other_first(self) -> bool:
+        """Whether o updates first, see `subgame_games.GadgetGame`."""
+        return self.gadget == "maxmargin" and len(self.augmented) > 0
 
     @functools.cached_property
     def form(self) -> SequenceForm:

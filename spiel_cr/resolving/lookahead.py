@@ -8,7 +8,7 @@ the values there. What is cut off is worth
     of the public states there;
   - to a `ChoiceValues` (`policies/leaf_values.py`) one number per history for each
     of some continuations, among which the opponent chooses;
-  - to a `LeafValue` (`policies/leaf_values.py`) one number per history.
+  - to a `HistoryValue` (`policies/leaf_values.py`) one number per history.
 """
 
 import logging

@@ -129,8 +129,8 @@ class Layer(Mapping[int, Subgame]):
         i, o, count = d.player, 1 - d.player, len(forest.augmented)
         own, other = forest.decisions[i], forest.decisions[o]
         own_ends, other_ends = forest.payoffs[i], forest.payoffs[o]
-        self._own = _Side(own, d.own_subgame[forest.own] if count else None)
-        other_side = _Side(
+        self._own = Side(own, d.own_subgame[forest.own] if count else None)
+        other_side = Side(
             other, d.augmented_subgame[forest.augmented] if count else None
         )
         labels = np.zeros(len(forest.payoffs.values), np.int32)
@@ -151,7 +151,7 @@ class Layer(Mapping[int, Subgame]):
                 other_side.labels[other_side.owner[other_cut]],
             )
         if count and gadget != "cfrd":
-            other_side, change = _with_gadget(other_side, count, gadget)
+            other_side, change = with_gadget(other_side, count, gadget)
             other_ends = change[other_ends]
             if cut is not None:
                 other_cut = change[other_cut]
@@ -319,7 +319,7 @@ def or_ones(reach: np.ndarray) -> np.ndarray:
     return reach if reach.any() else np.ones_like(reach)
 
 
-class _Side:
+class Side:
     """One player's infosets in a forest, by subgame.
 
     Attributes:
@@ -349,7 +349,7 @@ class _Side:
         return Decisions(parents, counts), np.searchsorted(mine, ends).astype(np.int32)
 
 
-def _with_gadget(side: _Side, count: int, gadget: Gadget) -> tuple[_Side, np.ndarray]:
+def with_gadget(side: Side, count: int, gadget: Gadget) -> tuple[Side, np.ndarray]:
     """o's side with another gadget in place of the CFR-D one, its first infosets.
 
     Args:
@@ -373,10 +373,10 @@ def _with_gadget(side: _Side, count: int, gadget: Gadget) -> tuple[_Side, np.nda
     parents = [np.zeros(len(subgames), np.int32), change[decisions.parent[count:]]]
     num_actions = np.append(widths, decisions.num_actions[count:]).astype(np.int32)
     changed = Decisions(np.concatenate(parents), num_actions)
-    return _Side(changed, np.append(subgames, side.labels[count:])), change
+    return Side(changed, np.append(subgames, side.labels[count:])), change
 
 
-def _capacity(side: _Side, ends: np.ndarray, labels: np.ndarray) -> PaddedShape:
+def _capacity(side: Side, ends: np.ndarray, labels: np.ndarray) -> PaddedShape:
     """The least padded shape in which one player's side of each subgame fits.
 
     Args:

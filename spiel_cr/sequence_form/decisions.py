@@ -10,9 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cr.common.arrays import order_pairs
+from spiel_cr.common.short_repr import short_repr
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Decisions:
     """One player's decision points, in logical numbers.
 
@@ -20,6 +21,8 @@ class Decisions:
       parent: int32 [I], the last own sequence before each infoset.
       num_actions: int32 [I], at least 1 each.
     """
+
+    __repr__ = short_repr
 
     parent: np.ndarray
     num_actions: np.ndarray
@@ -69,6 +72,9 @@ class Payoffs(NamedTuple):
     rows: np.ndarray
     columns: np.ndarray
     values: np.ndarray
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 def sum_payoffs(rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> Payoffs:

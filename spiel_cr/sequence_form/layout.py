@@ -23,6 +23,7 @@ import numpy as np
 
 from spiel_cr.common.arrays import order_pairs
 from spiel_cr.common.jax_utils import typed
+from spiel_cr.common.short_repr import short_repr
 from spiel_cr.sequence_form import packing, treeplex
 from spiel_cr.sequence_form.decisions import Decisions, Payoffs
 
@@ -52,7 +53,7 @@ class Layout:
     size: int
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class SequenceForm:
     """A two-player zero-sum game in sequence form.
 
@@ -62,6 +63,8 @@ class SequenceForm:
       layouts: logical numbers to positions, for each player.
       arrays: what the jitted passes of `treeplex.py` take, for each player; numpy.
     """
+
+    __repr__ = short_repr
 
     decisions: tuple[Decisions, Decisions]
     list_payoffs: Callable[[], Payoffs]

@@ -21,6 +21,7 @@ import pyspiel
 from scipy import sparse
 
 from spiel_cr.common.errors import InvalidGameError
+from spiel_cr.common.short_repr import short_repr
 from spiel_cr.compilation.tree import TERMINAL
 from spiel_cr.sequence_form.decisions import Payoffs
 
@@ -167,7 +168,7 @@ class Reader(Protocol):
         """
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class SignalGame:
     """A two-player zero-sum game with public actions and dealt private information.
 
@@ -180,6 +181,8 @@ class SignalGame:
       terms: what is paid at the leaves.
       reader: finds the signals of states.
     """
+
+    __repr__ = short_repr
 
     game: pyspiel.Game
     betting: Betting

@@ -15,7 +15,7 @@ from spiel_cr.signals.game import SignalGame
 from spiel_cr.signals.policy import SignalPolicy
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class SignalResult(Result):
     """What solving or resolving a signal game gave; see `Result`.
 

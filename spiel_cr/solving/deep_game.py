@@ -21,6 +21,7 @@ from spiel_cr.common.checks import (
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.jax_utils import deep_packages
 from spiel_cr.common.memory import Limit
+from spiel_cr.common.short_repr import short_repr
 from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.compilation.fingerprints import fingerprint
 from spiel_cr.compilation.loading import load_game
@@ -54,7 +55,7 @@ FORMS = {True: "deep, compiled", False: "deep"}
 _ITERATIONS = 100
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class DeepResult:
     """What deep CFR on a game that was not compiled gave.
 
@@ -68,6 +69,8 @@ class DeepResult:
       seconds: time spent iterating.
       build_seconds: time spent before.
     """
+
+    __repr__ = short_repr
 
     policy: DeepPolicy
     algorithm: str

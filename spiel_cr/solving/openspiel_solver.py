@@ -1,8 +1,11 @@
-"""A class with the interface of OpenSpiel's CFR solvers: change one import.
+"""OpenSpiel's CFR solvers by their names: change one import.
 
 `open_spiel.python.algorithms.cfr.CFRPlusSolver(game)` becomes
-`spiel_cr.CFRSolver(game, "cfr+")`.
+`spiel_cr.CFRPlusSolver(game)`, and so do `CFRSolver` there, `LCFRSolver` and
+`DCFRSolver` of `discounted_cfr`: iterate by iterate they are the same.
 """
+
+from typing import Any
 
 import numpy as np
 from open_spiel.python import policy as openspiel_policy
@@ -26,7 +29,7 @@ class CFRSolver:
     def __init__(
         self,
         game: Game,
-        algorithm: str | CFRConfig = "cfr+",
+        algorithm: str | CFRConfig = "cfr",
         *,
         dtype: np.typing.DTypeLike = np.float64,
         memory_limit: Limit = None,
@@ -35,7 +38,8 @@ class CFRSolver:
 
         Args:
           game: OpenSpiel game string, game, or compiled game.
-          algorithm: preset and parameters, see `parse_algorithm`.
+          algorithm: preset and parameters, see `parse_algorithm`. OpenSpiel's solver
+            of this name is "cfr".
           dtype: float64 or float32.
           memory_limit: refuse what would take more, as in `solve`.
 
@@ -67,3 +71,40 @@ class CFRSolver:
         """The last iterate."""
         behaviours = [self._solver.current_behaviour(p) for p in range(2)]
         return tabular_policy(self._tree, behaviours)
+
+
+def CFRPlusSolver(game: Game, **options: Any) -> CFRSolver:  # noqa: N802
+    """In the place of OpenSpiel's class `cfr.CFRPlusSolver`.
+
+    Args:
+      game: OpenSpiel game string, game, or compiled game.
+      **options: dtype and memory_limit, as of `CFRSolver`.
+    """
+    return CFRSolver(game, "cfr+", **options)
+
+
+def LCFRSolver(game: Game, **options: Any) -> CFRSolver:  # noqa: N802
+    """In the place of OpenSpiel's class `discounted_cfr.LCFRSolver`.
+
+    Args: as of `CFRPlusSolver`.
+    """
+    return CFRSolver(game, "lcfr", **options)
+
+
+def DCFRSolver(  # noqa: N802
+    game: Game,
+    alpha: float = 3 / 2,
+    beta: float = 0,
+    gamma: float = 2,
+    **options: Any,
+) -> CFRSolver:
+    """In the place of OpenSpiel's class `discounted_cfr.DCFRSolver`.
+
+    Args:
+      game: OpenSpiel game string, game, or compiled game.
+      alpha, beta, gamma: exponents of the discounts of positive regrets, of negative
+        ones, and of the average.
+      **options: dtype and memory_limit, as of `CFRSolver`.
+    """
+    settings = f"alpha={alpha!r},beta={beta!r},gamma={gamma!r}"
+    return CFRSolver(game, f"dcfr({settings})", **options)

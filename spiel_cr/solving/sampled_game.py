@@ -20,6 +20,7 @@ from spiel_cr.common.checks import (
     check_whole,
 )
 from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.common.short_repr import short_repr
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.solving.checkpoint import Keeper, settings_of
 from spiel_cr.uncompiled import key_making, recall_checks
@@ -38,7 +39,7 @@ _PROCESS_BYTES = memory.BASE_BYTES
 _DEPTHS = 2
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class SampledResult:
     """What sampling a game without compiling it gave.
 
@@ -56,6 +57,8 @@ class SampledResult:
       known: those among them whose infoset was in the table before.
       keys: what infosets are told apart by: "rules" on arrays, or "strings".
     """
+
+    __repr__ = short_repr
 
     policy: TablePolicy
     algorithm: str

@@ -239,7 +239,7 @@ def test_what_solvers_in_objects_take_is_refused_before_they_are_made(monkeypatc
 def test_what_resolving_takes_is_refused_before_it_is_done(monkeypatch):
     monkeypatch.setattr(continual, "decompose", None)
     with pytest.raises(GameTooLargeError, match="resolving leduc.*float32"):
-        spiel_cr.resolve(games.compiled("leduc"), 1, memory_limit="380MB")
+        spiel_cr.resolve(games.compiled("leduc"), iterations=1, memory_limit="380MB")
 
 
 def test_judge_fits_into_the_limit(monkeypatch):
@@ -266,7 +266,7 @@ def test_what_the_process_held_before_counts(monkeypatch):
     tree = spiel_cr.compile_game("leduc_poker", memory_limit="10100MB")
     for begin in (
         lambda limit: spiel_cr.solve(tree, "cfr+", 1, memory_limit=limit),
-        lambda limit: spiel_cr.resolve(tree, 1, memory_limit=limit),
+        lambda limit: spiel_cr.resolve(tree, iterations=1, memory_limit=limit),
         lambda limit: python_judge.check_memory(tree, limit),
     ):
         with pytest.raises(GameTooLargeError, match=r" GB in all \(9.6 GB are held"):

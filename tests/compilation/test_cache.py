@@ -382,7 +382,7 @@ def test_limits_hold_for_what_is_read(tmp_path):
 def test_solving_and_resolving_use_it(tmp_path, no_compiling):
     def results():
         solved = spiel_cr.solve(LEDUC, "lp", cache=tmp_path)
-        return solved, spiel_cr.resolve("matrix_rps", 5, cache=tmp_path)
+        return solved, spiel_cr.resolve("matrix_rps", iterations=5, cache=tmp_path)
 
     before = results()
     assert len(entries(tmp_path)) == 2

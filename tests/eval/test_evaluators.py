@@ -72,7 +72,7 @@ def test_traversing_a_resolving_bot_is_resolving_everywhere(name):
     """`resolve` solves forests and judges by our own best response instead."""
     _, found = traversed(name, resolving("cfrd"))
     tree = compiled(name)
-    expected = spiel_cr.resolve(tree, 300, "cfr+").nash_conv()
+    expected = spiel_cr.resolve(tree, "cfr+", 300).nash_conv()
     # Measured: 1e-16, 2e-12, 8e-9; forests sum in another order.
     assert found.nash_conv == pytest.approx(expected, abs=1e-6)
     assert 1e-4 < expected < 0.01

@@ -349,6 +349,10 @@ _VALUES: dict[str, Values] = {
     "--cache": Values(("cache", "folder"), _NOT_FOLDER),
     "--save": Values(_FILES, _NOT_FILE),
     "--judge": Values(("auto", "openspiel", "spiel_cr"), ["", "me", *_NO_WORD]),
+    "--import": Values(
+        ("json", "game_defs"),
+        ["", "no_such_module", "missing.py", "text.npz", "json.py"],
+    ),
     "--seed": Values(("0", "7", "4294967295"), ["-1", "4294967296", *_NOT_WHOLE]),
     "--minutes": Values(("1e-9",), ["0", "-1", "inf", "1e999", *_NOT_NUMBER]),
     "--steps": _COUNT,

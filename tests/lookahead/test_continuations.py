@@ -174,7 +174,7 @@ def test_one_continuation_is_one_number_per_history(kind):
     given = random_behaviours(tree, 2)
 
     def resolved(leaf):
-        return np.concatenate(resolve(tree, 50, "cfr+", depth=1, leaf=leaf).average)
+        return np.concatenate(resolve(tree, "cfr+", 50, depth=1, leaf=leaf).average)
 
     fixed = resolved(PolicyValue(given))
     single = resolved(Continuations(given, 1, kind=kind))
@@ -192,7 +192,7 @@ def test_where_one_number_fails_continuations_do_not():
 
     def exploited(k, kind):
         leaf = Continuations(equilibrium, k, kind=kind)
-        return resolve(tree, 1000, "cfr+", depth=1, leaf=leaf).nash_conv()
+        return resolve(tree, "cfr+", 1000, depth=1, leaf=leaf).nash_conv()
 
     assert exploited(1, "biased") > 0.1
     # cfr+ is off by some thousandths after so many iterations.
@@ -205,7 +205,7 @@ def test_a_player_in_a_match_plays_what_resolve_finds():
     tree = games.compiled("kuhn")
     values = np.random.default_rng(7).normal(size=(len(tree.histories), 3))
     leaf = Given(values)
-    whole = resolve(tree, 20, "cfr+", depth=1, leaf=leaf)
+    whole = resolve(tree, "cfr+", 20, depth=1, leaf=leaf)
     config = ResolvingConfig(solver="cfr+", iterations=20, depth=1, leaf=leaf)
     for player in PLAYERS:
         played = everywhere(Resolver(tree, player, config))
@@ -354,6 +354,6 @@ def test_nash_conv_falls_to_a_third(game, ahead):
 
     def exploited(k):
         leaf = Continuations(start.average, k)
-        return resolve(tree, 1000, "cfr+", leaf=leaf, **ahead).nash_conv()
+        return resolve(tree, "cfr+", 1000, leaf=leaf, **ahead).nash_conv()
 
     assert exploited(8) < min(exploited(1) / 3, start.nash_conv())

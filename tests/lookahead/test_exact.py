@@ -269,7 +269,7 @@ def test_a_depth_limit_with_exact_values_loses_little():
     tree = compiled("liars3")
 
     def nash_conv(leaf):
-        return resolve(tree, 200, "cfr+", depth=1, leaf=leaf).nash_conv()
+        return resolve(tree, "cfr+", 200, depth=1, leaf=leaf).nash_conv()
 
     exact, constant = nash_conv(ExactValues(50)), nash_conv(ConstantValues(200))
     assert exact < 0.05
@@ -288,7 +288,7 @@ def test_an_equilibriums_values_per_history_are_not_sound():
     )
 
     def first_move(leaf):
-        result = resolve(tree, 2000, "cfr+", depth=1, leaf=leaf)
+        result = resolve(tree, "cfr+", 2000, depth=1, leaf=leaf)
         return result.average[0][1:4], result.nash_conv()
 
     scalar, exploited = first_move(PolicyValue(behaviours))

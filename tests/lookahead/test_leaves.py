@@ -49,14 +49,14 @@ def test_a_leaf_without_a_depth_is_refused():
         with pytest.raises(ValueError, match="give depth=N, too, or leave"):
             ResolvingConfig(iterations=1, **settings)
         with pytest.raises(ValueError, match="give depth=N, too, or leave"):
-            spiel_cr.resolve("kuhn_poker", 1, **settings)
+            spiel_cr.resolve("kuhn_poker", iterations=1, **settings)
     with pytest.raises(ValueError, match=r"leaf=3 is no leaf value; give a string"):
         ResolvingConfig(iterations=1, depth=1, leaf=3)
 
 
 def test_signals_are_resolved_to_the_end():
     with pytest.raises(ValueError, match="depth=1: in the form of signals"):
-        spiel_cr.resolve("kuhn_poker", 1, depth=1, form="signals")
+        spiel_cr.resolve("kuhn_poker", iterations=1, depth=1, form="signals")
 
 
 def test_a_bot_reads_brackets_in_brackets():
@@ -83,7 +83,7 @@ def test_the_same_by_every_entrance(capsys):
     """`resolve`, its command's contestant, and a bot that is asked everywhere."""
     tree = games.compiled("kuhn")
     settings = {"depth": 1, "leaf": "exact(iterations=5)"}
-    whole = spiel_cr.resolve(tree, 10, "cfr+", **settings)
+    whole = spiel_cr.resolve(tree, "cfr+", 10, **settings)
     text = "depth=1,leaf=exact(iterations=5)"
     for name in (
         f"resolve(solver=cfr+,iterations=10,{text})",

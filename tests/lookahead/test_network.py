@@ -261,7 +261,7 @@ def test_a_network_of_another_game_is_refused_before_the_game_is_cut(
     tree = compiled("ii_goofspiel4")
     with pytest.raises(ValueError, match="another game; train one"):
         if player is None:
-            continual.resolve(tree, 2, depth=50, leaf=network)
+            continual.resolve(tree, iterations=2, depth=50, leaf=network)
         else:
             config = ResolvingConfig(iterations=2, depth=50, leaf=network)
             resolver.Resolver(tree, player, config)
@@ -286,7 +286,7 @@ def test_the_memory_limit_counts_what_stands_at_the_cut(exact, monkeypatch):
     with pytest.raises(
         GameTooLargeError, match="kuhn.*take a smaller depth, or a leaf"
     ):
-        continual.resolve(tree, 1, depth=1, leaf=leaf, memory_limit=limit)
+        continual.resolve(tree, iterations=1, depth=1, leaf=leaf, memory_limit=limit)
 
 
 def test_the_file_gives_the_network_back(tmp_path):

@@ -46,7 +46,7 @@ def test_a_solver_with_parameters_of_its_own():
     config = bot.resolver.config
     assert (config.solver, config.iterations) == ("dcfr(alpha=1.5,beta=0)", 10)
     assert (config.move_ms, config.gadget) == (None, "cfrd")
-    expected = continual.resolve(games.compiled("kuhn"), 10, "dcfr(alpha=1.5,beta=0)")
+    expected = continual.resolve(games.compiled("kuhn"), "dcfr(alpha=1.5,beta=0)", 10)
     row = expected.average_policy().action_probabilities(kuhn())
     assert dict(bot.get_policy(kuhn())) == pytest.approx(row, abs=1e-6)
 

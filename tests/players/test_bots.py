@@ -10,6 +10,7 @@ from open_spiel.python.algorithms import evaluate_bots
 from open_spiel.python.bots import policy as openspiel_bots
 
 from spiel_cr.compilation import compiler
+from spiel_cr.eval.players import traversing
 from spiel_cr.mccfr import mccfr, sample_tree
 from spiel_cr.players import bots
 from spiel_cr.policies.best_responses import nash_conv
@@ -178,7 +179,7 @@ def test_only_its_own_information(kind):
 
 def test_a_resolving_bot_plays_what_resolve_gives():
     compiled = games.compiled("leduc7")
-    table = continual.resolve(compiled, 20, SOLVER).average_policy()
+    table = continual.resolve(compiled, SOLVER, 20).average_policy()
     for player in PLAYERS:
         bot = make("resolving", "leduc7", player)
         infosets = compiled.infosets[player]
@@ -187,6 +188,28 @@ def test_a_resolving_bot_plays_what_resolve_gives():
             row = table.policy_for_key(key)
             for action, probability in bot.get_policy(state_at(compiled, history)):
                 assert probability == pytest.approx(row[action], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "gadget"),
+    [
+        ("kuhn", "maxmargin"),
+        ("kuhn", "unsafe"),
+        pytest.param("leduc7", "maxmargin", marks=pytest.mark.slow),
+        pytest.param("leduc7", "unsafe", marks=pytest.mark.slow),
+    ],
+)
+def test_resolve_has_the_gadgets_of_a_resolving_bot(name, gadget):
+    """At every infoset that the bot can reach; elsewhere its own reach is fresh."""
+    tree = games.compiled(name)
+    config = ResolvingConfig(solver="cfr+", iterations=20, gadget=gadget)
+    found = continual.resolve(tree, config).average
+    plain = continual.resolve(tree, "cfr+", 20).average
+    for player in PLAYERS:
+        bot = bots.ResolvingBot(tree, player, config)
+        asked = traversing.traverse(tree, bot).behaviour
+        np.testing.assert_allclose(found[player], asked, atol=1e-6)
+    assert not all(np.allclose(*pair) for pair in zip(found, plain, strict=True))
 
 
 def test_restart_forgets_the_match():

@@ -52,7 +52,7 @@ def test_the_same_strategy_as_resolve(name, iterations, player):
     """Asked everywhere, each subgame solved alone; few iterations, so that no tie
     turns on rounding."""
     tree, game = games.compiled(name), located(name).game
-    expected = continual.resolve(game, iterations).average_policy()
+    expected = continual.resolve(game, iterations=iterations).average_policy()
     bot = ResolvingBot(game, player, ResolvingConfig(iterations=iterations))
     asked, worst = 0, 0.0
     for state in states_of(tree, player):

@@ -6,8 +6,12 @@ import numpy as np
 import pyspiel
 import pytest
 
+import spiel_cr
 from spiel_cr.compilation import compiler
+from spiel_cr.compilation.vectorised import of_game
+from spiel_cr.partial.compiler import compile_partial
 from spiel_cr.policies import conversions
+from spiel_cr.policies.leaf_functions import LeafValue
 from spiel_cr.policies.leaf_values import (
     PolicyValue,
     RolloutValue,
@@ -169,6 +173,62 @@ def test_rollouts_leave_states_as_they_are():
     before = [state.history() for state in states]
     RolloutValue(2)(game, states)
     assert [state.history() for state in states] == before
+
+
+def uniform_value(state):
+    """Player 0's expected utility when everybody plays uniformly; recursive."""
+    if state.is_terminal():
+        return state.returns()[0]
+    odds = {a: 1 / len(state.legal_actions()) for a in state.legal_actions()}
+    if state.is_chance_node():
+        odds = dict(state.chance_outcomes())
+    return sum(p * uniform_value(state.child(a)) for a, p in odds.items())
+
+
+def test_a_function_of_states_is_a_leaf_value():
+    """In resolving it is what the same values by another way are."""
+    tree = games.compiled("kuhn")
+    given = []
+
+    def function(states):
+        given.append(len(states))
+        return [uniform_value(state) for state in states]
+
+    mine = LeafValue(function)
+    found = spiel_cr.resolve(tree, "cfr+", 20, depth=1, leaf=mine)
+    expected = spiel_cr.resolve(tree, "cfr+", 20, depth=1, leaf="uniform")
+    for one, other in zip(found.average, expected.average, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-12)
+    assert max(given) > 1
+    assert repr(mine) == "LeafValue(function, sees='states')"
+
+
+def test_a_function_of_tensors_is_given_both_players_tensors():
+    tree = games.compiled("kuhn")
+    decisions = np.flatnonzero(tree.histories.player >= 0)[:7]
+    seen = []
+    leaf = LeafValue(
+        lambda tensors: seen.append(tensors) or tensors[:, 0, 0], "tensors"
+    )
+    np.testing.assert_array_equal(leaf(tree, decisions), seen[0][:, 0, 0])
+    assert seen[0].shape == (7, 2, tree.game.information_state_tensor_size())
+    for row, history in zip(seen[0], decisions, strict=True):
+        state = tree.state_at(history)
+        for player in range(2):
+            expected = state.information_state_tensor(player)
+            np.testing.assert_array_equal(row[player], np.float32(expected))
+
+
+def test_a_function_of_states_on_a_partial_tree():
+    """Though the game has rules on arrays."""
+    game = "python_ii_goofspiel(num_cards=3)"
+    leaf = LeafValue(lambda states: [uniform_value(state) for state in states])
+    tree = compile_partial(game, 20, leaf)
+    ends = np.flatnonzero(tree.frontier)
+    expected = [uniform_value(tree.state_at(h)) for h in ends]
+    np.testing.assert_allclose(tree.histories.utility[ends], expected, atol=1e-12)
+    with pytest.raises(ValueError, match="needs OpenSpiel's states"):
+        leaf(of_game(tree.game), np.zeros((1, 3)))
 
 
 def test_leaf_values_from_strings():

@@ -150,7 +150,11 @@ def forbidden_imports(package: str, names: set[str]) -> set[str]:
 @of_all(FILES)
 def test_imports_run_one_way(path):
     package = path.relative_to(ROOT).parts[0]
-    assert not forbidden_imports(package, imports_of(path))
+    names = imports_of(path)
+    if relative(path) == "spiel_cr/__init__.py":
+        # The public face: imported when they are asked for.
+        names = {name for name in names if not name.startswith("spiel_cr.eval.players")}
+    assert not forbidden_imports(package, names)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Continual resolving: NashConv of what it plays everywhere, and what it rests on."""
 
+import dataclasses
 import functools
 import math
 
@@ -12,6 +13,7 @@ from spiel_cr.compilation import compiler
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import infoset_values
 from spiel_cr.resolving import continual, decomposition
+from spiel_cr.resolving.config import ResolvingConfig
 from tests.resolving.test_decomposition import Brute
 from tests.support import games, reference
 from tests.support.made_games import TERMINAL, MadeGame, Node, random_game
@@ -22,7 +24,7 @@ PLAYERS = (0, 1)
 
 @functools.cache
 def resolved(name, variant, iterations):
-    return continual.resolve(games.compiled(name), iterations, variant)
+    return continual.resolve(games.compiled(name), variant, iterations)
 
 
 @functools.cache
@@ -177,11 +179,11 @@ def solver_of(variant, iterations):
 
 
 def test_same_bits_twice():
-    one = continual.resolve(games.compiled("goofspiel4"), 150, "pdcfr+")
+    one = continual.resolve(games.compiled("goofspiel4"), "pdcfr+", 150)
     other = continual.resolve(
         compiler.compile_game(games.BY_NAME["goofspiel4"].string, observations=True),
-        150,
         "pdcfr+",
+        150,
     )
     for p in PLAYERS:
         assert one.average[p].tobytes() == other.average[p].tobytes()
@@ -189,9 +191,9 @@ def test_same_bits_twice():
 
 def test_no_second_compilation():
     # Not `resolved`, whose programs may have been thrown away since.
-    continual.resolve("kuhn_poker", 3, "cfr+")
+    continual.resolve("kuhn_poker", "cfr+", 3)
     programs = cfr.programs()
-    continual.resolve("kuhn_poker", 33, "cfr+")
+    continual.resolve("kuhn_poker", "cfr+", 33)
     assert cfr.programs() == programs
 
 
@@ -327,7 +329,7 @@ def test_random_games(seed):
     compiled = compiler.compile_game(
         random_game(seed, depth=5, transient=0.4), observations=True
     )
-    result = continual.resolve(compiled, 1000, "pdcfr+")
+    result = continual.resolve(compiled, "pdcfr+", 1000)
     found = exploitability.nash_conv(compiled.game, result.average_policy())
     # Utilities up to 3; far below what a wrong decomposition gives (0.1 and more).
     assert -1e-9 <= found < 1e-3
@@ -339,13 +341,13 @@ def test_one_player_games():
             return Node(1, (0, 1), ("", "move"))
         return Node(TERMINAL, utility=float(path[0]))
 
-    result = continual.resolve(MadeGame(rules, "alone"), 200, "cfr+")
+    result = continual.resolve(MadeGame(rules, "alone"), "cfr+", 200)
     assert [len(b) for b in result.average] == [1, 3]
     assert result.average[1][1] > 0.99
 
 
 def test_float32():
-    result = continual.resolve(games.compiled("kuhn"), 500, "cfr+", dtype=np.float32)
+    result = continual.resolve(games.compiled("kuhn"), "cfr+", 500, dtype=np.float32)
     found = exploitability.nash_conv(result.tree.game, result.average_policy())
     # As in double precision, which gives 5e-4; epsilon is 6e-8.
     assert found < 2e-3
@@ -368,3 +370,25 @@ def test_refusals(change, message):
     arguments = {"game": "kuhn_poker", "iterations": 3, **change}
     with pytest.raises(ValueError, match=message):
         continual.resolve(**arguments)
+
+
+def test_settings_of_a_player_resolve_a_whole_game():
+    """Those of a match are refused, and settings that are said twice."""
+    config = ResolvingConfig(solver="dcfr", iterations=7)
+    found = continual.resolve("kuhn_poker", config)
+    assert (found.algorithm, found.iterations) == ("dcfr", 7)
+    expected = continual.resolve("kuhn_poker", "dcfr", 7)
+    for one, other in zip(found.average, expected.average, strict=True):
+        assert one.tobytes() == other.tobytes()
+    with pytest.raises(ValueError, match="iterations=7: a ResolvingConfig was given"):
+        continual.resolve("kuhn_poker", config, 7)
+    for settings, message in (
+        ({"move_ms": 10.0}, "move_ms=10.0 is for players in a match"),
+        ({"values": "best_response"}, "values='best_response' is for players"),
+        ({"solver": "os-mccfr"}, "solver='os-mccfr' samples"),
+    ):
+        wrong = dataclasses.replace(config, **settings)
+        with pytest.raises(ValueError, match=message):
+            continual.resolve("kuhn_poker", wrong)
+    with pytest.raises(ValueError, match="gadget='unsafe': in the form of signals"):
+        continual.resolve("kuhn_poker", gadget="unsafe", form="signals")

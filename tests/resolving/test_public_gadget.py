@@ -117,8 +117,8 @@ def test_forests_are_those_of_the_compiled_game(name, player):
 )
 def test_resolved_strategies_are_those_of_the_compiled_game(name, iterations):
     """Sums run in another order; few enough iterations that no tie turns on it."""
-    found = continual.resolve(located(name).game, iterations)
-    expected = continual.resolve(games.compiled(name), iterations)
+    found = continual.resolve(located(name).game, iterations=iterations)
+    expected = continual.resolve(games.compiled(name), iterations=iterations)
     for player, where in enumerate(located(name).sequences):
         np.testing.assert_allclose(
             found.average[player][where], expected.average[player], rtol=0, atol=1e-9
@@ -132,8 +132,8 @@ def test_rhode_island_is_resolved_as_the_compiled_game():
     """Three rounds, and signals of a declaration: at every infoset."""
     string = "python_rhode_island_holdem(num_ranks=3,num_suits=2,max_bets=1)"
     tree = compile_game(string, observations=True)
-    found = continual.resolve(loading.signal_game(string), 10)
-    expected = continual.resolve(tree, 10)
+    found = continual.resolve(loading.signal_game(string), iterations=10)
+    expected = continual.resolve(tree, iterations=10)
     played = conversions.behaviour_from_policy(tree, found.average_policy())
     for mine, theirs in zip(played, expected.average, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-9)
@@ -141,15 +141,15 @@ def test_rhode_island_is_resolved_as_the_compiled_game():
 
 
 def test_float32():
-    found = continual.resolve(located("kuhn").game, 500, dtype=np.float32)
+    found = continual.resolve(located("kuhn").game, iterations=500, dtype=np.float32)
     # In double precision, which gives 5e-4; epsilon is 6e-8.
     assert found.nash_conv() < 2e-3
 
 
 def test_the_form_is_as_asked_for():
     """Kuhn poker declares no signals: they are found in the compiled game."""
-    found = continual.resolve("kuhn_poker", 20, form="signals")
-    expected = continual.resolve("kuhn_poker", 20)
+    found = continual.resolve("kuhn_poker", iterations=20, form="signals")
+    expected = continual.resolve("kuhn_poker", iterations=20)
     assert type(found).__name__ == "SignalResult"
     assert type(expected).__name__ == "SolveResult"
     assert abs(found.nash_conv() - expected.nash_conv()) < 1e-12
@@ -164,12 +164,12 @@ def test_the_form_is_as_asked_for():
 )
 def test_refusals(game, form, message):
     with pytest.raises(ValueError, match=message):
-        continual.resolve(game, 3, form=form)
+        continual.resolve(game, iterations=3, form=form)
 
 
 def test_a_signal_game_is_not_compiled():
     with pytest.raises(ValueError, match="form='compiled'"):
-        continual.resolve(located("kuhn").game, 3, form="compiled")
+        continual.resolve(located("kuhn").game, iterations=3, form="compiled")
 
 
 @pytest.mark.parametrize("name", ["leduc7", "leduc", "hands"])
@@ -234,7 +234,8 @@ def test_betting_kinds():
 
 def test_nash_conv_falls():
     result = [
-        continual.resolve(located("kuhn").game, n).nash_conv() for n in (50, 1000)
+        continual.resolve(located("kuhn").game, iterations=n).nash_conv()
+        for n in (50, 1000)
     ]
     assert result[0] > 5 * result[1] > 0
     form = form_of(located("kuhn").game)
@@ -244,7 +245,7 @@ def test_nash_conv_falls():
 @slow
 def test_nash_conv_of_the_lifted_table():
     """A best response in the compiled game finds what one in signals finds."""
-    result = continual.resolve(located("leduc7").game, 5)
+    result = continual.resolve(located("leduc7").game, iterations=5)
     average = [
         result.average[player][where]
         for player, where in enumerate(located("leduc7").sequences)

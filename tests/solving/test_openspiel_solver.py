@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from open_spiel.python.algorithms import cfr as openspiel_cfr
+from open_spiel.python.algorithms import discounted_cfr
 
 import spiel_cr
 from tests.support import games
@@ -29,6 +30,27 @@ def test_every_iteration_is_openspiels(algorithm):
         assert mine.iterations == done
         assert_same(mine.average_policy(), theirs.average_policy())
         assert_same(mine.current_policy(), theirs.current_policy())
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "arguments"),
+    [
+        ("CFRSolver", openspiel_cfr, ()),
+        ("CFRPlusSolver", openspiel_cfr, ()),
+        ("LCFRSolver", discounted_cfr, ()),
+        ("DCFRSolver", discounted_cfr, ()),
+        ("DCFRSolver", discounted_cfr, (2.0, 0.5, 3.0)),
+    ],
+)
+def test_openspiels_names_are_openspiels_solvers(name, module, arguments):
+    game = games.compiled("kuhn").game
+    mine = getattr(spiel_cr, name)(game, *arguments)
+    theirs = getattr(module, name)(game, *arguments)
+    for _ in range(4):
+        mine.evaluate_and_update_policy()
+        theirs.evaluate_and_update_policy()
+    assert_same(mine.average_policy(), theirs.average_policy())
+    assert_same(mine.current_policy(), theirs.current_policy())
 
 
 def test_several_iterations_in_one_call_are_solves():

@@ -77,7 +77,7 @@ def by_solving(algorithm, dtype, iterations):
 
 def by_resolving(algorithm, dtype, iterations):
     def run(tree):
-        return spiel_cr.resolve(tree, iterations, algorithm, dtype=dtype).average
+        return spiel_cr.resolve(tree, algorithm, iterations, dtype=dtype).average
 
     return run
 

@@ -183,7 +183,9 @@ def test_training_learns_resumes_and_repeats(config, tmp_path, monkeypatch):
     assert losses[0] == losses[1]
 
     network = load_network(tmp_path / "whole.npz")
-    resolved = resolve("kuhn_poker", config.met_iterations, depth=1, leaf=network)
+    resolved = resolve(
+        "kuhn_poker", iterations=config.met_iterations, depth=1, leaf=network
+    )
     assert resolved.nash_conv() == pytest.approx(end.nash_conv, abs=1e-9)
 
     other = dataclasses.replace(config, seed=1)

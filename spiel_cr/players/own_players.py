@@ -1,0 +1,124 @@
+"""Players that users wrote: `module:name` in the place of a bot's or policy's name."""
+
+import importlib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pyspiel
+from open_spiel.python.policy import Policy
+
+from spiel_cr.common import plugins
+from spiel_cr.common.parameters import Parameters, parse
+from spiel_cr.compilation.loading import load_game
+
+# What users write: `name(game, player, seed, **parameters)`.
+Maker = Callable[..., pyspiel.Bot | Policy]
+
+
+def is_own(text: str) -> bool:
+    """Whether a string names a player by its module, as in "my_bots:careful(x=1)"."""
+    return ":" in text.partition("(")[0]
+
+
+def check_own(text: str) -> None:
+    """Imports what a string names, and refuses what `load_own` cannot use.
+
+    Raises:
+      ValueError: no such module or name, or parameters that its function has not.
+    """
+    _find(parse(text, "bot"))
+
+
+def load_own(
+    text: str, game: pyspiel.Game | str, player: int, seed: int
+) -> pyspiel.Bot | Policy:
+    """A bot or policy that a user wrote.
+
+    Args:
+      text: "module:name" or "module:name(parameter=value,...)". The name is an
+        OpenSpiel policy, a class of these, or a function. Functions and classes are
+        called `name(game, player, seed, **parameters)`, without those of the three that
+        they have not. Values are numbers, true or false where they look like that.
+      game: the OpenSpiel game; given as a sequential one.
+      player: the seat, 0 or 1.
+      seed: of all that it draws.
+
+    Returns:
+      The bot, or the policy, which is of both seats.
+
+    Raises:
+      ValueError: as `check_own`, or what it makes is neither bot nor policy, or sits in
+        another seat.
+    """
+    found = parse(text, "bot")
+    maker = _find(found)
+    made: Any = maker
+    if not isinstance(maker, Policy):
+        known = {"game": load_game(game), "player": player, "seed": seed}
+        wanted = _parameters(maker)
+        if not any(p.kind is p.VAR_KEYWORD for p in wanted.values()):
+            known = {name: value for name, value in known.items() if name in wanted}
+        made = maker(**known, **{k: _value(v) for k, v in found.given.items()})
+    if isinstance(made, Policy):
+        return made
+    if not isinstance(made, pyspiel.Bot):
+        raise ValueError(
+            f"bot={text!r} made a {type(made).__name__}; return a pyspiel.Bot or an "
+            f"OpenSpiel policy"
+        )
+    seat = getattr(made, "player_id", lambda: player)()
+    if seat != player:
+        raise ValueError(
+            f"bot={text!r} sits in seat {seat}, and seat {player} is to be filled; use "
+            f"the argument player of the function that makes it"
+        )
+    return made
+
+
+def _find(found: Parameters) -> Any:
+    """The object that a string names; its parameters fit."""
+    module_name, _, name = found.name.partition(":")
+    plugins.own_modules.add(module_name.partition(".")[0])
+    try:
+        made: Any = importlib.import_module(module_name)
+        for attribute in name.split("."):
+            made = getattr(made, attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ValueError(
+            f"bot={found.text!r}: {error}; write module:name of a function or policy, "
+            f"and import its file before (--import FILE)"
+        ) from error
+    if isinstance(made, Policy):
+        names: tuple[str, ...] = ()
+    elif callable(made):
+        wanted = _parameters(made)
+        if any(p.kind is p.VAR_KEYWORD for p in wanted.values()):
+            return made
+        names = tuple(set(wanted) - {"game", "player", "seed"})
+    else:
+        raise ValueError(
+            f"bot={found.text!r} is a {type(made).__name__}; write module:name of a "
+            f"function that makes a bot, or of an OpenSpiel policy"
+        )
+    found.convert(dict.fromkeys(names, str))
+    return made
+
+
+def _parameters(maker: Maker) -> dict[str, inspect.Parameter]:
+    try:
+        return dict(inspect.signature(maker).parameters)
+    except (TypeError, ValueError):  # of C++
+        return {}
+
+
+def _value(text: str) -> str | int | float | bool:
+    """A parameter's value as what it looks like."""
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

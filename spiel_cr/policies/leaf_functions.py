@@ -1,0 +1,87 @@
+"""Leaf values from a user's own function of states or of tensors."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.common.checks import check_choice
+from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.compilation.vectorised import VectorisedGame
+
+Sees = Literal["states", "tensors"]
+
+
+class LeafValue:
+    """What the game is worth where a lookahead ends, by a function of one's own.
+
+    `resolve(game, depth=2, leaf=LeafValue(function))` calls it with all histories of a
+    layer at once. It gives one number for each, whatever the players' ranges are, so no
+    lookahead that ends in it is sound (docs/leaves.md).
+    """
+
+    def __init__(self, function: Callable[[Any], Any], sees: Sees = "states") -> None:
+        """Takes a function.
+
+        Args:
+          function: gives player 0's expected utility at L histories, [L] numbers, in
+            the game's units. None of the histories is terminal.
+          sees: what the function is given. "states": a list [L] of `pyspiel.State`s,
+            copies. "tensors": float32 [L, 2, n], both players' information state
+            tensors, or their observation tensors where the game has no others.
+
+        Raises:
+          ValueError: no function, or it sees something else.
+        """
+        if not callable(function):
+            raise ValueError(f"function={function!r} cannot be called; give a function")
+        self._function = function
+        self._sees: Sees = check_choice(sees, "sees", get_args(Sees))
+
+    def __repr__(self) -> str:
+        name = getattr(self._function, "__name__", type(self._function).__name__)
+        return f"LeafValue({name}, sees={self._sees!r})"
+
+    def __call__(
+        self,
+        game: CompiledGame | VectorisedGame | pyspiel.Game,
+        histories: np.ndarray,
+        /,
+    ) -> np.ndarray:
+        """float64 [L]; see `leaf_values.HistoryValue`, which this is.
+
+        Raises:
+          ValueError: rules on arrays, which have no states; or a game without tensors.
+        """
+        states: Sequence[pyspiel.State]
+        if isinstance(game, CompiledGame):
+            states = [game.state_at(history) for history in histories.tolist()]
+            plain = game.game
+        elif isinstance(game, pyspiel.Game):
+            states, plain = [state.clone() for state in histories], game
+        else:
+            raise ValueError(
+                f"{self!r} needs OpenSpiel's states, and the game is played by its "
+                f"rules on arrays; give vectorised=False"
+            )
+        seen = states if self._sees == "states" else _tensors(plain, states)
+        return np.asarray(self._function(seen), np.float64)
+
+
+def _tensors(game: pyspiel.Game, states: Sequence[pyspiel.State]) -> np.ndarray:
+    """float32 [L, 2, n], what both players know as tensors."""
+    kind = game.get_type()
+    if kind.provides_information_state_tensor:
+        size, read = game.information_state_tensor_size(), "information_state_tensor"
+    elif kind.provides_observation_tensor:
+        size, read = game.observation_tensor_size(), "observation_tensor"
+    else:
+        raise ValueError(
+            f"sees='tensors': {kind.short_name} has no tensors; take sees='states'"
+        )
+    tensors = np.empty((len(states), 2, size), np.float32)
+    for row, state in zip(tensors, states, strict=True):
+        for player in range(2):
+            row[player] = getattr(state, read)(player)
+    return tensors

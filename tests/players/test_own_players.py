@@ -1,0 +1,235 @@
+"""Bots and policies that users wrote, named by their modules, and `--import`."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pyspiel
+import pytest
+from open_spiel.python.policy import UniformRandomPolicy
+
+import spiel_cr
+from spiel_cr.common import plugins
+from spiel_cr.eval.cli import main
+from spiel_cr.players import opponent_strings, own_players
+
+MODULE = """
+import pyspiel
+from open_spiel.python import policy
+
+class First(policy.Policy):
+    def __init__(self, game):
+        super().__init__(game, [0, 1])
+
+    def action_probabilities(self, state, player_id=None):
+        legal = state.legal_actions()
+        return {action: float(action == legal[0]) for action in legal}
+
+class Last(pyspiel.Bot):
+    def __init__(self, player, wish=-1):
+        pyspiel.Bot.__init__(self)
+        self.player, self.wish = player, wish
+    def player_id(self):
+        return self.player
+    def restart(self):
+        pass
+    def inform_action(self, state, player, action):
+        pass
+    def provides_policy(self):
+        return True
+    def get_policy(self, state):
+        legal = state.legal_actions()
+        return [(a, float(a == legal[self.wish])) for a in legal]
+    def step(self, state):
+        return state.legal_actions()[self.wish]
+
+def broken(player):
+    return {}["nothing"]
+
+def wrong_seat(player):
+    return Last(0)
+
+def nothing():
+    return None
+"""
+
+GAME = """
+import pyspiel
+from open_spiel.python.games import kuhn_poker
+
+KIND = pyspiel.GameType(
+    short_name="my_kuhn",
+    long_name="Kuhn poker under another name",
+    dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
+    chance_mode=pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC,
+    information=pyspiel.GameType.Information.IMPERFECT_INFORMATION,
+    utility=pyspiel.GameType.Utility.ZERO_SUM,
+    reward_model=pyspiel.GameType.RewardModel.TERMINAL,
+    max_num_players=2,
+    min_num_players=2,
+    provides_information_state_string=True,
+    provides_information_state_tensor=True,
+    provides_observation_string=True,
+    provides_observation_tensor=True,
+)
+
+class MyKuhn(kuhn_poker.KuhnPokerGame):
+    def __init__(self, params=None):
+        pyspiel.Game.__init__(self, KIND, kuhn_poker._GAME_INFO, params or {})
+
+pyspiel.register_game(KIND, MyKuhn)
+"""
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch, tmp_path):
+    """Modules and paths are as before; the folder has a module of bots."""
+    # Put back at the end, whatever a test does to it.
+    monkeypatch.setenv(plugins.VARIABLE, "")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(plugins, "own_modules", set())
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_bots.py").write_text(MODULE, encoding="utf-8")
+    yield
+    sys.modules.pop("my_bots", None)
+
+
+@pytest.fixture
+def imported():
+    plugins.import_own(["my_bots.py"])
+
+
+def first_answer(bot, game="kuhn_poker"):
+    state = pyspiel.load_game(game).new_initial_state()
+    for action in (0, 1):
+        state.apply_action(action)
+    return dict(bot.get_policy(state))
+
+
+@pytest.mark.usefixtures("imported")
+def test_bots_and_policies_of_a_file():
+    assert first_answer(spiel_cr.load_bot("my_bots:First", "kuhn_poker", 0)) == {
+        0: 1,
+        1: 0,
+    }
+    last = spiel_cr.load_bot("my_bots:Last", "kuhn_poker", 0)
+    assert first_answer(last) == {0: 0, 1: 1}
+    # Parameters are numbers where they look like that.
+    wish = spiel_cr.load_bot("my_bots:Last(wish=0)", "kuhn_poker", 0)
+    assert first_answer(wish) == {0: 1, 1: 0}
+
+
+@pytest.mark.usefixtures("imported")
+def test_opponents_of_a_file():
+    game = pyspiel.load_game("kuhn_poker")
+    policy = opponent_strings.load_opponent("my_bots:First", game)
+    assert type(policy).__name__ == "First"
+    assert opponent_strings.load_rival("my_bots:First", game, 0) is None
+    bot = opponent_strings.load_opponent("my_bots:Last", game)
+    assert isinstance(bot, spiel_cr.BotPolicy)
+    assert type(opponent_strings.load_rival("my_bots:Last", game, 0)).__name__ == "Last"
+    expected = spiel_cr.nash_conv("kuhn_poker", policy)
+    assert spiel_cr.nash_conv("kuhn_poker", "my_bots:First") == expected
+
+
+@pytest.mark.usefixtures("imported")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("my_bots:Lost", "module 'my_bots' has no attribute 'Lost'"),
+        ("no_bots_here:First", "No module named 'no_bots_here'; write module:name"),
+        ("my_bots:Last(speed=2)", "unknown parameter 'speed'"),
+        ("my_bots:policy", "is a module; write module:name of a function"),
+        ("my_bots:nothing", "made a NoneType; return a pyspiel.Bot"),
+        ("my_bots:wrong_seat", "sits in seat 0, and seat 1 is to be filled"),
+        (":First", "write module:name"),
+    ],
+)
+def test_refusals_say_what_to_write(text, message):
+    with pytest.raises(ValueError, match=message):
+        spiel_cr.load_bot(text, "kuhn_poker", 1)
+
+
+def test_a_policy_itself(monkeypatch):
+    table = UniformRandomPolicy(pyspiel.load_game("kuhn_poker"))
+    monkeypatch.setattr(own_players, "plain", table, raising=False)
+    bot = spiel_cr.load_bot("spiel_cr.players.own_players:plain", "kuhn_poker", 0)
+    assert first_answer(bot) == {0: 0.5, 1: 0.5}
+
+
+def test_import_by_module_or_file_and_again(tmp_path):
+    plugins.import_own(["my_bots"])
+    assert sys.modules["my_bots"].First
+    # The same file under its own name is the same module.
+    plugins.import_own([str(tmp_path / "my_bots.py")])
+    assert os.environ[plugins.VARIABLE].startswith("my_bots" + os.pathsep)
+    del sys.modules["my_bots"]
+    plugins.import_from_environment()
+    assert sys.modules["my_bots"].First
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("missing.py", "--import='missing.py': FileNotFoundError"),
+        ("no_such_module", "No module named 'no_such_module'; give a module"),
+        ("json.py", "there is a module 'json' already"),
+        ("bad.py", "--import='bad.py': ZeroDivisionError: division by zero"),
+    ],
+)
+def test_what_cannot_be_imported(tmp_path, name, message):
+    (tmp_path / "json.py").write_text("", encoding="utf-8")
+    (tmp_path / "bad.py").write_text("1 / 0", encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        plugins.import_own([name])
+    assert os.environ[plugins.VARIABLE] == ""
+    assert "bad" not in sys.modules
+
+
+def run(*words):
+    main._run(main._parse(["spiel-cr", *words]))
+
+
+def test_commands_take_bots_of_a_file(capsys, tmp_path):
+    own = ("--import", "my_bots.py", "--game", "kuhn_poker", "--json")
+    bots = ("--bots", "my_bots:First;uniform", "--matches", "2", "--out", "out")
+    run("tournament", *bots, *own)
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert found["bots"] == ["my_bots:First", "uniform"]
+    run("best-response", "--policy", "my_bots:First", *own)
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert found["judged_exactly"]
+    assert found["value"] == pytest.approx(
+        spiel_cr.nash_conv("kuhn_poker", "my_bots:First"), abs=1e-12
+    )
+
+
+def test_mistakes_in_a_users_file_are_theirs(capsys):
+    with pytest.raises(SystemExit) as ended:
+        run(
+            *("evaluate", "--import", "my_bots.py", "--game", "kuhn_poker"),
+            *("--bot", "my_bots:broken"),
+        )
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert "it was raised in my_bots, which is not of spiel_cr" in said
+    assert "a mistake in spiel_cr" not in said
+
+
+@pytest.mark.slow
+def test_workers_import_too(tmp_path):
+    """A game and a bot of one's own, in a process, with its workers."""
+    (tmp_path / "my_games.py").write_text(GAME, encoding="utf-8")
+    words = [sys.executable, "-c", "from spiel_cr.eval.cli import entry; entry.main()"]
+    words += ["compare", "--import", "my_bots.py", "--import", "my_games"]
+    words += ["--game", "my_kuhn", "--algorithms", "my_bots:First;uniform"]
+    words += ["--iterations", "2", "--workers", "1", "--out", "out", "--json"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    (log,) = (tmp_path / "out").glob("*.jsonl")
+    lines = log.read_text("utf-8").splitlines()
+    found = {r["algorithm"]: r["nash_conv"] for r in map(json.loads, lines)}
+    expected = spiel_cr.nash_conv("kuhn_poker", "uniform")
+    assert found["uniform"] == pytest.approx(expected, abs=1e-9)
+    assert found["my_bots:First"] is not None
