@@ -1,64 +1,105 @@
-"""The command `play`: one match, to watch or to take part in.
+"""The command `play`: matches to watch, or to take part in.
 
 bots, with their parameters in brackets:
 {bots}
-  human: you, at this terminal
+  human: you, at this terminal, or with --web in a page of your browser
 
-The first bot is player 0. You are shown what your player knows, and choose by the
-number or the name of an action; q quits.
+The first bot is player 0 in the first match; seats are swapped from match to match.
+You are shown what your player knows, and choose by the number or the name of an action;
+q quits. With --web the page is for this machine only; Ctrl-C ends it.
 
-example:
+examples:
   spiel-cr play --game leduc_poker --bots 'human;resolving(move_ms=200)'
+  spiel-cr play --game leduc_poker --bots 'human;resolving(move_ms=200)' --web
 """
 
 import argparse
 import sys
+import threading
+import webbrowser
 from collections.abc import Sequence
 from typing import TextIO
 
 import numpy as np
 import pyspiel
 
-from spiel_cr.common.checks import check_seed
+from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.common.memory import Limit
 from spiel_cr.compilation.compiler import Game
-from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.players import bot_strings
 
-from ..players.match import Match, play_match
-from .command import Commands, add_command, bot_options, split_bots, whole_value
+from ..table import knowledge, server, table
+from ..table.series import HUMAN, Played, Series, check_bots
+from .command import Commands, add_command, bot_options, option, split_bots, whole_value
 
-HUMAN = "human"
-
-
-class _LeaveError(Exception):
-    """The person wants to stop."""
+# Seconds that a bot's thread gets to end its move when the table is closed.
+_LAST_MOVE = 5.0
+# Seconds between two looks for the end.
+_POLL = 0.1
 
 
 def add(commands: Commands) -> None:
     """Adds the command."""
-    text = "watch two bots play a match, or play against one"
+    text = "watch bots play matches, or play against one"
     parser = add_command(
         commands, "play", _play, text, __doc__, bots=bot_strings.describe_bots()
     )
     bot_options(parser, "'A;B'", "see below")
     text = "of all that is drawn (default: another each time)"
     parser.add_argument("--seed", type=whole_value, help=text)
+    text = "how many (default 1; with --web until you leave)"
+    option(parser, "--matches", text)
+    text = "play in a page of the browser, which only this machine can open"
+    option(parser, "--web", text, action="store_true")
+    text = "of the page, from 1024 to 65535 (default: one that is free)"
+    parser.add_argument("--port", type=whole_value, metavar="N", help=text)
+    text = "print the page's address, and do not open the browser"
+    option(parser, "--no-open", text, action="store_true")
 
 
 def _play(arguments: argparse.Namespace) -> dict[str, object]:
     bots = split_bots(arguments.bots)
+    _check_page(arguments, bots)
+    if arguments.matches is not None:
+        check_iterations(arguments.matches, name="matches")
     seed = arguments.seed
     if seed is None:
         seed = int(np.random.SeedSequence().generate_state(1)[0] >> 1)
-    match = play(arguments.game, bots, seed=seed, memory_limit=arguments.memory_limit)
-    return {
-        "game": arguments.game,
-        "bots": bots,
-        "seed": seed,
-        "actions": None if match is None else match.actions,
-        "returns": None if match is None else match.returns,
-    }
+    limit = arguments.memory_limit
+    if arguments.web:
+        series = Series(arguments.game, bots, seed=seed, memory_limit=limit)
+        serve(
+            series,
+            matches=arguments.matches,
+            port=arguments.port or 0,
+            opens=not arguments.no_open,
+        )
+    else:
+        series = play(
+            arguments.game,
+            bots,
+            seed=seed,
+            matches=arguments.matches or 1,
+            memory_limit=limit,
+        )
+    return {"game": arguments.game, "bots": bots, **series.report()}
+
+
+def _check_page(arguments: argparse.Namespace, bots: Sequence[str]) -> None:
+    """Refuses options of the page that do not go together."""
+    port = arguments.port
+    if port is not None and not 1024 <= port <= 65535:
+        raise ValueError(f"port={port}: it must lie from 1024 to 65535")
+    if not arguments.web:
+        if port is not None:
+            raise ValueError(f"port={port}: only the page has one; give --web, too")
+        if arguments.no_open:
+            raise ValueError("no_open: only the page is opened; give --web, too")
+    elif HUMAN not in bots:
+        raise ValueError(
+            f"--web: nobody plays in the page, --bots={';'.join(bots)!r}; write "
+            f"'human;B'"
+        )
 
 
 def play(
@@ -66,79 +107,135 @@ def play(
     bots: Sequence[str],
     *,
     seed: int,
+    matches: int = 1,
     source: TextIO | None = None,
     out: TextIO | None = None,
     memory_limit: Limit = bot_strings.MEMORY_LIMIT,
-) -> Match | None:
-    """Plays a match that a person watches or takes part in.
+) -> Series:
+    """Plays matches that a person watches or takes part in, at a terminal.
 
     Args:
       game: OpenSpiel game string, game, or compiled game (with `observations=True`).
-      bots: two strings for `load_bot`, one of which may be "human".
+      bots: two strings for `load_bot`, one of which may be "human". They swap seats
+        from match to match.
       seed: of chance and of all that bots draw.
+      matches: how many.
       source: where the person's answers are read, a line each; None: stdin.
       out: where the match is shown; None: stdout.
       memory_limit: bytes, or a size like "3GB"; refuse bots that need the whole of a
         larger game.
 
     Returns:
-      The match, or None if the person left it.
+      The matches that were played to the end.
 
     Raises:
       ValueError: not two bots, two persons, a bad bot, a game too large for it, or a
-        bad seed.
+        bad seed or number of matches.
     """
     source, out = source or sys.stdin, out or sys.stdout
-    if len(bots) != 2:
-        raise ValueError(
-            f"--bots={';'.join(bots)!r}: a match needs two bots; write 'A;B'"
-        )
-    if bots[0] == bots[1] == HUMAN:
-        raise ValueError(
-            f"--bots={';'.join(bots)!r}: at one terminal only one player can be a "
-            f"person, or each would see what the other knows; give a bot a seat"
-        )
+    check_bots(bots)
     check_seed(seed)
-    for bot in bots:
-        if bot != HUMAN:
-            bot_strings.check_bot(bot)
-    instance = bot_strings.prepare(game, bots, memory_limit=memory_limit)
-    named = instance.game if isinstance(instance, CompiledGame) else instance
-    entropy = np.random.SeedSequence(seed)
-    own = [int(word >> 1) for word in entropy.generate_state(2)]
-    players = [
-        _Person(seat, source, out)
-        if bot == HUMAN
-        else bot_strings.load_bot(bot, instance, seat, seed=own[seat])
-        for seat, bot in enumerate(bots)
-    ]
-    print(f"{named}, seed {seed}", file=out)
+    check_iterations(matches, name="matches")
+    series = Series(game, bots, seed=seed, memory_limit=memory_limit)
+    known = knowledge.Knowledge(series.instance)
+    print(f"{series.game}, seed {seed}", file=out)
+    for number in range(matches):
+        seats = series.seats(number)
+        if matches > 1:
+            print(f"\nmatch {number + 1} of {matches}", file=out)
+        # What the opponent does may be hidden from the person; what is not, is told.
+        observers = [] if HUMAN in bots else [_shower(seats, out)]
+        try:
+            played = series.play(
+                lambda seat: _Person(seat, known, source, out), observers
+            )
+        except table.LeaveError:
+            print("\nyou left the match", file=out)
+            break
+        _print_result(series, played, out)
+        if matches > 1:
+            _print_score(series, bots, out)
+    return series
+
+
+def _shower(seats: tuple[str, str], out: TextIO):  # type: ignore[no-untyped-def]
+    """Prints every move of two bots."""
 
     def show(state: pyspiel.State, player: int, action: int) -> None:
-        who = "chance" if player < 0 else f"player {player}, {bots[player]}"
+        who = "chance" if player < 0 else f"player {player}, {seats[player]}"
         print(f"{who}: {state.action_to_string(player, action)}", file=out)
 
-    # What the opponent does may be hidden from the person; what is not, their next
-    # information state says.
-    observers = [] if HUMAN in bots else [show]
-    try:
-        match = play_match(
-            instance, players, np.random.default_rng(entropy), observers=observers
-        )
-    except _LeaveError:
-        print("\nyou left the match", file=out)
-        return None
-    for seat, bot in enumerate(bots):
-        print(f"player {seat}, {bot}: {match.returns[seat]:+g}", file=out)
-    return match
+    return show
+
+
+def _print_result(series: Series, played: Played, out: TextIO) -> None:
+    """Prints who won; to a person all that was hidden, too."""
+    for seat, bot in enumerate(played.bots):
+        print(f"player {seat}, {bot}: {played.match.returns[seat]:+g}", file=out)
+    if HUMAN not in played.bots:
+        return
+    state = series.game.new_initial_state()
+    for action in played.match.actions:
+        state.apply_action(action)
+    print("all moves:", file=out)
+    for player, _, name in knowledge.moves_of(state):
+        who = "chance" if player < 0 else f"player {player}, {played.bots[player]}"
+        print(f"  {who}: {name}", file=out)
+    print("at the end:", file=out)
+    for line in str(state).splitlines():
+        print(f"  {line}", file=out)
+
+
+def _print_score(series: Series, bots: Sequence[str], out: TextIO) -> None:
+    totals = ", ".join(
+        f"{bot} {won:+g}" for bot, won in zip(bots, series.totals(), strict=True)
+    )
+    print(f"score after {len(series.played)}: {totals}", file=out)
+
+
+def serve(
+    series: Series, *, matches: int | None = None, port: int = 0, opens: bool = True
+) -> None:
+    """Lets a person play in a page, until they leave it or Ctrl-C.
+
+    Args:
+      series: one of whose bots is the person.
+      matches: how many at most; None: no limit.
+      port: of the page; 0: any that is free.
+      opens: open the browser.
+
+    Raises:
+      ValueError: the port is not free, or what a bot raised in its thread.
+    """
+    laid = table.Table(series, matches=matches)
+    with server.Server(laid, port=port) as serving:
+        bot = threading.Thread(target=laid.run, daemon=True)
+        bot.start()
+        print(f"{series.game}, seed {series.seed}")
+        print(f"the table: {serving.address}", flush=True)
+        print("only this machine can open it; Ctrl-C ends it", file=sys.stderr)
+        if opens:
+            webbrowser.open(serving.address)
+        try:
+            serving.serve_forever(_POLL)
+        except KeyboardInterrupt:
+            print("the table is closed", file=sys.stderr)
+        finally:
+            laid.leave()
+            bot.join(_LAST_MOVE)
+    if laid.error is not None:
+        raise laid.error
 
 
 class _Person(pyspiel.Bot):
     """Asks a person, who sees what the player knows and nothing else."""
 
-    def __init__(self, player: int, source: TextIO, out: TextIO) -> None:
+    def __init__(
+        self, player: int, known: knowledge.Knowledge, source: TextIO, out: TextIO
+    ) -> None:
         pyspiel.Bot.__init__(self)
         self._player = player
+        self._known = known
         self._source = source
         self._out = out
 
@@ -153,7 +250,10 @@ class _Person(pyspiel.Bot):
             action: state.action_to_string(self._player, action)
             for action in state.legal_actions()
         }
-        print(f"\n{state.information_state_string(self._player)}", file=self._out)
+        print(file=self._out)
+        for name in self._known.opponents_moves(state, self._player):
+            print(f"player {1 - self._player}: {name}", file=self._out)
+        print(f"{state.information_state_string(self._player)}", file=self._out)
         for action, name in names.items():
             print(f"  {action:>3}  {name}", file=self._out)
         while True:
@@ -162,7 +262,7 @@ class _Person(pyspiel.Bot):
             answer = line.strip()
             # An empty line is an answer; no line is the end of the input.
             if not line or answer.lower() in ("q", "quit"):
-                raise _LeaveError
+                raise table.LeaveError
             chosen = _understand(answer, names)
             if chosen is not None:
                 return chosen

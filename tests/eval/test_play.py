@@ -178,10 +178,10 @@ def test_a_match_has_two_players():
 def at_terminal(bots, answers, *, game=KUHN, seed=0):
     """Plays with a person's answers; the match and the text shown."""
     out = io.StringIO()
-    match = play_command.play(
+    series = play_command.play(
         game, bots, seed=seed, source=io.StringIO(answers), out=out
     )
-    return match, out.getvalue()
+    return series.played[0].match if series.played else None, out.getvalue()
 
 
 def test_person_by_name_and_by_number():
@@ -219,8 +219,57 @@ def test_person_in_the_second_seat():
 
 def test_hidden_moves_stay_hidden():
     _, text = at_terminal(["uniform", "human"], "0\n1\n2\n" * 3, game=GOOFSPIEL)
-    assert "[P1]Bid" in text
-    assert "[P0]Bid" not in text
+    before, _, after = text.partition("all moves:")
+    assert "[P1]Bid" in before
+    assert "[P0]Bid" not in before and "player 0: " not in before
+    assert "[P0]Bid" in after
+
+
+def test_opponents_moves_are_named_and_cards_revealed():
+    """Actions of poker are public; what was dealt is told when all is over."""
+    match, text = at_terminal(["uniform", "human"], "pass\n", seed=4)
+    before, _, after = text.partition("all moves:")
+    name = ("Pass", "Bet")[match.actions[2]]
+    assert f"\nplayer 0: {name}\n" in before
+    assert "Deal" not in before
+    for card in match.actions[:2]:
+        assert f"chance: Deal:{card}" in after
+
+
+def test_many_matches_swap_seats_and_keep_a_score():
+    out = io.StringIO()
+    source = io.StringIO("bet\n" * 8)
+    bots = ["human", "uniform"]
+    series = play_command.play(KUHN, bots, seed=3, matches=4, source=source, out=out)
+    assert [p.bots for p in series.played] == [
+        ("human", "uniform"),
+        ("uniform", "human"),
+    ] * 2
+    won = sum(p.match.returns[p.bots.index("human")] for p in series.played)
+    assert series.totals() == (won, -won)
+    assert f"score after 4: human {won:+g}, uniform {-won:+g}" in out.getvalue()
+    # The first one is that of the seed alone; deals differ.
+    assert (
+        series.played[0].match.actions == at_terminal(bots, "bet\n", seed=3)[0].actions
+    )
+    assert len({p.match.actions[:2] for p in series.played}) > 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--web",), "human;B"),
+        (("--port", 8000), "port=8000: only the page has one; give --web"),
+        (("--web", "--port", 80), "port=80: it must lie from 1024"),
+        (("--no-open",), "give --web"),
+        (("--matches", 0), "matches=0"),
+    ],
+)
+def test_options_of_the_page(capsys, words, message):
+    with pytest.raises(SystemExit) as stopped:
+        run("--bots", "uniform;uniform", *words)
+    assert stopped.value.code == 2
+    assert message in capsys.readouterr().err
 
 
 def test_bad_answers_are_explained_and_asked_again():
@@ -277,8 +326,10 @@ def test_command_for_bots(capsys):
     words = ("--bots", "uniform;solved(solver=cfr+,iterations=50)", "--json")
     run(*words, "--seed", 4)
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert found.keys() == {"game", "bots", "seed", "actions", "returns"}
-    assert sum(found["returns"]) == 0
+    assert found.keys() == {"game", "bots", "seed", "matches", "totals"}
+    (match,) = found["matches"]
+    assert match.keys() == {"bots", "actions", "returns"}
+    assert sum(match["returns"]) == 0 and match["returns"] == found["totals"]
     run(*words, "--seed", 4)
     assert json.loads(capsys.readouterr().out.splitlines()[-1]) == found
     # Without a seed every match is another, which can be seen again.
@@ -294,8 +345,8 @@ def test_command_for_a_person(capsys, monkeypatch):
     out = capsys.readouterr().out
     found = json.loads(out.splitlines()[-1])
     assert "you are player 1" in out
-    assert found["returns"] is not None
-    assert found["actions"][3] == 0
+    (match,) = found["matches"]
+    assert match["actions"][3] == 0
 
 
 def test_help(capsys):

@@ -430,6 +430,7 @@ _VALUES: dict[str, Values] = {
             *("stack=3,rounds=2,x=1", "stack=3,rounds=2)", *_NO_WORD),
         ],
     ),
+    "--port": Values(("8765",), ["0", "-1", "80", "65536", *_NOT_WHOLE]),
     "--size": Values(("0.001",), ["0", "-1", "inf", "1001", *_NOT_NUMBER]),
 }
 _OWN_VALUES: dict[tuple[str, str], Values] = {
@@ -466,6 +467,8 @@ SWITCHES |= {
     "--no-baselines",
     "--no-vectorised",
     "--styles",
+    "--web",
+    "--no-open",
 }
 # What one line of a command always has, beside what its parser requires: small work.
 _ALWAYS: dict[str, dict[str, str]] = {
@@ -608,6 +611,10 @@ def _agree(
             chosen["--eval-every"] = "1"
         if "--checkpoint-every" in chosen:
             chosen["--checkpoint"] = "state.npz"
+    if command == "play":
+        # Nobody is there to play in a page.
+        switches -= {"--web", "--no-open"}
+        chosen.pop("--port", None)
     if command == "resolve":
         if "--leaf" in chosen or "--depth-unit" in chosen:
             chosen.setdefault("--depth", "2")

@@ -56,7 +56,9 @@ EVAL = {
     "comparison": "common contestants judging reporting",
     "inspection": "reporting",
     "studies": "common players judging",
-    "cli": "common judging players contestants reporting comparison inspection studies",
+    "table": "players reporting",
+    "cli": "common judging players contestants reporting comparison inspection studies "
+    "table",
 }
 MOST_FLOORS = {"modules": 19, "packages": 9}
 MOST_FILES, MOST_FLAT = 20, 4

@@ -1,0 +1,256 @@
+"""Games on boards, drawn: tic-tac-toe, hex, princess and monster, Scotland Yard."""
+
+import json
+import re
+from collections.abc import Callable
+
+from game_defs.princess_and_monster import DIRECTIONS
+from game_defs.scotland_yard import MAPS
+
+from .drawing import Drawing, Look, Part, cell, facts, graph, grid, note
+from .map_layout import positions
+
+_LETTERS = "xo"
+# Hex writes which edges a stone is joined to, and the stones that won.
+_STONES = {**dict.fromkeys("xyzX", "x"), **dict.fromkeys("opqO", "o"), ".": ""}
+
+
+def latent_tic_tac_toe(look: Look, other: Look | None) -> Drawing:
+    """The project's latent tic-tac-toe: "p0:x4o?x0"."""
+    moves = look.text.partition(":")[2]
+    if other is not None and "?" in moves:
+        moves = other.text.partition(":")[2]
+    owners: list[str] = [""] * 9
+    keep = look.parameters["conflict"] == "keep"
+    for letter, number in re.findall(r"([xo])(\d)", moves):
+        here = owners[int(number)]
+        if not here or (keep and letter not in here):
+            owners[int(number)] = here + letter
+    own = _LETTERS[look.player]
+    rows = _rows(
+        owners, 3, own, {action: action for action in look.legal}, _square_name
+    )
+    hidden = "?" in moves
+    parts: list[Part] = [
+        facts(
+            ("You are", own),
+            ("Bot's last mark", "hidden" if hidden else "shown" if moves else "–"),
+        ),
+        grid(_title(other), rows),
+        note("Each mark of the bot is shown one move later."),
+    ]
+    return Drawing(parts, holds=_marks(moves))
+
+
+def _title(other: Look | None) -> str:
+    return "Board as you know it" if other is None else "Board"
+
+
+def _marks(moves: str) -> str:
+    return ", ".join(re.findall(r"[xo][\d?]", moves)) or "nothing yet"
+
+
+def phantom_tic_tac_toe(look: Look, other: Look | None) -> Drawing:
+    """OpenSpiel's phantom tic-tac-toe: three lines of what was seen, then the moves."""
+    marks = _seen(look, other, 3)
+    own = _LETTERS[look.player]
+    rows = _rows(marks, 3, own, {a: a for a in look.legal}, _square_name)
+    return Drawing(
+        [
+            facts(("You are", own), ("Your marks", marks.count(own))),
+            grid(_title(other), rows),
+            note(
+                "A click on a cell that the bot has taken shows it, and you try again."
+            ),
+        ],
+        holds=f"{_LETTERS[look.player]} at {_cells(marks, own)}",
+    )
+
+
+def dark_hex(look: Look, other: Look | None) -> Drawing:
+    """OpenSpiel's dark hex: lines of what was seen, then the moves."""
+    columns = look.parameters["num_cols"]
+    count = look.parameters["num_rows"]
+    marks = _seen(look, other, count)
+    own = _LETTERS[look.player]
+
+    def name(number: int) -> str:
+        return f"{chr(ord('a') + number % columns)}{number // columns + 1}"
+
+    rows = _rows(marks, columns, own, {a: a for a in look.legal}, name)
+    goal = "top and bottom" if look.player == 0 else "left and right"
+    return Drawing(
+        [
+            facts(("You are", own), ("You join", goal)),
+            grid(_title(other), rows, hexagons=True),
+            note(
+                "A click on a cell that the bot has taken shows it"
+                + (
+                    "; your turn is over."
+                    if look.parameters["gameversion"] == "adh"
+                    else ", and you try again."
+                )
+            ),
+        ],
+        holds=f"{own} at {_cells(marks, own, name)}",
+    )
+
+
+def _seen(look: Look, other: Look | None, rows: int) -> list[str]:
+    """What is known of each cell; of both players together at the end."""
+    marks: list[str] = []
+    for known in filter(None, (look, other)):
+        lines = known.text.splitlines()[:rows]
+        signs = [_STONES[sign] for line in lines for sign in line]
+        marks = [a or b for a, b in zip(marks or signs, signs, strict=True)]
+    return marks
+
+
+def _cells(
+    marks: list[str], own: str, name: Callable[[int], str] = lambda n: str(n + 1)
+) -> str:
+    return ", ".join(name(n) for n, mark in enumerate(marks) if own in mark) or "–"
+
+
+def _square_name(number: int) -> str:
+    return f"row {number // 3 + 1}, column {number % 3 + 1}"
+
+
+def _rows(
+    marks: list[str],
+    columns: int,
+    own: str,
+    actions: dict[int, int],
+    name: Callable[[int], str],
+) -> list[list[Part]]:
+    """Cells in rows."""
+    cells = []
+    for number, mark in enumerate(marks):
+        style = "" if not mark else "own" if own in mark else "other"
+        cells.append(cell(mark, actions.get(number), name(number), style))
+    return [cells[start : start + columns] for start in range(0, len(cells), columns)]
+
+
+def princess_and_monster(look: Look, other: Look | None) -> Drawing:
+    """The project's princess and monster: "p0 at 0>3 moves 2"."""
+    rows, columns = look.parameters["rows"], look.parameters["columns"]
+    path = _path(look.text)
+    there = divmod(path[-1], columns)
+    targets = {
+        (there[0] + down) * columns + there[1] + right: action
+        for action, (_, down, right) in enumerate(DIRECTIONS)
+        if action in look.legal
+    }
+    roles = ("princess", "monster")
+    mine, theirs = roles[look.player], roles[1 - look.player]
+    hers = _path(other.text) if other is not None else []
+    cells = []
+    for number in range(rows * columns):
+        mark, style = "", ""
+        if number in path[:-1]:
+            mark, style = "·", "soft"
+        if hers and number in hers[:-1]:
+            mark, style = "·", "soft"
+        if hers and number == hers[-1]:
+            mark, style = theirs[0].upper(), "other"
+        if number == path[-1]:
+            caught = bool(hers) and number == hers[-1]
+            mark = "P M" if caught else mine[0].upper()
+            style = "own"
+        place = f"row {number // columns + 1}, column {number % columns + 1}"
+        cells.append(cell(mark, targets.get(number), place, style))
+    board = [cells[start : start + columns] for start in range(0, len(cells), columns)]
+    moves = int(look.text.split()[4])
+    horizon = look.parameters["horizon"]
+    return Drawing(
+        [
+            facts(
+                ("You are", f"the {mine}"),
+                ("You want to", "hide" if look.player == 0 else "catch the princess"),
+                ("Moves left", horizon - (moves + 1 - look.player) // 2),
+            ),
+            grid(
+                "Where you are and were" if other is None else "Where both went", board
+            ),
+        ],
+        holds="at " + _place(path[-1], columns) + _way(path, columns),
+    )
+
+
+def _path(text: str) -> list[int]:
+    return [int(number) for number in text.split()[2].split(">")]
+
+
+def _place(square: int, columns: int) -> str:
+    return f"row {square // columns + 1}, column {square % columns + 1}"
+
+
+def _way(path: list[int], columns: int) -> str:
+    """The steps that led there, as arrows."""
+    arrows = {-columns: "↑", columns: "↓", 1: "→", -1: "←"}
+    steps = (arrows[b - a] for a, b in zip(path, path[1:], strict=False))
+    made = "".join(steps)
+    return f" ({made})" if made else ""
+
+
+def scotland_yard(look: Look, other: Look | None) -> Drawing:
+    """The project's Scotland Yard: "p0 path 6, 7 steps 3 ... seen 6 trips Bus to 4"."""
+    name = look.parameters["map"]
+    data = json.loads((MAPS / f"{name}.json").read_text(encoding="utf-8"))
+    path, _, _, seen, trips = _fields(look.text)
+    detectives = data["detectives"][: look.parameters["detectives"]]
+    for number, trip in enumerate([] if trips == "-" else trips.split(", ")):
+        target = re.search(r"to (\d+)$", trip)
+        if target:
+            detectives[number % len(detectives)] = int(target[1])
+    fugitive = None
+    if look.player == 0 and path != "-":
+        fugitive = int(path.split(", ")[-1])
+    if other is not None and look.player == 1:
+        fugitive = int(_fields(other.text)[0].split(", ")[-1])
+    return Drawing(
+        [
+            facts(
+                ("You are", "the fugitive" if look.player == 0 else "the detectives"),
+                ("Rounds", look.parameters["rounds"]),
+                ("Fugitive last seen at", seen if seen != "-" else "–"),
+                ("Detectives' trips", trips if trips != "-" else "–"),
+            ),
+            _map(data, detectives, fugitive, look),
+        ],
+        holds=f"fugitive went {path}" if look.player == 0 else "",
+    )
+
+
+def _fields(text: str) -> list[str]:
+    """Path, steps, caught, seen and trips; a dash where there is nothing."""
+    names = ("path", "steps", "caught", "seen", "trips")
+    end = rf"(?= (?:{'|'.join(names)}) |$)"
+    found = (re.search(rf" {name} (.*?){end}", text) for name in names)
+    return [match[1] if match else "-" for match in found]
+
+
+def _map(data: dict, detectives: list[int], fugitive: int | None, look: Look) -> Part:
+    """The map with all that are on it."""
+    kinds = ("taxi", "bus", "underground")
+    edges = [[a - 1, b - 1, kind] for kind in kinds for a, b in data[kind]]
+    targets: dict[int, list[int]] = {}
+    for action, name in look.legal.items():
+        if target := re.search(r"to (\d+)$", name):
+            targets.setdefault(int(target[1]), []).append(action)
+    nodes = []
+    places = positions(data["nodes"], [(a, b) for a, b, _ in edges])
+    for number, (x, y) in enumerate(places, 1):
+        marks = ["D"] * detectives.count(number) + ["F"] * (fugitive == number)
+        actions = targets.get(number, [])
+        nodes.append(
+            {
+                "name": str(number),
+                "x": round(x, 4),
+                "y": round(y, 4),
+                "marks": marks,
+                # By a click only where one kind of ticket leads there.
+                "action": actions[0] if len(actions) == 1 else None,
+            }
+        )
+    return graph(nodes, edges)

@@ -1,0 +1,77 @@
+"""Which games a page draws itself; all others show the game's own words."""
+
+from collections.abc import Callable
+
+import pyspiel
+
+from . import boards, cards, dice
+from .drawing import Drawing, Look, look_at, plain
+
+_Draw = Callable[[Look, Look | None], Drawing]
+_DRAWN: dict[str, _Draw] = {
+    "kuhn_poker": cards.kuhn,
+    "leduc_poker": cards.leduc,
+    "python_leduc_poker": cards.chips_poker,
+    "python_rhode_island_holdem": cards.chips_poker,
+    "python_ii_goofspiel": cards.goofspiel,
+    "python_rock_paper_scissors": cards.rock_paper_scissors,
+    "python_princess_and_monster": boards.princess_and_monster,
+    "python_latent_tic_tac_toe": boards.latent_tic_tac_toe,
+    "python_scotland_yard": boards.scotland_yard,
+    "phantom_ttt": boards.phantom_tic_tac_toe,
+    "dark_hex": boards.dark_hex,
+    "liars_dice": dice.liars_dice,
+}
+# Games all of whose players' actions both players see.
+_OPEN_ACTIONS = {
+    "kuhn_poker",
+    "leduc_poker",
+    "python_kuhn_poker",
+    "python_leduc_poker",
+    "python_rhode_island_holdem",
+    "universal_poker",
+    "liars_dice",
+}
+
+
+def is_drawn(game: pyspiel.Game) -> bool:
+    """Whether the page draws this game itself."""
+    return game.get_type().short_name in _DRAWN
+
+
+def shows_actions(game: pyspiel.Game) -> bool:
+    """Whether both players are known to see each other's actions, whatever happens."""
+    return game.get_type().short_name in _OPEN_ACTIONS
+
+
+def name_of(state: pyspiel.State, action: int) -> str:
+    """What an action is called in a drawing; the game's own words where it has none."""
+    player = state.current_player()
+    own = str(state.action_to_string(player, action))
+    if player < 0 or not is_drawn(state.get_game()):
+        return own
+    return draw(state, player).labels.get(action, own)
+
+
+def draw(state: pyspiel.State, player: int, *, reveal: bool = False) -> Drawing:
+    """A position as a player may see it.
+
+    Args:
+      state: a decision of either player, or the end.
+      player: 0 or 1.
+      reveal: with all that the opponent knows: only at the end.
+
+    Raises:
+      ValueError: the match goes on, and it would show what the player may not know.
+    """
+    if reveal and not state.is_terminal():
+        raise ValueError("reveal=True: the match is not over; wait until its end")
+    look = look_at(state, player)
+    other = look_at(state, 1 - player) if reveal else None
+    made = _DRAWN.get(state.get_game().get_type().short_name)
+    if made is not None:
+        return made(look, other)
+    parts = [plain(look.text)]
+    if other is not None:
+        parts.append(plain(other.text))
+    return Drawing(parts, holds=look.text)

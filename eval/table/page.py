@@ -1,0 +1,34 @@
+"""The table's page: contents, style and script, which stand beside this file."""
+
+import base64
+import hashlib
+import pathlib
+from typing import Any
+
+from ..reporting import html_page
+
+
+def make(view: dict[str, Any]) -> tuple[str, str]:
+    """The page, and the content security policy that it is sent with.
+
+    Args:
+      view: of the table.
+
+    Returns:
+      HTML without anything of a match: the page asks for that; and the policy, under
+      which no script but the page's runs, and nothing is loaded from elsewhere.
+    """
+    script = _file("js")
+    title = f"A table of {view['game']}"
+    body = f"<style>{_file('css')}</style>{_file('html')}"
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; script-src 'sha256-{digest}'; "
+        "style-src 'unsafe-inline'; img-src data:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    return html_page.page(title, body, script), policy
+
+
+def _file(kind: str) -> str:
+    return pathlib.Path(__file__).with_suffix(f".{kind}").read_text("utf-8")

@@ -1,0 +1,398 @@
+"""A match looked at afterwards: what the bot could have held, what each move was worth.
+
+Both are of the person's decisions, and exact. The *range* is what the bot could have
+held at that time, by chance and by how the bot plays: Bayes' rule with the bot's own
+probabilities, no matter what the person does. The *values* are what the person can
+expect after a move who plays a best response from there on, once against the bot, where
+its whole strategy is known, and once against a solution of the game. No model of the
+person is needed for any of it.
+"""
+
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
+from spiel_cr.compilation.compiler import compile_game
+from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.mccfr import variance
+from spiel_cr.players.iterate_bot import IterateBot
+from spiel_cr.policies import best_responses, conversions
+from spiel_cr.policies.bot_base import Learns
+from spiel_cr.solving.whole_game import solve
+
+from ..players.match import Match
+from ..players.traversing import Interview
+from . import families
+from .knowledge import Knowledge, moves_of
+
+# What is compiled for a review, though no bot needs it.
+MOST_HISTORIES = 400_000
+# Seconds for questions to a bot: about the ranges of a match, and about all the rest.
+_SECONDS_FOR_RANGE, _SECONDS_FOR_REST = 20.0, 10.0
+_SOLVER, _ITERATIONS = "cfr+", 1000
+# Histories of an infoset that are looked at one by one; lines of a range.
+_MOST_SHOWN, _MOST_LINES = 600, 12
+
+Json = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Strategy:
+    """A strategy of the bot's seat.
+
+    Attributes:
+      behaviour: float64 [S], action probabilities by logical sequence.
+      known: bool [I], the infosets at which it is the bot's.
+      values: float64 [S'], of the person's sequences, conditional on their infosets,
+        in the person's utility; None: not computed. NaN where the strategy never comes.
+    """
+
+    behaviour: np.ndarray
+    known: np.ndarray
+    values: np.ndarray | None = None
+
+
+class Reviewer:
+    """Looks at matches of one game; keeps what all of them need."""
+
+    def __init__(self, game: CompiledGame | pyspiel.Game) -> None:
+        """Takes the game; compiling and solving is done at the first review.
+
+        Args:
+          game: compiled with `observations=True`, or OpenSpiel's.
+        """
+        self._game = game
+        self._refused = ""
+        self._tree: CompiledGame | None = None
+        self._knowledge: Knowledge | None = None
+        self._solution: tuple[np.ndarray, np.ndarray] | None = None
+        self._nash_conv = 0.0
+        # Kept for bots that answer the same whenever they are asked.
+        self._of_bots: dict[int, _Strategy] = {}
+        self._of_solution: dict[int, _Strategy] = {}
+
+    def review(
+        self,
+        match: Match,
+        person: int,
+        bot: pyspiel.Bot,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> Json:
+        """What a page shows of a match.
+
+        Args:
+          match: that is over.
+          person: the seat of the person.
+          bot: who sat in the other one; it is asked again, and begins a new match.
+          stopped: asked now and then; True ends the work early.
+
+        Returns:
+          "decisions": of the person, each with "parts" (see `drawing`), "moves" and
+          "range"; "notes": sentences on where the figures come from.
+        """
+        tree = self._compiled()
+        if tree is None:
+            return {"decisions": self._plain(match, person), "notes": [self._refused]}
+        assert self._knowledge is not None
+        states = _decisions(tree.game, match, person)
+        at = [self._knowledge.histories(state, person) for state in states]
+        of_bot = self._ask(tree, bot, at, stopped)
+        of_solution = self._solved(tree, person)
+        notes = self._notes(of_bot, bot)
+        for_range = of_bot if of_bot.known.any() else of_solution
+        decisions = []
+        for state, histories in zip(states, at, strict=True):
+            if stopped():
+                break
+            chosen = match.actions[len(state.history())]
+            decisions.append(
+                {
+                    "parts": families.draw(state, person).parts,
+                    "moves": self._moves(
+                        tree, state, person, chosen, of_bot, of_solution
+                    ),
+                    "range": _range(
+                        tree, state, histories, 1 - person, for_range.behaviour
+                    ),
+                }
+            )
+        return {"decisions": decisions, "notes": notes}
+
+    def _compiled(self) -> CompiledGame | None:
+        if self._tree is None and not self._refused:
+            game = self._game
+            try:
+                self._tree = (
+                    game
+                    if isinstance(game, CompiledGame)
+                    else compile_game(
+                        game, observations=True, max_histories=MOST_HISTORIES
+                    )
+                )
+                size = len(self._tree.histories)
+                if size > MOST_HISTORIES:
+                    self._tree = None
+                    raise TooManyHistoriesError(f"{size:,}")
+            except (TooManyHistoriesError, GameTooLargeError):
+                self._refused = (
+                    f"The game has more than {MOST_HISTORIES:,} histories: there are "
+                    f"no exact values and no ranges."
+                )
+            else:
+                self._knowledge = Knowledge(self._tree)
+        return self._tree
+
+    def _plain(self, match: Match, person: int) -> list[Json]:
+        """The decisions of a match in a game that is too large."""
+        game = self._game.game if isinstance(self._game, CompiledGame) else self._game
+        found = []
+        for state in _decisions(game, match, person):
+            chosen = match.actions[len(state.history())]
+            parts = families.draw(state, person).parts
+            moves = [
+                {"name": families.name_of(state, a), "chosen": a == chosen}
+                for a in state.legal_actions()
+            ]
+            found.append({"parts": parts, "moves": moves, "range": None})
+        return found
+
+    def _ask(
+        self,
+        tree: CompiledGame,
+        bot: pyspiel.Bot,
+        at: list[np.ndarray],
+        stopped: Callable[[], bool],
+    ) -> _Strategy:
+        """The bot's strategy where the ranges need it, and elsewhere if time allows."""
+        player = bot.player_id()
+        infosets = tree.infosets[player]
+        decisions = infosets.decisions
+        behaviour = conversions.uniform_behaviour(decisions)
+        known = np.zeros(len(infosets), bool)
+        if not bot.provides_policy():
+            return _Strategy(behaviour, known)
+        # What a bot that learns is asked here must not teach it.
+        memory = bot.memory if isinstance(bot, Learns) else None
+        # A restart draws another iterate.
+        if not isinstance(bot, IterateBot):
+            bot.restart()
+        levels = decisions.levels()
+        needed = _on_the_way(tree, player, at)
+        first = sorted(needed, key=lambda infoset: (levels[infoset], infoset))
+        rest = [int(i) for i in np.argsort(levels, kind="stable") if i not in needed]
+        interview = Interview(bot)
+        for wanted, seconds in ((first, _SECONDS_FOR_RANGE), (rest, _SECONDS_FOR_REST)):
+            begun, done = time.perf_counter(), 0
+            for infoset in wanted:
+                spent = time.perf_counter() - begun
+                # The first questions tell whether there is time for all.
+                late = done >= 3 and spent / done * len(wanted) > seconds
+                if late or spent > seconds or stopped():
+                    break
+                state = tree.state_at(int(infosets.history[infoset]))
+                start = int(decisions.first_sequence[infoset])
+                answer = interview.ask(state)
+                behaviour[start : start + len(answer)] = answer
+                known[infoset] = True
+                done += 1
+            if done < len(wanted):
+                break
+        if isinstance(bot, Learns):
+            bot.remember(memory)
+        if not known[first].all():
+            known[:] = False
+        values = _values(tree, player, behaviour) if known.all() else None
+        return _Strategy(behaviour, known, values)
+
+    def _solved(self, tree: CompiledGame, person: int) -> _Strategy:
+        """The bot's part of a solution, and what moves are worth against it."""
+        if self._solution is None:
+            result = solve(tree, _SOLVER, _ITERATIONS, form="compiled")
+            self._solution = result.average
+            reach = best_responses.reach_of(tree.form, result.average)
+            self._nash_conv = best_responses.nash_conv(tree.form, reach)
+        if person not in self._of_solution:
+            behaviour = self._solution[1 - person]
+            known = np.ones(len(tree.infosets[1 - person]), bool)
+            values = _values(tree, 1 - person, behaviour)
+            self._of_solution[person] = _Strategy(behaviour, known, values)
+        return self._of_solution[person]
+
+    def _moves(
+        self,
+        tree: CompiledGame,
+        state: pyspiel.State,
+        person: int,
+        chosen: int,
+        of_bot: _Strategy,
+        of_solution: _Strategy,
+    ) -> list[Json]:
+        assert self._knowledge is not None
+        history = int(self._knowledge.histories(state, person)[0])
+        infoset = int(tree.histories.infoset[history])
+        start = int(tree.infosets[person].decisions.first_sequence[infoset])
+        moves = []
+        for place, action in enumerate(state.legal_actions()):
+            move: Json = {
+                "name": families.name_of(state, action),
+                "chosen": action == chosen,
+            }
+            for name, strategy in (("bot", of_bot), ("solution", of_solution)):
+                if strategy.values is not None:
+                    value = float(strategy.values[start + place])
+                    move[name] = None if np.isnan(value) else round(value, 6)
+            moves.append(move)
+        return moves
+
+    def _notes(self, of_bot: _Strategy, bot: pyspiel.Bot) -> list[str]:
+        """Where the figures come from."""
+        notes = []
+        if not of_bot.known.any():
+            notes.append(
+                "The bot gives no probabilities, or not in time: the range is that of "
+                "a solution of the game."
+            )
+        else:
+            notes.append(
+                "The range is what the bot could have held at your turn, by chance and "
+                "by its own probabilities, which it was asked for after the match"
+                + (
+                    "; it learns, so it may have played a little differently."
+                    if isinstance(bot, Learns)
+                    else "."
+                )
+            )
+        if of_bot.values is not None:
+            notes.append(
+                "Against this bot: what you could expect after the move with a best "
+                "response from there on."
+            )
+        elif of_bot.known.any():
+            notes.append(
+                f"The bot was asked at {int(of_bot.known.sum()):,} of its "
+                f"{len(of_bot.known):,} information states; for values against it, it "
+                f"would have to be asked at all."
+            )
+        notes.append(
+            f"In a solution: the same against {_SOLVER} after {_ITERATIONS:,} "
+            f"iterations (NashConv {self._nash_conv:.1e}). Values are your utility, in "
+            f"the game's units."
+        )
+        return notes
+
+
+def _decisions(game: pyspiel.Game, match: Match, player: int) -> list[pyspiel.State]:
+    """The states of a match at which a player acted."""
+    state, found = game.new_initial_state(), []
+    for action in match.actions:
+        if state.current_player() == player:
+            found.append(state.clone())
+        state.apply_action(action)
+    return found
+
+
+def _on_the_way(tree: CompiledGame, player: int, at: list[np.ndarray]) -> set[int]:
+    """The player's infosets on the ways to some histories."""
+    decisions = tree.infosets[player].decisions
+    found: set[int] = set()
+    for histories in at:
+        sequences = np.unique(tree.histories.sequence[player][histories])
+        while len(sequences := sequences[sequences > 0]):
+            owners = np.unique(decisions.owner[sequences])
+            found.update(owners.tolist())
+            sequences = np.unique(decisions.parent[owners])
+    return found
+
+
+def _values(tree: CompiledGame, player: int, behaviour: np.ndarray) -> np.ndarray:
+    """What the opponent's sequences are worth against a strategy, best play below.
+
+    Args:
+      tree: the compiled game.
+      player: whose strategy is given.
+      behaviour: float64 [S].
+
+    Returns:
+      float64 [S'], the other player's expected utility after each of its sequences,
+      given that its infoset is reached; NaN where the strategy never leads there.
+    """
+    other = 1 - player
+    reach = conversions.reach_from_behaviour(tree.infosets[player].decisions, behaviour)
+    best = best_responses.best_response(tree.form, other, reach)
+    pair = (best, behaviour) if other == 0 else (behaviour, best)
+    counterfactual, _ = variance.action_values(tree, pair)
+    histories = tree.histories
+    own = np.flatnonzero(histories.player == other)
+    weight = histories.chance[own] * reach[histories.sequence[player][own]]
+    decisions = tree.infosets[other].decisions
+    total = np.bincount(histories.infoset[own], weight, minlength=len(decisions))
+    of = np.where(decisions.owner >= 0, total[decisions.owner], 1.0)
+    never = np.full(len(of), np.nan)
+    return np.divide(counterfactual[other], of, out=never, where=of > 0)
+
+
+def _range(
+    tree: CompiledGame,
+    state: pyspiel.State,
+    histories: np.ndarray,
+    player: int,
+    behaviour: np.ndarray,
+) -> Json | None:
+    """What a player could have held at a state of the opponent's.
+
+    Args:
+      tree: the compiled game.
+      state: where the opponent acts.
+      histories: int [n], of the infoset there.
+      player: whose range it is.
+      behaviour: float64 [S], the player's strategy.
+
+    Returns:
+      "lines": each with "holds", "probability", and whether it is "true"; "others":
+      the probability of all that is not listed. None: the strategy never leads there.
+    """
+    reach = conversions.reach_from_behaviour(tree.infosets[player].decisions, behaviour)
+    weight = tree.histories.chance[histories]
+    weight = weight * reach[tree.histories.sequence[player][histories]]
+    if not weight.sum() > 0:
+        return None
+    weight = weight / weight.sum()
+    true = families.draw(state, player).holds
+    found: dict[str, float] = {}
+    for place in np.argsort(-weight, kind="stable")[:_MOST_SHOWN]:
+        if weight[place] > 0:
+            held = families.draw(tree.state_at(int(histories[place])), player).holds
+            found[held] = found.get(held, 0.0) + float(weight[place])
+    best = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    lines = [
+        {"holds": held, "probability": round(share, 6), "true": held == true}
+        for number, (held, share) in enumerate(best)
+        if number < _MOST_LINES or held == true
+    ]
+    others = 1.0 - sum(line["probability"] for line in lines)
+    return {"lines": lines, "others": round(max(others, 0.0), 6)}
+
+
+def story(match: Match, game: pyspiel.Game, names: tuple[str, str]) -> list[list[str]]:
+    """Who did what in a match that is over, chance included.
+
+    Args:
+      match: that is over.
+      game: OpenSpiel's.
+      names: what players 0 and 1 are called.
+
+    Returns:
+      [who, what] for each move.
+    """
+    state = game.new_initial_state()
+    for action in match.actions:
+        state.apply_action(action)
+    return [
+        [names[player] if player >= 0 else "chance", name]
+        for player, _, name in moves_of(state, drawn=True)
+    ]

@@ -1,0 +1,169 @@
+"""Matches in a row between the same two, who swap seats from match to match."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.common.checks import check_seed
+from spiel_cr.common.memory import Limit
+from spiel_cr.compilation.compiler import Game
+from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.players import bot_strings
+
+from ..players.match import Match, Observer, play_match
+
+HUMAN = "human"
+
+
+@dataclasses.dataclass(frozen=True)
+class Played:
+    """A match that is over.
+
+    Attributes:
+      number: from 0.
+      bots: the strings of who sat in seats 0 and 1.
+      match: what happened.
+    """
+
+    number: int
+    bots: tuple[str, str]
+    match: Match
+
+
+class Series:
+    """Matches of two bots, one of which may be a person.
+
+    Attributes:
+      instance: the compiled game where a bot needs it, else OpenSpiel's.
+      seed: of chance and of all that bots draw.
+      played: what is over.
+    """
+
+    def __init__(
+        self, game: Game, bots: Sequence[str], *, seed: int, memory_limit: Limit
+    ) -> None:
+        """Compiles the game, if a bot needs that; makes no bot yet.
+
+        Args:
+          game: OpenSpiel game string, game, or compiled game (with
+            `observations=True`).
+          bots: two strings for `load_bot`, one of which may be `HUMAN`; the first one
+            is player 0 in the first match.
+          seed: of all matches.
+          memory_limit: as for `bot_strings.prepare`.
+
+        Raises:
+          ValueError: not two bots, two persons, a bad bot, a game too large for it, or
+            a bad seed.
+        """
+        check_bots(bots)
+        self._bots = bots[0], bots[1]
+        self.seed = check_seed(seed)
+        self.instance = bot_strings.prepare(game, bots, memory_limit=memory_limit)
+        self.played: list[Played] = []
+        # By who and where: a bot is made for a seat.
+        self._made: dict[tuple[int, int], pyspiel.Bot] = {}
+
+    @property
+    def game(self) -> pyspiel.Game:
+        """OpenSpiel's game."""
+        instance = self.instance
+        return instance.game if isinstance(instance, CompiledGame) else instance
+
+    def order(self, number: int) -> tuple[int, int]:
+        """Which of the two bots sit in seats 0 and 1 in a match."""
+        return (1, 0) if number % 2 else (0, 1)
+
+    def seats(self, number: int) -> tuple[str, str]:
+        """The strings of who sits in seats 0 and 1 in a match."""
+        first, second = self.order(number)
+        return self._bots[first], self._bots[second]
+
+    def bot(self, number: int, seat: int) -> pyspiel.Bot:
+        """The bot of a seat in a match; made when it is asked for first."""
+        who = self.order(number)[seat]
+        if (who, seat) not in self._made:
+            words = np.random.SeedSequence(self.seed).generate_state(2)
+            self._made[who, seat] = bot_strings.load_bot(
+                self._bots[who], self.instance, seat, seed=int(words[seat] >> 1)
+            )
+        return self._made[who, seat]
+
+    def play(
+        self,
+        person: Callable[[int], pyspiel.Bot] | None = None,
+        observers: Sequence[Observer] = (),
+    ) -> Played:
+        """Plays the next match.
+
+        Args:
+          person: makes who answers for `HUMAN`, from the seat.
+          observers: see `play_match`.
+
+        Raises:
+          IllegalMoveError: a bot chose what it may not.
+        """
+        number = len(self.played)
+        players = []
+        for seat, bot in enumerate(self.seats(number)):
+            if bot == HUMAN:
+                assert person is not None
+                players.append(person(seat))
+            else:
+                players.append(self.bot(number, seat))
+        # The first match is that of its seed alone.
+        entropy = np.random.SeedSequence([self.seed, number] if number else self.seed)
+        match = play_match(
+            self.instance,
+            players,
+            np.random.default_rng(entropy),
+            observers=observers,
+        )
+        self.played.append(Played(number, self.seats(number), match))
+        return self.played[-1]
+
+    def totals(self) -> tuple[float, float]:
+        """What the first and the second bot won in all, in the game's units."""
+        won = [0.0, 0.0]
+        for played in self.played:
+            for seat, who in enumerate(self.order(played.number)):
+                won[who] += played.match.returns[seat]
+        return won[0], won[1]
+
+    def report(self) -> dict[str, Any]:
+        """All that is over, for JSON."""
+        return {
+            "seed": self.seed,
+            "matches": [
+                {
+                    "bots": list(played.bots),
+                    "actions": list(played.match.actions),
+                    "returns": list(played.match.returns),
+                }
+                for played in self.played
+            ],
+            "totals": list(self.totals()),
+        }
+
+
+def check_bots(bots: Sequence[str]) -> None:
+    """Refuses bots that cannot play a match, before anything is compiled.
+
+    Raises:
+      ValueError: not two bots, two persons, or a bad bot.
+    """
+    if len(bots) != 2:
+        raise ValueError(
+            f"--bots={';'.join(bots)!r}: a match needs two bots; write 'A;B'"
+        )
+    if bots[0] == bots[1] == HUMAN:
+        raise ValueError(
+            f"--bots={';'.join(bots)!r}: at one terminal only one player can be a "
+            f"person, or each would see what the other knows; give a bot a seat"
+        )
+    for bot in bots:
+        if bot != HUMAN:
+            bot_strings.check_bot(bot)

@@ -1,0 +1,181 @@
+"""Serves a table's page, to a browser on this machine and to nobody else.
+
+It listens on the loopback address only, answers under a random path only, and only to
+requests that name it by its own address; so no other page that the browser has open can
+reach it (no rebinding of names). There are no files to be had.
+"""
+
+import hmac
+import http.server
+import json
+import re
+import secrets
+import threading
+from http import HTTPStatus
+from typing import Any
+
+from . import page
+from .table import Table
+
+_LOOPBACK = "127.0.0.1"
+_MOST_BYTES = 1000
+# Seconds that a connection may be silent.
+_PATIENCE = 30
+_HTML, _JSON = "text/html; charset=utf-8", "application/json"
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """One table's server.
+
+    Attributes:
+      address: what the browser is to open; whoever knows it can play.
+    """
+
+    daemon_threads = True
+    allow_reuse_address = False
+
+    def __init__(self, table: Table, *, port: int = 0) -> None:
+        """Begins to listen.
+
+        Args:
+          table: whose page is served.
+          port: 0: any that is free.
+
+        Raises:
+          ValueError: the port is not free, or not for us.
+        """
+        try:
+            super().__init__((_LOOPBACK, port), _Handler)
+        except OSError as error:
+            raise ValueError(
+                f"port={port}: {error.strerror}; choose another one, or leave it out"
+            ) from error
+        self.table = table
+        self.token = secrets.token_urlsafe(16)
+        self.address = f"http://{_LOOPBACK}:{self.server_port}/{self.token}/"
+        self.page, self.policy = page.make(table.view())
+
+    def is_own_name(self, host: str | None) -> bool:
+        """Whether a request's Host is this server's address."""
+        names = (f"{_LOOPBACK}:{self.server_port}", f"localhost:{self.server_port}")
+        return host in names
+
+    def end_soon(self) -> None:
+        """Ends `serve_forever`, from one of the threads that it began."""
+        threading.Thread(target=self.shutdown, daemon=True).start()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Connections that break are nobody's concern."""
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    """Answers one connection."""
+
+    server: Server
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "spiel-cr", ""
+    timeout = _PATIENCE
+
+    def do_GET(self) -> None:
+        """The page, what it shows, and reviews."""
+        place = self._place()
+        if place is None:
+            return
+        if place == "":
+            self._send(HTTPStatus.OK, _HTML, self.server.page)
+        elif place == "state":
+            self._send_json(HTTPStatus.OK, self.server.table.view())
+        elif found := re.fullmatch(r"review/([0-9]{1,6})", place):
+            review = self.server.table.review_of(int(found[1]))
+            status = HTTPStatus.OK if review is not None else HTTPStatus.NOT_FOUND
+            self._send_json(status, review)
+        else:
+            self._refuse(HTTPStatus.NOT_FOUND)
+
+    def do_POST(self) -> None:
+        """Moves, the next match, the end."""
+        place = self._place()
+        if place is None:
+            return
+        given = self._given()
+        if given is None:
+            return
+        table = self.server.table
+        if place == "move":
+            words = [given.get(name) for name in ("version", "action")]
+            done = all(map(_whole, words)) and table.answer(*words)
+        elif place == "next":
+            number = given.get("match")
+            done = _whole(number) and table.go_on(number)
+        elif place == "leave":
+            table.leave()
+            done = True
+        else:
+            self._refuse(HTTPStatus.NOT_FOUND)
+            return
+        self._send_json(HTTPStatus.OK if done else HTTPStatus.CONFLICT, table.view())
+        if place == "leave":
+            self.server.end_soon()
+
+    def _place(self) -> str | None:
+        """What is asked for, under the token; None: refused already."""
+        token, slash, place = self.path.removeprefix("/").partition("/")
+        known = hmac.compare_digest(token.encode(), self.server.token.encode())
+        own = f"http://{self.headers.get('Host')}"
+        if not self.server.is_own_name(self.headers.get("Host")):
+            self._refuse(HTTPStatus.FORBIDDEN)
+        elif self.headers.get("Origin", own) != own:
+            self._refuse(HTTPStatus.FORBIDDEN)
+        elif not (known and slash):
+            self._refuse(HTTPStatus.NOT_FOUND)
+        else:
+            return place
+        return None
+
+    def _given(self) -> dict[str, Any] | None:
+        """The body, a small JSON object; None: refused already."""
+        length = self.headers.get("Content-Length", "")
+        if not re.fullmatch("[0-9]{1,4}", length) or int(length) > _MOST_BYTES:
+            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+            return None
+        if self.headers.get("Content-Type") != _JSON:
+            self._refuse(HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+            return None
+        try:
+            given = json.loads(self.rfile.read(int(length)))
+        except (ValueError, RecursionError):
+            given = None
+        if not isinstance(given, dict):
+            self._refuse(HTTPStatus.BAD_REQUEST)
+            return None
+        return given
+
+    def _send_json(self, status: HTTPStatus, content: object) -> None:
+        self._send(status, _JSON, json.dumps(content))
+
+    def _refuse(self, status: HTTPStatus) -> None:
+        # What is left of a refused request would be taken for the next one.
+        self.close_connection = True
+        self._send(status, "text/plain; charset=utf-8", f"{status.phrase}\n")
+
+    def _send(self, status: HTTPStatus, kind: str, content: str) -> None:
+        body = content.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("X-Frame-Options", "DENY")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.send_header("Content-Security-Policy", self.server.policy)
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Addresses hold the token, and belong into no log."""
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -1,0 +1,259 @@
+"""One table: a bot that moves in a thread of its own, and what the page is told.
+
+The thread plays match after match. Where the person acts, it waits for an answer that
+comes from the page. What the page is told is made of the person's own information until
+a match is over.
+"""
+
+import threading
+import traceback
+from typing import Any
+
+import pyspiel
+
+from . import families, review
+from .knowledge import Knowledge
+from .series import HUMAN, Played, Series
+
+Json = dict[str, Any]
+
+
+class LeaveError(Exception):
+    """The person wants to stop."""
+
+
+class Table:
+    """What happens at the table, for one page.
+
+    All methods but `run` may be called from any thread.
+
+    Attributes:
+      error: what ended the bot's thread; None: nothing did.
+    """
+
+    def __init__(self, series: Series, *, matches: int | None = None) -> None:
+        """Lays the table; `run` plays.
+
+        Args:
+          series: one of whose bots is the person.
+          matches: how many at most; None: until the person leaves.
+        """
+        self._series = series
+        self._most = matches
+        self._knowledge = Knowledge(series.instance, drawn=True)
+        self._reviewer = review.Reviewer(series.instance)
+        self._reviews: list[Json | None] = []
+        self._changed = threading.Condition()
+        self._closed = False
+        self._answer: int | None = None
+        self._next = False
+        self._version = 0
+        self._view: Json = {
+            "phase": "preparing",
+            "game": str(series.game),
+            "drawn": families.is_drawn(series.game),
+            "bot": self._bot_name(),
+            "match": 0,
+            "seat": series.seats(0).index(HUMAN),
+            "score": self._score(),
+            "parts": [],
+            "actions": [],
+            "told": [],
+        }
+        self._legal: list[int] = []
+        self.error: Exception | None = None
+
+    # What the page asks.
+    def view(self) -> Json:
+        """What the page shows now, with the "version" that an answer must name."""
+        with self._changed:
+            return {**self._view, "version": self._version}
+
+    def review_of(self, number: int) -> Json | None:
+        """The review of a match; None where there is none yet."""
+        with self._changed:
+            if 0 <= number < len(self._reviews):
+                return self._reviews[number]
+            return None
+
+    def answer(self, version: int, action: int) -> bool:
+        """The person's move; False: it came too late, or is not legal."""
+        with self._changed:
+            if version != self._version or action not in self._legal:
+                return False
+            self._legal, self._answer = [], action
+            self._put(phase="thinking", actions=[], told=[])
+            return True
+
+    def go_on(self, number: int) -> bool:
+        """The person wants another match after this one; False: it is not the time."""
+        with self._changed:
+            if number != self._view["match"] or not self._view.get("more"):
+                return False
+            self._next = True
+            self._put(phase="preparing", more=False)
+            return True
+
+    def leave(self) -> None:
+        """Ends the series; the bot's thread ends at its next move."""
+        with self._changed:
+            self._closed = True
+            self._legal = []
+            self._put(phase="closed", actions=[], more=False)
+
+    # What the bot's thread does.
+    def run(self) -> None:
+        """Plays until the person leaves, or all matches are played."""
+        try:
+            while not self._closed:
+                self._play()
+                if self._is_last():
+                    break
+                self._wait_for(lambda: self._next)
+                self._next = False
+        except LeaveError:
+            pass
+        except Exception as error:
+            self.error = error
+            if not isinstance(error, ValueError | pyspiel.SpielError):
+                traceback.print_exception(error)
+            self._set(phase="failed", message=str(error), actions=[], more=False)
+
+    def _is_last(self) -> bool:
+        return self._most is not None and len(self._series.played) >= self._most
+
+    def _play(self) -> None:
+        number = len(self._series.played)
+        seat = self._series.seats(number).index(HUMAN)
+        self._set(
+            match=number,
+            seat=seat,
+            phase="preparing",
+            parts=[],
+            told=[],
+            result=None,
+            story=[],
+        )
+        bot = self._series.bot(number, 1 - seat)
+        self._set(phase="thinking")
+        played = self._series.play(lambda _: _Person(self, seat), [self._saw(seat)])
+        self._show_end(played, seat)
+        self._look_at(played, seat, bot)
+
+    def _saw(self, seat: int) -> Any:
+        """Draws the table again after every move, as the person may see it."""
+
+        def observe(state: pyspiel.State, player: int, action: int) -> None:
+            if self._closed:
+                raise LeaveError
+            after = state.child(action)
+            # Not every game says what players know while chance moves.
+            if not after.is_terminal() and not after.is_chance_node():
+                self._set(parts=families.draw(after, seat).parts)
+
+        return observe
+
+    def ask(self, state: pyspiel.State, seat: int) -> int:
+        """Waits for the person's move.
+
+        Raises:
+          LeaveError: the person left.
+        """
+        drawn = families.draw(state, seat)
+        actions = [
+            {"action": a, "label": families.name_of(state, a)}
+            for a in state.legal_actions()
+        ]
+        with self._changed:
+            self._answer = None
+            self._legal = state.legal_actions()
+            self._put(
+                phase="your turn",
+                parts=drawn.parts,
+                actions=actions,
+                told=self._knowledge.opponents_moves(state, seat),
+            )
+        self._wait_for(lambda: self._answer is not None)
+        assert self._answer is not None
+        return self._answer
+
+    def _show_end(self, played: Played, seat: int) -> None:
+        state = self._series.game.new_initial_state()
+        for action in played.match.actions:
+            state.apply_action(action)
+        names = ("you", "bot") if seat == 0 else ("bot", "you")
+        with self._changed:
+            self._reviews.append(None)
+        self._set(
+            phase="over",
+            parts=families.draw(state, seat, reveal=True).parts,
+            actions=[],
+            told=self._knowledge.opponents_moves(state, seat),
+            result=played.match.returns[seat],
+            score=self._score(),
+            story=review.story(played.match, self._series.game, names),
+            more=not self._is_last(),
+            reviewed=len(self._reviews) - 1,
+        )
+
+    def _look_at(self, played: Played, seat: int, bot: pyspiel.Bot) -> None:
+        # A person who goes on does not want to wait for it.
+        def stopped() -> bool:
+            return self._closed or self._next
+
+        found = self._reviewer.review(played.match, seat, bot, stopped)
+        with self._changed:
+            if stopped():
+                return
+            self._reviews[played.number] = found
+            self._put(reviewed=len(self._reviews))
+
+    def _bot_name(self) -> str:
+        return next(bot for bot in self._series.seats(0) if bot != HUMAN)
+
+    def _score(self) -> Json:
+        who = self._series.seats(0).index(HUMAN)
+        results = [p.match.returns[p.bots.index(HUMAN)] for p in self._series.played]
+        return {
+            "matches": len(results),
+            "total": self._series.totals()[who],
+            "won": sum(result > 0 for result in results),
+            "lost": sum(result < 0 for result in results),
+        }
+
+    # The view changes under the lock.
+    def _set(self, **news: Any) -> None:
+        with self._changed:
+            if self._closed:
+                raise LeaveError
+            self._put(**news)
+
+    def _put(self, **news: Any) -> None:
+        """Changes what is shown; the version tells nothing where nothing changes."""
+        if any(self._view.get(name) != value for name, value in news.items()):
+            self._view = {**self._view, **news}
+            self._version += 1
+        self._changed.notify_all()
+
+    def _wait_for(self, ready: Any) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or ready())
+            if self._closed:
+                raise LeaveError
+
+
+class _Person(pyspiel.Bot):
+    """Asks the page."""
+
+    def __init__(self, table: Table, seat: int) -> None:
+        pyspiel.Bot.__init__(self)
+        self._table, self._seat = table, seat
+
+    def restart(self) -> None:
+        """Nothing to do: the page shows a new match."""
+
+    def inform_action(self, state: pyspiel.State, player: int, action: int) -> None:
+        """Nothing to do: all information is in the next information state."""
+
+    def step(self, state: pyspiel.State) -> int:
+        return self._table.ask(state, self._seat)

@@ -1,0 +1,137 @@
+"""Drawings show what a player knows, and nothing else."""
+
+import json
+import random
+
+import numpy as np
+import pyspiel
+import pytest
+
+import game_defs  # noqa: F401  (registers the games)
+from spiel_cr.eval.table import families, map_layout
+
+SMALL = [
+    "kuhn_poker",
+    "python_leduc_poker",
+    "leduc_poker",
+    "python_ii_goofspiel(num_cards=3)",
+    "python_princess_and_monster(horizon=4)",
+    "python_rock_paper_scissors(num_actions=5)",
+    "python_scotland_yard(map=tripod,rounds=2)",
+    "liars_dice(numdice=1,dice_sides=3)",
+    "python_latent_tic_tac_toe(conflict=keep)",
+    "phantom_ttt",
+    "dark_hex(num_rows=3,num_cols=2)",
+    "python_rhode_island_holdem",
+    # In its own words.
+    "nim(pile_sizes=1;2)",
+]
+
+
+def ends(string, matches):
+    """States on the way of random matches, the end last."""
+    game = pyspiel.load_game(string)
+    for seed in range(matches):
+        draw, state, on_the_way = random.Random(seed), game.new_initial_state(), []
+        while not state.is_terminal():
+            if not state.is_chance_node():
+                on_the_way.append(state.clone())
+            state.apply_action(draw.choice(state.legal_actions()))
+        yield on_the_way, state
+
+
+def shown(state, player):
+    drawn = families.draw(state, player)
+    return json.dumps([drawn.parts, drawn.labels], sort_keys=True)
+
+
+def clicks(part):
+    """Actions that a part lets a person click."""
+    cells = [c for row in part.get("rows", []) for c in row]
+    found = [c.get("action") for c in part.get("cards", []) + cells]
+    found += [node["action"] for node in part.get("nodes", [])]
+    return {action for action in found if action is not None}
+
+
+@pytest.mark.parametrize("string", SMALL)
+def test_every_position_can_be_drawn(string):
+    for on_the_way, end in ends(string, 4):
+        for state in on_the_way:
+            for player in (0, 1):
+                drawn = families.draw(state, player)
+                legal = state.legal_actions(player)
+                offered = set().union(*map(clicks, drawn.parts)) | set(drawn.labels)
+                assert offered <= set(legal), (string, state.history())
+                assert drawn.parts
+        for player in (0, 1):
+            assert shown(end, player)
+            assert families.draw(end, player, reveal=True).parts
+
+
+@pytest.mark.parametrize("name", ["kuhn", "goofspiel3", "princess"])
+def test_histories_of_one_infoset_are_drawn_alike(name):
+    """Every history of a compiled game, for the player who acts."""
+    strings = {
+        "kuhn": "kuhn_poker",
+        "goofspiel3": "python_ii_goofspiel(num_cards=3)",
+        "princess": "python_princess_and_monster(horizon=2,rows=2,columns=2)",
+    }
+    seen = {}
+    stack = [pyspiel.load_game(strings[name]).new_initial_state()]
+    while stack:
+        state = stack.pop()
+        if state.is_terminal():
+            continue
+        player = state.current_player()
+        if player >= 0:
+            key = player, state.information_state_string(player)
+            seen.setdefault(key, set()).add(shown(state, player))
+        stack += [state.child(action) for action in state.legal_actions()]
+    assert all(len(drawings) == 1 for drawings in seen.values())
+    assert len(set().union(*seen.values())) == len(seen)
+
+
+def test_the_opponents_cards_are_shown_at_the_end_only():
+    state = pyspiel.load_game("kuhn_poker").new_initial_state()
+    for action in (2, 0):
+        state.apply_action(action)
+    assert families.draw(state, 0).parts[0]["cards"] == [{"back": True}]
+    with pytest.raises(ValueError, match="wait until its end"):
+        families.draw(state, 0, reveal=True)
+    for action in (1, 0):
+        state.apply_action(action)
+    (card,) = families.draw(state, 0, reveal=True).parts[0]["cards"]
+    assert card["text"] == "J"
+
+
+def test_three_signs_have_their_names():
+    """The game's own payoffs: rock beats scissors, and so on."""
+    game = pyspiel.load_game("python_rock_paper_scissors")
+    names = families.draw(game.new_initial_state(), 0).labels
+    beats = {("Rock", "Scissors"), ("Scissors", "Paper"), ("Paper", "Rock")}
+    for first in range(3):
+        for second in range(3):
+            state = game.new_initial_state()
+            state.apply_action(first)
+            state.apply_action(second)
+            wins = (names[first], names[second]) in beats
+            assert (state.returns()[0] > 0) == wins
+
+
+def test_hex_says_which_sides_to_join():
+    """Player 0 wins by a line from top to bottom."""
+    game = pyspiel.load_game("dark_hex(num_rows=3,num_cols=3)")
+    state = game.new_initial_state()
+    for action in (1, 0, 4, 3, 7):
+        state.apply_action(action)
+    assert state.is_terminal() and state.returns()[0] == 1
+    for player, goal in enumerate(("top and bottom", "left and right")):
+        facts = families.draw(state, player, reveal=True).parts[0]["items"]
+        assert ["You join", goal] in facts
+
+
+def test_a_path_is_drawn_as_a_line():
+    places = np.array(map_layout.positions(4, [(0, 1), (1, 2), (2, 3)]))
+    assert places[:, 1] == pytest.approx(0, abs=1e-3)
+    steps = np.diff(places[:, 0])
+    assert np.abs(steps) == pytest.approx(1 / 3, abs=1e-3)

@@ -1,0 +1,195 @@
+"""The table without a browser: what the page is told, by whom it can be asked."""
+
+import http.client
+import json
+import threading
+
+import pytest
+
+from spiel_cr.eval.table import knowledge, server, table
+from spiel_cr.eval.table.series import Series
+
+KUHN = "kuhn_poker"
+
+
+class Guest:
+    """Talks to a table's server as a browser would."""
+
+    def __init__(self, serving):
+        self.serving = serving
+
+    def ask(self, path, given=None, *, token=None, **headers):
+        """(status, content, headers) of an answer."""
+        link = http.client.HTTPConnection("127.0.0.1", self.serving.server_port)
+        body = None if given is None else json.dumps(given).encode()
+        headers = {"Content-Type": "application/json"} | headers
+        place = f"/{self.serving.token if token is None else token}/{path}"
+        link.request("GET" if body is None else "POST", place, body, headers)
+        answer = link.getresponse()
+        content = answer.read().decode()
+        link.close()
+        is_json = answer.headers["Content-Type"] == "application/json"
+        return answer.status, json.loads(content) if is_json else content, answer
+
+    def wait_for(self, *phases):
+        for _ in range(3000):
+            _, view, _ = self.ask("state")
+            if view["phase"] in phases:
+                return view
+            threading.Event().wait(0.005)
+        raise AssertionError(view)
+
+
+@pytest.fixture
+def guest_of():
+    """Lays tables, and clears them away."""
+    laid = []
+
+    def lay(game, bots, seed=1, **options):
+        series = Series(game, bots, seed=seed, memory_limit="1GB")
+        made = table.Table(series, **options)
+        serving = server.Server(made)
+        threads = [
+            threading.Thread(target=made.run),
+            threading.Thread(target=serving.serve_forever, args=(0.01,)),
+        ]
+        for thread in threads:
+            thread.start()
+        laid.append((made, serving, threads))
+        return Guest(serving), series
+
+    yield lay
+    for made, serving, threads in laid:
+        made.leave()
+        serving.shutdown()
+        serving.server_close()
+        for thread in threads:
+            thread.join(10)
+            assert not thread.is_alive()
+        assert made.error is None
+
+
+@pytest.fixture(autouse=True)
+def no_reviews(monkeypatch):
+    """They compile programs; `test_review.py` has them."""
+    found = {"decisions": [], "notes": ["none"]}
+    monkeypatch.setattr(table.review.Reviewer, "review", lambda *_: found)
+
+
+def test_a_match_and_another(guest_of):
+    guest, series = guest_of(KUHN, ["human", "uniform"])
+    for number in range(2):
+        while (view := guest.wait_for("your turn", "over"))["phase"] != "over":
+            assert (view["match"], view["seat"]) == (number, number)
+            assert [a["label"] for a in view["actions"]] in (
+                ["Check", "Bet"],
+                ["Fold", "Call"],
+            )
+            move = {"version": view["version"], "action": 1}
+            status, after, _ = guest.ask("move", move)
+            assert status == 200 and after["version"] > view["version"]
+            # The same answer again is too late.
+            assert guest.ask("move", move)[0] == 409
+        seat = series.played[number].bots.index("human")
+        assert view["result"] == series.played[number].match.returns[seat]
+        assert view["score"]["matches"] == number + 1
+        assert len(view["story"]) == len(series.played[number].match.actions)
+        assert guest.ask("next", {"match": number + 7})[0] == 409
+        if not number:
+            assert guest.ask("next", {"match": number})[0] == 200
+    assert view["score"]["total"] == series.totals()[0]
+    assert series.report()["totals"] == list(series.totals())
+
+
+def test_nothing_hidden_is_told_before_the_end(guest_of):
+    """All that is sent in two deals that the person cannot tell apart is the same."""
+    sent, cards = {}, set()
+    for seed in range(12):
+        guest, series = guest_of(KUHN, ["human", "uniform"], seed=seed)
+        view = guest.wait_for("your turn")
+        told = json.dumps([guest.ask("state")[1], guest.ask("")[1]])
+        move = {"version": view["version"], "action": 1}
+        guest.ask("move", move)
+        guest.wait_for("over")
+        mine, theirs = series.played[0].match.actions[:2]
+        sent.setdefault(mine, set()).add(told)
+        cards.add((mine, theirs))
+    assert len(cards) > len(sent) == 3
+    assert all(len(views) == 1 for views in sent.values())
+
+
+def test_strangers_are_refused(guest_of):
+    guest, _ = guest_of(KUHN, ["human", "uniform"])
+    view = guest.wait_for("your turn")
+    move = {"version": view["version"], "action": 1}
+    own = f"127.0.0.1:{guest.serving.server_port}"
+    assert guest.serving.server_address[0] == "127.0.0.1"
+    for given in (None, move):
+        path = "state" if given is None else "move"
+        assert guest.ask(path, given, token="x" * 22)[0] == 404
+        assert guest.ask(path, given, token="")[0] == 404
+        assert guest.ask(path, given, Host="evil.example")[0] == 403
+        assert guest.ask(path, given, Host=own, Origin="http://evil.example")[0] == 403
+    for path in ("../../etc/passwd", "page.js", "review/9", "review/x", "move"):
+        assert guest.ask(path)[0] == 404
+    assert guest.ask("move", move, **{"Content-Type": "text/plain"})[0] == 415
+    assert guest.ask("move", [1])[0] == 400
+    assert guest.ask("move", {"version": "1", "action": True})[0] == 409
+    assert guest.ask("move", {"fill": "x" * 2000})[0] == 413
+    assert guest.ask("anything", {})[0] == 404
+    # Nothing of that was a move.
+    assert guest.ask("state")[1] == view
+    assert guest.ask("move", {"version": view["version"], "action": 5})[0] == 409
+    assert guest.ask("move", move, Host=own, Origin=f"http://{own}")[0] == 200
+
+
+def test_the_page_loads_nothing(guest_of):
+    guest, _ = guest_of(KUHN, ["human", "uniform"])
+    status, page, answer = guest.ask("")
+    assert status == 200 and page.startswith("<!DOCTYPE html>")
+    policy = answer.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy and "unsafe-inline'" in policy
+    assert "script-src 'sha256-" in policy and "frame-ancestors 'none'" in policy
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+    assert answer.headers["Cache-Control"] == "no-store"
+
+
+def test_leaving_ends_all(guest_of):
+    guest, series = guest_of(KUHN, ["uniform", "human"])
+    guest.wait_for("your turn")
+    status, view, _ = guest.ask("leave", {})
+    assert status == 200 and view["phase"] == "closed"
+    assert series.played == []
+
+
+def test_as_many_matches_as_were_asked_for(guest_of):
+    guest, series = guest_of(KUHN, ["human", "uniform"], matches=1)
+    while (view := guest.wait_for("your turn", "over"))["phase"] != "over":
+        guest.ask("move", {"version": view["version"], "action": 0})
+    assert not view["more"] and guest.ask("next", {"match": 0})[0] == 409
+
+
+def test_a_port_that_is_taken(guest_of):
+    guest, series = guest_of(KUHN, ["human", "uniform"])
+    port = guest.serving.server_port
+    with pytest.raises(ValueError, match=f"port={port}: .*choose another"):
+        server.Server(table.Table(series), port=port)
+
+
+def at(game, actions):
+    state = game.new_initial_state()
+    for action in actions:
+        state.apply_action(action)
+    return state
+
+
+def test_moves_that_a_player_cannot_but_know():
+    """Poker's are all public; in goofspiel only what the result of a round tells."""
+    from tests.support import games
+
+    tree = games.compiled("kuhn")
+    known = knowledge.Knowledge(tree)
+    assert known.opponents_moves(at(tree.game, [0, 1, 1]), 1) == ["Bet"]
+    assert known.opponents_moves(at(tree.game, [0, 1, 0, 1]), 0) == ["Bet"]
+    assert known.opponents_moves(at(tree.game, [0, 1]), 0) == []
+    assert len(known.histories(at(tree.game, [0, 1, 1]), 1)) == 2
