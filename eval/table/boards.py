@@ -218,7 +218,7 @@ def scotland_yard(look: Look, other: Look | None) -> Drawing:
             ),
             _map(data, detectives, fugitive, look),
         ],
-        holds=f"fugitive went {path}" if look.player == 0 else "",
+        holds=f"fugitive went {path}" if look.player == 0 else "nothing hidden",
     )
 
 

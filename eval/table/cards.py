@@ -186,7 +186,7 @@ def goofspiel(look: Look, other: Look | None) -> Drawing:
                 or [{"empty": True}],
             ),
         ],
-        holds="bids " + (", ".join(mine) or "–"),
+        holds="bids " + ", ".join(mine) if mine else "no bid yet",
     )
 
 

@@ -71,7 +71,8 @@ def draw(state: pyspiel.State, player: int, *, reveal: bool = False) -> Drawing:
     made = _DRAWN.get(state.get_game().get_type().short_name)
     if made is not None:
         return made(look, other)
-    parts = [plain(look.text)]
-    if other is not None:
-        parts.append(plain(other.text))
+    # Words of games that say nothing yet are a line of blanks.
+    parts = [plain(look.text.strip("\n") or "(nothing to know yet)")]
+    if other is not None and other.text != look.text:
+        parts.append(plain(other.text.strip("\n")))
     return Drawing(parts, holds=look.text)

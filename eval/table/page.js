@@ -13,7 +13,12 @@ const draw = (tag, given, content) => {
   if (content !== undefined) made.textContent = content;
   return made;
 };
-const signed = x => x === 0 ? "0" : (x > 0 ? "+" : "−") + +Math.abs(x).toFixed(3);
+const signed = x => {
+  const size = +Math.abs(x).toFixed(3);
+  return size === 0 ? "0" : (x > 0 ? "+" : "−") + size;
+};
+// Where a line of parameters may be broken.
+const breakable = text => text.replace(/([(,])/g, "$1\u200b");
 let view = null, shown = null, typed = false, waiting = 0, reviews = new Map();
 // ------------------------------------------------------------------ parts
 function clickable(place, action, label, name, act) {
@@ -73,7 +78,7 @@ function grid(part, act) {
   return box;
 }
 function map(part, act) {
-  const x = n => 24 + 372 * n.x, y = n => 30 + 372 * n.y;
+  const x = n => 42 + 336 * n.x, y = n => 36 + 336 * n.y;
   const high = Math.max(...part.nodes.map(y)) + 30;
   const made = draw("svg", {viewBox: "0 0 420 " + high, class: "map", role: "group"});
   part.edges.forEach(([a, b, kind]) => {
@@ -176,8 +181,8 @@ function show(news) {
   if (same) return;
   $("title").textContent = view.game.replace(/\(.*/, "").replace(/^python_/, "")
     .replaceAll("_", " ");
-  $("against").textContent = "You are player " + view.seat + ". " + view.game
-    + " against " + view.bot;
+  $("against").textContent = "You are player " + view.seat + ". " + breakable(view.game)
+    + " against " + breakable(view.bot) + ".";
   const s = view.score;
   $("score").textContent = "Score after " + s.matches
     + (s.matches === 1 ? " match: " : " matches: ") + signed(s.total) + " (" + s.won
@@ -311,7 +316,7 @@ function showRange(range) {
     const cell = make("span"), bar = make("div", "bar");
     bar.style.width = (100 * share).toFixed(1) + "%";
     cell.append(bar);
-    list.append(make(real ? "b" : "span", "", held + (real ? " (it did)" : "")), cell,
+    list.append(make(real ? "b" : "span", "", held + (real ? " (so it was)" : "")), cell,
       make("span", "share", (100 * share).toFixed(1) + " %"));
   }
   box.replaceChildren(list);

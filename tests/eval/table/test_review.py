@@ -1,0 +1,145 @@
+"""What a match shows afterwards, against a slow walk over OpenSpiel's states."""
+
+import numpy as np
+import pyspiel
+import pytest
+
+import spiel_cr
+from spiel_cr.eval.players.match import play_match
+from spiel_cr.eval.table import families, review
+from tests.support import games
+
+KUHN = "kuhn_poker"
+
+
+class Fixed(pyspiel.Bot):
+    """Plays given actions."""
+
+    def __init__(self, *actions):
+        pyspiel.Bot.__init__(self)
+        self.actions = list(actions)
+
+    def restart(self):
+        pass
+
+    def inform_action(self, state, player, action):
+        pass
+
+    def step(self, state):
+        return self.actions.pop(0)
+
+
+def best_value(group, player, probabilities):
+    """The most that a player gets from weighted histories that it cannot tell apart.
+
+    Args:
+      group: [(weight, state)], all at one infoset of the player's, or anything else.
+      player: who maximises.
+      probabilities: of the opponent at a state.
+    """
+    total, asked = 0.0, {}
+    stack = list(group)
+    while stack:
+        weight, state = stack.pop()
+        if state.is_terminal():
+            total += weight * state.player_return(player)
+        elif state.is_chance_node():
+            stack += [(weight * p, state.child(a)) for a, p in state.chance_outcomes()]
+        elif state.current_player() == player:
+            key = state.information_state_string(player)
+            asked.setdefault(key, []).append((weight, state))
+        else:
+            odds = probabilities(state)
+            stack += [(weight * p, state.child(a)) for a, p in odds.items()]
+    for members in asked.values():
+        total += max(
+            best_value([(w, s.child(a)) for w, s in members], player, probabilities)
+            for a in members[0][1].legal_actions()
+        )
+    return total
+
+
+def reached(state, player, probabilities):
+    """[(weight, state)] of all histories of an infoset, by chance and the opponent."""
+    key, found = state.information_state_string(player), []
+    stack = [(1.0, state.get_game().new_initial_state())]
+    while stack:
+        weight, at = stack.pop()
+        if at.is_terminal():
+            continue
+        acts = at.current_player()
+        if acts == player and at.information_state_string(player) == key:
+            found.append((weight, at))
+        elif at.is_chance_node():
+            stack += [(weight * p, at.child(a)) for a, p in at.chance_outcomes()]
+        elif acts == player:
+            stack += [(weight, at.child(a)) for a in at.legal_actions()]
+        else:
+            odds = probabilities(at)
+            stack += [(weight * p, at.child(a)) for a, p in odds.items()]
+    return found
+
+
+@pytest.mark.parametrize("person", [0, 1])
+def test_ranges_and_values_agree_with_a_slow_walk(monkeypatch, person):
+    monkeypatch.setattr(review, "_ITERATIONS", 5)
+    tree = games.compiled("kuhn")
+    solved = spiel_cr.solve(tree, "cfr+", 3)
+    policy = solved.average_policy()
+    bot = spiel_cr.PolicyBot(1 - person, policy, seed=0)
+    players = [bot, bot]
+    players[person] = Fixed(0, 1) if person == 0 else Fixed(1)
+    reviewer = review.Reviewer(tree)
+    decisions = 0
+    for seed in range(3):
+        players[person].actions = [0, 1]
+        match = play_match(tree, players, np.random.default_rng(seed))
+        found = reviewer.review(match, person, bot)
+        states = review._decisions(tree.game, match, person)
+        assert len(found["decisions"]) == len(states) > 0
+        for state, shown in zip(states, found["decisions"], strict=True):
+            members = reached(state, person, policy.action_probabilities)
+            total = sum(weight for weight, _ in members)
+            held = {}
+            for weight, at in members:
+                name = families.draw(at, 1 - person).holds
+                held[name] = held.get(name, 0.0) + weight / total
+            lines = {
+                line["holds"]: line["probability"] for line in shown["range"]["lines"]
+            }
+            assert lines == pytest.approx(
+                {n: p for n, p in held.items() if p}, abs=1e-6
+            )
+            (true,) = [line for line in shown["range"]["lines"] if line["true"]]
+            assert true["holds"] == families.draw(state, 1 - person).holds
+            for action, move in zip(state.legal_actions(), shown["moves"], strict=True):
+                after = [(weight, at.child(action)) for weight, at in members]
+                value = best_value(after, person, policy.action_probabilities) / total
+                assert move["bot"] == pytest.approx(value, abs=1e-6)
+                assert move["chosen"] == (action == match.actions[len(state.history())])
+                decisions += 1
+    assert decisions >= 6
+
+
+def test_a_game_too_large_says_so():
+    bots = [Fixed(0, 1, 2, 3, 4, 5, 6, 7, 8), Fixed(8)]
+    bots[1] = spiel_cr.load_bot("uniform", "phantom_ttt", 1)
+    bots[0] = spiel_cr.load_bot("uniform", "phantom_ttt", 0)
+    match = play_match("phantom_ttt", bots, np.random.default_rng(1))
+    found = review.Reviewer(pyspiel.load_game("phantom_ttt")).review(match, 0, bots[1])
+    assert "no exact values and no ranges" in found["notes"][0]
+    assert all(decision["range"] is None for decision in found["decisions"])
+    chosen = [
+        [move["name"] for move in decision["moves"] if move["chosen"]]
+        for decision in found["decisions"]
+    ]
+    assert chosen and all(len(names) == 1 for names in chosen)
+
+
+def test_a_story_names_everybody():
+    tree = games.compiled("kuhn")
+    bots = [Fixed(1), Fixed(0)]
+    match = play_match(tree, bots, np.random.default_rng(0))
+    told = review.story(match, tree.game, ("you", "bot"))
+    assert [who for who, _ in told] == ["chance", "chance", "you", "bot"]
+    assert [what for _, what in told[2:]] == ["Bet", "Fold"]

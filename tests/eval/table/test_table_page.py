@@ -1,0 +1,142 @@
+"""Whole matches by clicks and by keys, in a real browser, at two widths."""
+
+import random
+import threading
+
+import pytest
+
+from spiel_cr.eval.table import server, table
+from spiel_cr.eval.table.series import Series
+from tests.support import browser
+from tests.support.live_browser import LiveBrowser
+
+_OPEN = "view && ['your turn', 'over', 'failed'].includes(view.phase) && view.phase"
+_BUTTONS = (
+    "[...document.querySelectorAll('button[data-action], g.go')]"
+    ".map(e => e.dataset.action).filter(a => a !== undefined)"
+)
+# Kinds of drawings: cards, a hand to play from, a grid, hexagons, dice, a map, words.
+_GAMES = [
+    ("leduc_poker", "resolving(iterations=20)"),
+    ("python_ii_goofspiel(num_cards=3)", "uniform"),
+    ("python_princess_and_monster(horizon=4)", "uniform"),
+    ("dark_hex(num_rows=2,num_cols=3)", "uniform"),
+    ("liars_dice(numdice=1,dice_sides=6)", "uniform"),
+    ("python_scotland_yard(rounds=2)", "uniform"),
+    ("nim(pile_sizes=1;2)", "uniform"),
+]
+
+
+@pytest.fixture
+def laid():
+    """Lays a table; clears it away after the test."""
+    cleared = []
+
+    def lay(game, bots):
+        made = table.Table(Series(game, bots, seed=3, memory_limit="1GB"))
+        serving = server.Server(made)
+        threads = [
+            threading.Thread(target=made.run),
+            threading.Thread(target=serving.serve_forever, args=(0.02,)),
+        ]
+        for thread in threads:
+            thread.start()
+        cleared.append((made, serving, threads))
+        return serving
+
+    yield lay
+    for made, serving, threads in cleared:
+        made.leave()
+        serving.shutdown()
+        serving.server_close()
+        for thread in threads:
+            thread.join(60)
+        assert made.error is None
+
+
+def play_by_clicks(page, draw):
+    """A match to its end; returns how many moves it took."""
+    moves = 0
+    while page.wait_for(_OPEN) == "your turn":
+        version = page.value("view.version")
+        action = draw.choice(page.value(_BUTTONS))
+        page.click(f"button[data-action='{action}']")
+        page.wait_for(f"view.version > {version}")
+        moves += 1
+        assert page.value("document.documentElement.scrollWidth <= innerWidth")
+    assert page.value("view.phase") == "over"
+    return moves
+
+
+@pytest.mark.slow
+@browser.needs_browser
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize(("game", "bot"), _GAMES)
+def test_matches_by_clicks(laid, tmp_path, game, bot, width):
+    """Two matches, in both seats, and what they show afterwards."""
+    serving = laid(game, ["human", bot])
+    with LiveBrowser(tmp_path, width=width) as page:
+        page.open(serving.address)
+        for number in range(2):
+            assert play_by_clicks(page, random.Random(number)) > 0
+            page.wait_for(f"reviews.get({number}) && reviews.get({number}).review")
+            decisions = f"reviews.get({number}).review.decisions.length"
+            for step in range(page.value(decisions)):
+                if step:
+                    page.click("#forth")
+                place = page.value("document.getElementById('place').textContent")
+                assert place.startswith(f"turn {step + 1} of")
+                assert page.value("document.querySelectorAll('#moves tbody tr').length")
+                assert page.value("document.querySelectorAll('tr.chosen').length") == 1
+                assert page.value("document.documentElement.scrollWidth") <= width
+            result = page.value("document.getElementById('status').textContent")
+            assert result.startswith(("You win", "You lose", "A draw"))
+            if not number:
+                page.click("#next")
+                page.wait_for("view.match === 1")
+        score = page.value("document.getElementById('score').textContent")
+        assert score.startswith("Score after 2 matches")
+        page.click("#leave")
+        page.wait_for("view.phase === 'closed'")
+        assert not page.console
+        assert all(url.startswith((serving.address, "data:")) for url in page.requests)
+
+
+@pytest.mark.slow
+@browser.needs_browser
+def test_a_match_by_keys(laid, tmp_path):
+    """Digits choose, and after the first key buttons have the focus."""
+    serving = laid("kuhn_poker", ["human", "uniform"])
+    with LiveBrowser(tmp_path, width=390) as page:
+        page.open(serving.address)
+        while page.wait_for(_OPEN) == "your turn":
+            version = page.value("view.version")
+            page.press("2")
+            page.wait_for(f"view.version > {version}")
+        assert page.value("document.activeElement.id") == "next"
+        page.press("Enter")
+        page.wait_for("view.match === 1")
+        assert page.wait_for(_OPEN) == "your turn"
+        assert page.value("document.activeElement.dataset.action") in ("0", "1")
+        assert not page.console
+
+
+@browser.needs_browser
+def test_a_move_in_a_real_browser(laid, tmp_path, monkeypatch):
+    # Reviews compile programs.
+    found = {"decisions": [], "notes": ["none"]}
+    monkeypatch.setattr(table.review.Reviewer, "review", lambda *_: found)
+    serving = laid("kuhn_poker", ["human", "uniform"])
+    with LiveBrowser(tmp_path, width=390, height=700) as page:
+        page.open(serving.address)
+        assert page.wait_for(_OPEN) == "your turn"
+        top = "document.getElementById('end').getBoundingClientRect().top"
+        before = page.value(top)
+        page.click("button[data-action='1']")
+        assert page.wait_for("view.phase === 'over'")
+        # Nothing has moved.
+        assert page.value(top) == before
+        page.picture(tmp_path / "page.png")
+        count, commonest = browser.colours(tmp_path / "page.png", 390)
+        assert count > 50 and commonest < 0.97
+        assert not page.console
