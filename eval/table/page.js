@@ -162,7 +162,7 @@ async function refresh(path = "state", given) {
 const move = action => refresh("move", {version: view.version, action});
 // ------------------------------------------------------------------ the match
 function words() {
-  const bot = view.told.length ? " The bot: " + view.told.join(", ") + "." : "";
+  const bot = view.seen.length ? " The bot: " + view.seen.join(", ") + "." : "";
   if (view.phase === "preparing")
     return "The bot takes its seat: games and programs are compiled.";
   if (view.phase === "thinking") return "The bot is thinking …";

@@ -369,7 +369,7 @@ def _range(
             held = families.draw(tree.state_at(int(histories[place])), player).holds
             found[held] = found.get(held, 0.0) + float(weight[place])
     best = sorted(found.items(), key=lambda item: (-item[1], item[0]))
-    lines = [
+    lines: list[Json] = [
         {"holds": held, "probability": round(share, 6), "true": held == true}
         for number, (held, share) in enumerate(best)
         if number < _MOST_LINES or held == true

@@ -102,11 +102,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return
         table = self.server.table
         if place == "move":
-            words = [given.get(name) for name in ("version", "action")]
-            done = all(map(_whole, words)) and table.answer(*words)
+            version, action = _whole(given, "version"), _whole(given, "action")
+            done = table.answer(version, action)
         elif place == "next":
-            number = given.get("match")
-            done = _whole(number) and table.go_on(number)
+            done = table.go_on(_whole(given, "match"))
         elif place == "leave":
             table.leave()
             done = True
@@ -177,5 +176,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         """Addresses hold the token, and belong into no log."""
 
 
-def _whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _whole(given: dict[str, Any], name: str) -> int:
+    """A whole number of a request; -1, which nothing has, where there is none."""
+    value = given.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) else -1

@@ -58,7 +58,7 @@ class Table:
             "score": self._score(),
             "parts": [],
             "actions": [],
-            "told": [],
+            "seen": [],
         }
         self._legal: list[int] = []
         self.error: Exception | None = None
@@ -82,7 +82,7 @@ class Table:
             if version != self._version or action not in self._legal:
                 return False
             self._legal, self._answer = [], action
-            self._put(phase="thinking", actions=[], told=[])
+            self._put(phase="thinking", actions=[], seen=[])
             return True
 
     def go_on(self, number: int) -> bool:
@@ -130,7 +130,7 @@ class Table:
             seat=seat,
             phase="preparing",
             parts=[],
-            told=[],
+            seen=[],
             result=None,
             story=[],
         )
@@ -171,7 +171,7 @@ class Table:
                 phase="your turn",
                 parts=drawn.parts,
                 actions=actions,
-                told=self._knowledge.opponents_moves(state, seat),
+                seen=self._knowledge.opponents_moves(state, seat),
             )
         self._wait_for(lambda: self._answer is not None)
         assert self._answer is not None
@@ -188,7 +188,7 @@ class Table:
             phase="over",
             parts=families.draw(state, seat, reveal=True).parts,
             actions=[],
-            told=self._knowledge.opponents_moves(state, seat),
+            seen=self._knowledge.opponents_moves(state, seat),
             result=played.match.returns[seat],
             score=self._score(),
             story=review.story(played.match, self._series.game, names),

@@ -1,10 +1,21 @@
-"""A headless browser for tests of pages, where the machine has one."""
+"""A headless browser for tests of pages, where the machine has one.
 
+`open_page` opens a file and looks once. A `LiveBrowser` opens addresses and goes on: it
+is told what to do through a pair of pipes, by the Chrome DevTools protocol, and its
+clicks are those of a mouse, at the place where an element is drawn.
+"""
+
+import base64
 import html
 import json
+import os
+import pathlib
 import re
 import shutil
 import subprocess
+import time
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -14,6 +25,8 @@ BROWSER = next(
 )
 needs_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium")
 
+# Seconds that a `LiveBrowser` waits for something to come true.
+_PATIENCE = 60.0
 # Windows cannot be as narrow as a phone; a frame can, and its page takes it for one.
 _LEAST_WINDOW = 600
 _PROBE = """<script>addEventListener("load", () => {
@@ -73,3 +86,164 @@ def colours(picture, width):
     image = image.crop((0, 0, width, image.height))
     counts = image.getcolors(maxcolors=1 << 24)
     return len(counts), max(count for count, _ in counts) / sum(c for c, _ in counts)
+
+
+class LiveBrowser:
+    """A page in a browser; a context that closes it.
+
+    Attributes:
+      console: errors and warnings that the page gave.
+      requests: the addresses that it asked for.
+    """
+
+    def __init__(self, folder: pathlib.Path, *, width: int, height: int = 900) -> None:
+        """Starts the browser with one empty page.
+
+        Args:
+          folder: for the browser's own files.
+          width, height: of the page's window, in its own pixels.
+        """
+        self._commands, to_browser = os.pipe()
+        from_browser, self._answers = os.pipe()
+        command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu"]
+        command += ["--no-first-run", "--remote-debugging-pipe", "--hide-scrollbars"]
+        command += [f"--user-data-dir={folder / 'live-profile'}", "about:blank"]
+        pipes = f'exec 3<&{self._commands} 4>&{self._answers}; exec "$@"'
+        self._process = subprocess.Popen(
+            ["bash", "-c", pipes, "bash", *command],
+            pass_fds=(self._commands, self._answers),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        os.close(self._commands)
+        os.close(self._answers)
+        self._to = os.fdopen(to_browser, "wb", buffering=0)
+        self._from = os.fdopen(from_browser, "rb", buffering=0)
+        self._rest, self._number, self._session = b"", 0, None
+        self.console: list[str] = []
+        self.requests: list[str] = []
+        made = self._call("Target.createTarget", url="about:blank")
+        attached = self._call(
+            "Target.attachToTarget", targetId=made["targetId"], flatten=True
+        )
+        self._session = attached["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self._call(f"{domain}.enable")
+        self._call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+
+    def __enter__(self) -> "LiveBrowser":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._session = None
+        self._send("Browser.close")
+        self._to.close()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._from.close()
+
+    def dark(self) -> None:
+        """The system prefers dark pages."""
+        preference = [{"name": "prefers-color-scheme", "value": "dark"}]
+        self._call("Emulation.setEmulatedMedia", features=preference)
+
+    def open(self, address: str) -> None:
+        """Opens an address, and waits until it is loaded."""
+        self._call("Page.navigate", url=address)
+        self.wait_for("document.readyState === 'complete'")
+
+    def value(self, expression: str) -> Any:
+        """What a JavaScript expression is worth, as Python has it."""
+        found = self._call(
+            "Runtime.evaluate", expression=expression, returnByValue=True
+        )
+        assert "exceptionDetails" not in found, (expression, found)
+        return found["result"].get("value")
+
+    def wait_for(self, expression: str, most: float = _PATIENCE) -> Any:
+        """Waits until an expression is true, and returns its value."""
+        end = time.monotonic() + most
+        while not (found := self.value(expression)):
+            assert time.monotonic() < end, f"never came true: {expression}"
+            time.sleep(0.05)
+        return found
+
+    def click(self, selector: str) -> None:
+        """Clicks into the middle of the first such element, which must be on top."""
+        place = self.value(
+            f"(() => {{ const e = document.querySelector({json.dumps(selector)});"
+            "if (!e) return null; e.scrollIntoView({block: 'center'});"
+            "const b = e.getBoundingClientRect();"
+            "const x = b.x + b.width / 2, y = b.y + b.height / 2;"
+            "const top = document.elementFromPoint(x, y);"
+            "return e === top || e.contains(top) ? [x, y] : null; })()"
+        )
+        assert place, f"nothing to click at: {selector}"
+        mouse = {"x": place[0], "y": place[1], "button": "left", "clickCount": 1}
+        for kind in ("mousePressed", "mouseReleased"):
+            self._call("Input.dispatchMouseEvent", type=kind, **mouse)
+
+    def press(self, key: str, text: str = "") -> None:
+        """Presses a key."""
+        codes = {"Enter": 13, "Tab": 9, " ": 32}
+        given: dict[str, Any] = {"key": key, "windowsVirtualKeyCode": codes.get(key, 0)}
+        text = text or {"Enter": "\r", " ": " "}.get(key, key if len(key) == 1 else "")
+        if text:
+            given["text"] = text
+        self._call("Input.dispatchKeyEvent", type="keyDown", **given)
+        self._call("Input.dispatchKeyEvent", type="keyUp", key=key)
+
+    def picture(self, path: pathlib.Path) -> None:
+        """A screenshot of the whole page, as PNG."""
+        size = self._call("Page.getLayoutMetrics")["cssContentSize"]
+        made = self._call(
+            "Page.captureScreenshot",
+            captureBeyondViewport=True,
+            clip={**size, "scale": 1},
+        )
+        path.write_bytes(base64.b64decode(made["data"]))
+
+    def _send(self, method: str, **given: Any) -> int:
+        self._number += 1
+        message = {"id": self._number, "method": method, "params": given}
+        if self._session:
+            message["sessionId"] = self._session
+        self._to.write(json.dumps(message).encode() + b"\0")
+        return self._number
+
+    def _call(self, method: str, **given: Any) -> dict[str, Any]:
+        number = self._send(method, **given)
+        while True:
+            message = self._read()
+            if message.get("id") == number:
+                assert "error" not in message, (method, message)
+                return message["result"]
+            self._note(message)
+
+    def _read(self) -> dict[str, Any]:
+        while b"\0" not in self._rest:
+            more = self._from.read(1 << 16)
+            assert more, "the browser ended"
+            self._rest += more
+        first, _, self._rest = self._rest.partition(b"\0")
+        return json.loads(first)
+
+    def _note(self, message: dict[str, Any]) -> None:
+        given = message.get("params", {})
+        notes: dict[str, Callable[[], object]] = {
+            "Runtime.exceptionThrown": lambda: self.console.append(str(given)),
+            "Log.entryAdded": lambda: self.console.append(given["entry"]["text"]),
+            "Network.requestWillBeSent": lambda: self.requests.append(
+                given["request"]["url"]
+            ),
+        }
+        notes.get(message.get("method", ""), lambda: None)()

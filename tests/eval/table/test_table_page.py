@@ -8,7 +8,6 @@ import pytest
 from spiel_cr.eval.table import server, table
 from spiel_cr.eval.table.series import Series
 from tests.support import browser
-from tests.support.live_browser import LiveBrowser
 
 _OPEN = "view && ['your turn', 'over', 'failed'].includes(view.phase) && view.phase"
 _BUTTONS = (
@@ -75,7 +74,7 @@ def play_by_clicks(page, draw):
 def test_matches_by_clicks(laid, tmp_path, game, bot, width):
     """Two matches, in both seats, and what they show afterwards."""
     serving = laid(game, ["human", bot])
-    with LiveBrowser(tmp_path, width=width) as page:
+    with browser.LiveBrowser(tmp_path, width=width) as page:
         page.open(serving.address)
         for number in range(2):
             assert play_by_clicks(page, random.Random(number)) > 0
@@ -107,7 +106,7 @@ def test_matches_by_clicks(laid, tmp_path, game, bot, width):
 def test_a_match_by_keys(laid, tmp_path):
     """Digits choose, and after the first key buttons have the focus."""
     serving = laid("kuhn_poker", ["human", "uniform"])
-    with LiveBrowser(tmp_path, width=390) as page:
+    with browser.LiveBrowser(tmp_path, width=390) as page:
         page.open(serving.address)
         while page.wait_for(_OPEN) == "your turn":
             version = page.value("view.version")
@@ -127,7 +126,7 @@ def test_a_move_in_a_real_browser(laid, tmp_path, monkeypatch):
     found = {"decisions": [], "notes": ["none"]}
     monkeypatch.setattr(table.review.Reviewer, "review", lambda *_: found)
     serving = laid("kuhn_poker", ["human", "uniform"])
-    with LiveBrowser(tmp_path, width=390, height=700) as page:
+    with browser.LiveBrowser(tmp_path, width=390, height=700) as page:
         page.open(serving.address)
         assert page.wait_for(_OPEN) == "your turn"
         top = "document.getElementById('end').getBoundingClientRect().top"
