@@ -65,6 +65,8 @@ def pytest_configure(config: pytest.Config) -> None:
     `make test-compiler` runs the same tests with the compiler as it is.
     """
     quick = config.option.markexpr == "not slow" and config.getoption("tx", None)
+    # Processes of `spiel-cr` keep no programs in the user's cache folder.
+    os.environ["SPIEL_CR_PROGRAM_CACHE"] = "off"
     if os.environ.get("SPIEL_CR_TEST_COMPILER", "quick") != "quick":
         return
     # XLA ends a process whose flags it does not know, so one of them is tried first.

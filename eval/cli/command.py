@@ -245,6 +245,12 @@ def add_command(
         dest="imports",
         metavar="MODULE_OR_FILE",
     )
+    option(
+        parser,
+        "--no-program-cache",
+        "do not keep compiled programs in the user's cache folder for the next time",
+        action="store_true",
+    )
     option(parser, "--json", "end with one line of JSON on stdout", action="store_true")
     return parser
 

@@ -32,7 +32,7 @@ from jax.errors import JaxRuntimeError
 
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
-from spiel_cr.common import plugins
+from spiel_cr.common import plugins, program_cache
 from spiel_cr.common.errors import (
     SolverFailedError,
     UnsavedWarning,
@@ -83,7 +83,10 @@ def main() -> None:
     """Runs the command line of this process; see `entry` for what is around it."""
     # Warnings of the log look like all other lines.
     logging.basicConfig(format="spiel-cr: warning: %(message)s", level=logging.WARNING)
-    _run(_parse(sys.argv))
+    arguments = _parse(sys.argv)
+    if not arguments.no_program_cache:
+        program_cache.keep_programs()
+    _run(arguments)
 
 
 def make_parser() -> Parser:
@@ -117,7 +120,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
 def _run(arguments: argparse.Namespace) -> None:
     try:
         plugins.import_from_environment()
-        plugins.import_own(arguments.imports)
+        plugins.import_own(getattr(arguments, "imports", ()))
         # What cannot be written must be said before the work, not after it.
         check_arguments(arguments)
         with signals.interrupting(), _warnings_in_lines(arguments):
@@ -194,7 +197,9 @@ def _own_module(error: Exception) -> str | None:
     if place is None:
         return None
     module = str(place.tb_frame.f_globals.get("__name__"))
-    return module if module.partition(".")[0] in plugins.own_modules else None
+    package = module.partition(".")[0]
+    own = plugins.own_modules - set(_PACKAGES)
+    return module if package in own else None
 
 
 def _is_deliberate(error: Exception) -> bool:

@@ -11,6 +11,7 @@ import pyspiel
 import spiel_cr
 from spiel_cr.cfr.config import parse_any
 from spiel_cr.common import atomic, memory
+from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_whole
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.compilation.compiler import Game, as_compiled
@@ -330,6 +331,8 @@ def report_result(
             result.save(arguments.save)
             saved = True
     verdict = None
+    announce("judging")
+    started = time.perf_counter()
     try:
         verdict = python_judge.judge_result(
             result, arguments.judge, memory_limit=arguments.memory_limit
@@ -337,6 +340,7 @@ def report_result(
     finally:
         if verdict is None and saved:  # an interrupt, too
             print(f"the policy was saved in {arguments.save}", file=sys.stderr)
+    judging = time.perf_counter() - started
     peak = memory.peak_bytes()
     report: dict[str, object] = {
         "game": game,
@@ -348,6 +352,8 @@ def report_result(
         "judge": verdict.by,
         "seconds": result.seconds,
         "compile_seconds": result.compile_seconds,
+        "build_seconds": result.build_seconds,
+        "judge_seconds": judging,
         "iterations_per_second": result.iterations_per_second,
         "peak_memory_bytes": peak,
     }
@@ -369,8 +375,8 @@ def report_result(
     print(
         f"  solving     {result.seconds:.2f} s, "
         f"{_rate(result.iterations_per_second)} iterations/s; "
-        f"jit {result.compile_seconds:.1f} s, building {result.build_seconds:.1f} s; "
-        f"peak memory {peak / 1e9:.2f} GB"
+        f"jit {result.compile_seconds:.1f} s, building {result.build_seconds:.1f} s, "
+        f"judging {judging:.1f} s; peak memory {peak / 1e9:.2f} GB"
     )
     if saved:
         print(f"  policy      {arguments.save}")

@@ -7,7 +7,7 @@ that nothing is recomputed between iterations.
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -25,8 +25,9 @@ from spiel_cr.sequence_form import layout, treeplex
 Trees = tuple[treeplex.Treeplex, treeplex.Treeplex]
 # How each player's infosets share regrets; None where they do not.
 Shared = tuple[SharedRegrets | None, SharedRegrets | None]
-# "fast" compiles in half the time, and the program is slower by up to a half.
-Compile = Literal["fast", "optimised"]
+# "fast" compiles in half the time, and the program is slower by up to a half; "once" in
+# a fifth, and the program takes two to three times as long.
+Compile = Literal["once", "fast", "optimised"]
 
 _ALONE: Shared = (None, None)
 
@@ -34,6 +35,8 @@ _ALONE: Shared = (None, None)
 # CPUs), and optimised code pays for its compile time in runs longer than these seconds.
 _SECONDS_PER_PAYOFF = 3e-9
 _SHORT_SECONDS = 2.0
+# What "once" saves against "fast" is about three times this.
+_ONCE_SECONDS = 0.1
 # From so many sequences on, a solver's state is written in place.
 _LARGE_STATE = 2_000_000
 
@@ -235,9 +238,9 @@ _run_in_place = jax.jit(_iterate, static_argnames="config", donate_argnames="sta
 
 
 @functools.cache
-def _fast_run() -> Any:
-    """`_run` compiled in half the time, for programs that run shortly."""
-    options = quick_options()
+def _quick_run(how: Compile) -> Any:
+    """`_run` compiled in less time, for programs that run shortly."""
+    options = quick_options(optimise=how != "once")
     if options is None:
         return _run
     return jax.jit(_iterate, static_argnames="config", compiler_options=options)
@@ -245,19 +248,32 @@ def _fast_run() -> Any:
 
 def programs() -> int:
     """How many programs this process has compiled for full-width solvers."""
-    return sum(run._cache_size() for run in {_run, _run_in_place, _fast_run()})
+    return sum(run._cache_size() for run in _all_runs())
 
 
-def compile_for(form: layout.SequenceForm, iterations: int) -> Compile:
+def _all_runs() -> set[Any]:
+    return {_run, _run_in_place, _quick_run("fast"), _quick_run("once")}
+
+
+def compile_for(
+    form: layout.SequenceForm, iterations: int, *, once: bool = False
+) -> Compile:
     """How to compile the program of a run of some iterations.
 
     Padding counts: games of one shape get the same program.
+
+    Args:
+      form: the game.
+      iterations: of the run.
+      once: whether the program serves this run only.
     """
     if any(tree.beyond is not None for tree in form.arrays):
         return "optimised"  # who knows what an iteration takes
     payoffs = sum(group.num_payoffs for group in form.arrays[0].coupling)
-    short = iterations * payoffs * _SECONDS_PER_PAYOFF < _SHORT_SECONDS
-    return "fast" if short else "optimised"
+    seconds = iterations * payoffs * _SECONDS_PER_PAYOFF
+    if once and seconds < _ONCE_SECONDS:
+        return "once"
+    return "fast" if seconds < _SHORT_SECONDS else "optimised"
 
 
 def make_solver(
@@ -278,7 +294,7 @@ def make_solver(
       dtype: float64 or float32.
       values: keep the mean counterfactual values of infosets.
       first: who updates first where updates alternate.
-      compile: "optimised", or "fast" for short runs (see `compile_for`).
+      compile: "optimised", or "fast" or "once" for short runs (see `compile_for`).
       buckets: for each player int32 [I], the bucket of each logical infoset (see
         `abstraction.labels_of`), or None.
 
@@ -286,7 +302,7 @@ def make_solver(
       ValueError: another dtype or another way to compile.
     """
     dtype = check_dtype(dtype)
-    check_choice(compile, "compile", ("fast", "optimised"))
+    check_choice(compile, "compile", get_args(Compile))
     # State and trees are in the order of updates, so that a program does not depend on
     # who is first.
     order = (first, 1 - first)
@@ -310,11 +326,11 @@ def make_solver(
         form,
         problem,
         state,
-        _fast_run() if compile == "fast" else optimised,
+        optimised if compile == "optimised" else _quick_run(compile),
         config=config,
         dtype=dtype,
         exponent=exponent,
         first=first,
         buckets=buckets,
-        consumes=large and compile != "fast",
+        consumes=large and compile == "optimised",
     )

@@ -381,14 +381,17 @@ def _resolve_roles(
             # games this order is the better one as often as not, and by more. With the
             # max-margin gadget it is the other way round, see `GadgetGame.first`.
             turned = isinstance(forest, Forest) and forest.other_first
+            number, layers = len(timings) + 1, sum(role.num_layers for role in roles)
+            bar.set_description(f"compiling program {number} of {layers}")
             solver = cfr.make_solver(
                 forest.form,
                 config=config,
                 dtype=dtype,
                 values=True,
                 first=role.player ^ turned,
-                compile=cfr.compile_for(forest.form, iterations),
+                compile=cfr.compile_for(forest.form, iterations, once=True),
             )
+            bar.set_description(f"resolve {config.name}, solve {number} of {layers}")
             solver.run(iterations, after_chunk=advance)
             timings.append((solver.seconds, solver.compile_seconds))
             return solver

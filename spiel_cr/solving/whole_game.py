@@ -12,6 +12,7 @@ from spiel_cr.cfr.abstraction import Buckets
 from spiel_cr.cfr.config import CFRConfig, MCCFRConfig, parse_any
 from spiel_cr.cfr.solver import MOST_ITERATIONS, Solver
 from spiel_cr.common import atomic
+from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import (
     check_choice,
     check_dtype,
@@ -278,6 +279,7 @@ def solve(
         options: dict[str, Any] = {"buckets": whole.labels(buckets, imperfect_recall)}
         if dtype is not None:
             options["dtype"] = dtype
+        announce(f"compiling the program of {config.name}", progress=progress)
         solver = whole.make_solver(config, seed, **options)
         batch, drawn = 0, None
         if isinstance(config, MCCFRConfig):

@@ -460,7 +460,14 @@ _OWN_VALUES: dict[tuple[str, str], Values] = {
     ("exploit", "--matches"): Values(("4", "9"), ["0", "3", "-1", *_NOT_WHOLE]),
     ("best-response", "--matches"): Values(("2", "4"), ["0", "1", "-1", *_NOT_WHOLE]),
 }
-SWITCHES = {"--json", "--states", "--ray", "--retry", "--imperfect-recall"}
+SWITCHES = {
+    "--json",
+    "--no-program-cache",
+    "--states",
+    "--ray",
+    "--retry",
+    "--imperfect-recall",
+}
 SWITCHES |= {
     "--trained",
     "--baselines",

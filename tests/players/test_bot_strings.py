@@ -111,6 +111,7 @@ def test_the_seed_is_passed_on():
 
 def test_help_lists_every_bot_with_its_parameters():
     lines = bot_strings.describe_bots().splitlines()
+    assert lines.pop().strip().startswith("module:name(...)")
     assert len(lines) == len(bot_strings.BOTS)
     names = ("resolving", "oos", "solved", "policy", "honest", "deep", "uniform")
     for line, name in zip(lines, names, strict=True):
