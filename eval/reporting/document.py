@@ -20,12 +20,14 @@ class Table(NamedTuple):
       heads: of the columns.
       rows: cells as text, one a column.
       ours: which rows are this project's.
+      times: of each row, seconds of work and seconds of compiling; empty: of none.
     """
 
     caption: str
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
     ours: Sequence[bool]
+    times: Sequence[tuple[float, float]] = ()
 
 
 class Terms(NamedTuple):

@@ -1,14 +1,18 @@
 """A report as one HTML file, which opens from disk."""
 
 import pathlib
+from collections.abc import Sequence
 
 from . import curves, svg
 from .document import Block, Command, Curves, Document, Paragraph, Section, Table, Terms
 from .html_page import breakable, page, text
 from .summary import GameSummary
 
-# (class, width, height): one picture for desks, one for phones.
-_SIZES = (("large", 620, 430), ("small", 372, 400))
+# One picture for desks, one for phones: how `svg.chart` draws it.
+_SIZES = {
+    "large": {"width": 1160, "height": 440, "side": 290},
+    "small": {"width": 372, "height": 420, "side": 152, "font": 10},
+}
 # Of columns, by their heads.
 _CLASSES = {"note": "words", "range over seeds": "range"}
 
@@ -69,29 +73,50 @@ def _table(table: Table) -> str:
         for style, head in zip(styles, table.heads, strict=True)
     )
     rows = []
-    for (name, *values), ours in zip(table.rows, table.ours, strict=True):
+    bars = _bars(table.times) or [""] * len(table.rows)
+    for (name, *values), ours, bar in zip(table.rows, table.ours, bars, strict=True):
         entries = "".join(
-            f"<td{style}>{text(value)}</td>"
-            for style, value in zip(styles[1:], values, strict=True)
+            f'<td{style} data-head="{text(head)}">{text(value)}'
+            f"{bar if head == 'seconds' else ''}</td>"
+            for style, head, value in zip(
+                styles[1:], table.heads[1:], values, strict=True
+            )
         )
         style = ' class="ours"' if ours else ""
         rows.append(f'<tr{style}><th scope="row">{breakable(name)}</th>{entries}</tr>')
     legend = " Shaded: this project's." if any(table.ours) else ""
+    if table.times:
+        legend += " Bars: seconds of work and, striped, of compiling."
     return (
-        '<div class="scroll" tabindex="0" role="region" aria-label="Table"><table>'
+        '<div class="scroll cards" tabindex="0" role="region" aria-label="Table">'
+        "<table>"
         f"<caption>{text(table.caption + legend)}</caption>"
         f"<thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
+
+
+def _bars(times: Sequence[tuple[float, float]]) -> list[str]:
+    """A bar for each (seconds of work, seconds of compiling), of one scale."""
+    longest = max(map(sum, times), default=0.0) or 1.0
+    return [
+        '<span class="time" aria-hidden="true">'
+        + "".join(
+            f'<i class="{name}" style="width:{100 * own / longest:.1f}%"></i>'
+            for name, own in zip(("work", "compile"), pair, strict=True)
+        )
+        + "</span>"
+        for pair in times
+    ]
 
 
 def _figures(summary: GameSummary) -> str:
     figures = []
     for against in curves.AGAINST:
         pictures = "".join(
-            curves.chart(summary, against, width=width, height=height).replace(
+            curves.chart(summary, against, **size).replace(
                 'class="chart"', f'class="chart {name}"', 1
             )
-            for name, width, height in _SIZES
+            for name, size in _SIZES.items()
         )
         caption = f"NashConv against {against}, both axes logarithmic"
         figures.append(f"<figure><figcaption>{caption}</figcaption>{pictures}</figure>")

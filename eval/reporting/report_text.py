@@ -126,6 +126,7 @@ def _table(summary: GameSummary) -> Table:
         list(columns[0]),
         [list(values.values()) for values in columns],
         [row.entry.ours for row in summary.rows],
+        [(row.seconds.median, row.compile_seconds.median) for row in summary.rows],
     )
 
 

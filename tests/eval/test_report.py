@@ -9,6 +9,7 @@ import re
 import shlex
 import xml.etree.ElementTree as ElementTree
 
+import numpy as np
 import pytest
 
 from spiel_cr.eval.cli import compare, main
@@ -347,6 +348,53 @@ def test_curves_are_where_they_belong():
     # Nothing lies below the bottom, where zeros and rounding errors are.
     ((_, bottom),) = points_of(picture, 1)
     assert y3 == bottom >= y2
+
+
+@pytest.mark.parametrize(("side", "font"), [(290, 12), (152, 10)])
+def test_names_stand_at_the_lines(side, font):
+    """Of many curves that end alike: each in full, none over another, none outside."""
+    labels = [f"OpenSpiel outcome-sampling MCCFR(number={n},b=2)" for n in range(36)]
+    many = [
+        svg.Series(n, label, [(1, 1.0, 1.0, 1.0), (2, 0.5, 0.5, 0.5)], True, True)
+        for n, label in enumerate(labels)
+    ]
+    text = svg.chart(
+        many, title="t", x_label="x", y_label="y", width=372, side=side, font=font
+    )
+    space = "{http://www.w3.org/2000/svg}"
+    root = ElementTree.fromstring(text)
+    height = float(root.get("viewBox").split()[3])
+    lines, shown = [], []
+    for name in root.iter(f"{space}text"):
+        if name.get("class") == "label":
+            spans = list(name.iter(f"{space}tspan"))
+            shown.append("".join(span.text for span in spans).replace(" ", ""))
+            lines += [(float(span.get("y")), span) for span in spans]
+    assert sorted(shown) == sorted(label.replace(" ", "") for label in labels)
+    places = sorted(y for y, _ in lines)
+    assert min(np.diff(places)) >= font and places[0] >= font - 1
+    assert places[-1] <= height
+    longest = max(len(span.text) for _, span in lines)
+    assert float(lines[0][1].get("x")) + 0.53 * font * longest <= 372
+    colours = re.findall(r'class="line" style="stroke:([^"]+)"', text)
+    assert len(colours) == len(set(colours)) == 36
+    for palette in (svg.PALETTE_LIGHT, svg.PALETTE_DARK):
+        assert len(palette) == len(set(palette)) == 40
+
+
+def test_compiling_is_a_bar_beside_seconds(folder):
+    """As long as the seconds, of one scale in a table."""
+    text = (folder / "report.html").read_text("utf-8")
+    (row,) = re.findall(
+        r'<tr class="ours"><th scope="row">spiel_cr cfr\+</th>.*?</tr>',
+        text.split("</table>")[0],
+    )
+    cell = re.search(r'data-head="seconds">([\d.]+)<(.*?)</td>', row)
+    widths = [float(width) for width in re.findall(r"width:([\d.]+)%", cell[2])]
+    compiling = re.search(r'data-head="compiling s">([\d.]+)<', row)[1]
+    assert len(widths) == 2 and 0 < sum(widths) <= 100.1
+    expected = float(compiling) / float(cell[1])
+    assert widths[1] / widths[0] == pytest.approx(expected, rel=0.1)
 
 
 def test_pictures_of_the_markdown_stand_alone(folder):

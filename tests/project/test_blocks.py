@@ -1,0 +1,161 @@
+"""Every block of code and every command of README.md and docs/ does what it says.
+
+Quick tests read all commands, and check their names and options. Slow tests run all
+blocks and commands, a page at a time, in an empty folder, at the sizes that stand there
+or that the block itself gives for tests (`tests/support/pages.py`). Benchmarks are only
+read here: they take minutes to hours, and tests/benchmarks runs them in small.
+"""
+
+import importlib
+import io
+import itertools
+import re
+import runpy
+import shlex
+import shutil
+import sys
+
+import numpy as np
+import pytest
+
+import spiel_cr
+from benchmarks import frame
+from spiel_cr.eval.cli import main
+from tests.support import pages
+
+each_page = pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.name)
+
+# The blocks of these are run by quick tests, beside what they print.
+_ELSEWHERE = {"README.md", "vectorised-games.md"}
+# A command may stand in a sentence, too.
+_INLINE = re.compile(r"`(spiel-cr [^`\n]* --game [^`\n]*)`")
+
+
+def test_pages_are_read():
+    """There are as many blocks as fences, of kinds that are known."""
+    for page in pages.PAGES:
+        kinds = [list(pages.blocks(page, kind)) for kind in ("python", "sh", "")]
+        fences = re.findall(r"^```", page.read_text("utf-8"), re.MULTILINE)
+        assert 2 * len(list(itertools.chain(*kinds))) == len(fences), page.name
+        for block in kinds[2]:
+            assert not block.text.startswith(("spiel-cr ", "python ")), block.line
+        assert all(block.text.strip() for block in itertools.chain(*kinds))
+
+
+def test_commands_are_known():
+    """The parsers take all commands: their names, options and kinds of values."""
+    parser, count = main.make_parser(), 0
+    for page in pages.PAGES:
+        inline = _INLINE.findall(page.read_text("utf-8"))
+        inline = [shlex.split(line) for line in inline if "…" not in line]
+        for words in [*pages.commands(page), *inline]:
+            count += 1
+            if words[0] == "spiel-cr":
+                parser.parse_args(words[1:])
+            elif words[:2] == ["python", "-m"]:
+                _parse_benchmark(words[2], words[3:])
+            elif words[0] == "make":
+                targets = (pages.ROOT / "Makefile").read_text("utf-8")
+                assert f"\n{words[1]}:" in targets, words
+            else:
+                assert words[:2] == ["pip", "install"], words
+    assert count > 80
+
+
+def _parse_benchmark(name, words):
+    module = importlib.import_module(name)
+    if hasattr(module, "__path__"):
+        module = importlib.import_module(f"{name}.__main__")
+    found = [v for v in vars(module).values() if isinstance(v, frame.Benchmark)]
+    assert len(found) == 1, name
+    if "--no-measuring" in words:
+        words = [word for word in words if word != "--no-measuring"]
+    if "--help" not in words:
+        found[0]._parse(words)
+
+
+def test_recipes_are_short():
+    """Ten tasks, ten lines at most for each of their blocks."""
+    page = pages.ROOT / "docs" / "cookbook.md"
+    sections = page.read_text("utf-8").split("\n## ")[1:]
+    assert len(sections) == 10 and all("\n```" in text for text in sections)
+    for kind in ("python", "sh"):
+        for block in pages.blocks(page, kind):
+            assert len([line for line in block.text.splitlines() if line]) <= 10
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty one to work in, with a game of one's own beside."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(pages.ROOT / "tests" / "support" / "my_game.py", tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    sys.modules.pop("my_game", None)
+
+
+def _make_phantom():
+    result = spiel_cr.sample_uncompiled("phantom_ttt", "os-mccfr", iterations=20)
+    result.save("phantom.npz")
+
+
+def _start_of_signals():
+    """The page goes on from the example of another one."""
+    (first, *_) = pages.blocks(pages.ROOT / "docs" / "vectorised-games.md", "python")
+    names = {"__name__": "docs"}
+    exec(compile(first.text.split("# Put this into")[0], "example", "exec"), names)
+    return names
+
+
+def _make_mine():
+    importlib.import_module("my_game")
+    trained = spiel_cr.solve_deep(
+        "my_game(size=5)", "vr-deep-dcfr+(traversals=50,hidden=8)", 1, compile="never"
+    )
+    trained.save("mine.npz")
+
+
+# What the blocks of a page presuppose, and its commands.
+_BEFORE = {"best-responses.md": _make_phantom, "signals.md": _start_of_signals}
+_BEFORE_COMMANDS = {"best-responses.md": _make_phantom, "deep.md": _make_mine}
+
+
+@pytest.mark.slow
+@each_page
+def test_python_runs(page, folder):
+    if page.name in _ELSEWHERE or not list(pages.blocks(page, "python")):
+        pytest.skip("none, or run by other tests")
+    before = _BEFORE.get(page.name, lambda: None)()
+    names = before or {"__name__": "docs"}
+    for block in pages.blocks(page, "python"):
+        code = compile(block.short, f"{page.name}:{block.line}", "exec")
+        exec(code, names)
+
+
+@pytest.mark.slow
+@each_page
+def test_commands_run(page, folder, monkeypatch, capsys):
+    lines = [w for w in pages.commands(page, short=True) if w[0] == "spiel-cr"]
+    if not lines:
+        pytest.skip("none")
+    _BEFORE_COMMANDS.get(page.name, lambda: None)()
+    rng = np.random.default_rng(0)
+    for words in lines:
+        # For the one that asks a person; the same move is not always legal.
+        answers = "".join(f"{rng.integers(3)}\n" for _ in range(1000))
+        monkeypatch.setattr(sys, "stdin", io.StringIO(answers))
+        monkeypatch.setattr(sys, "argv", words)
+        try:
+            main.main()
+        except SystemExit as stopped:
+            assert not stopped.code, (words, capsys.readouterr().err[-2000:])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", sorted(p.name for p in (pages.ROOT / "examples").glob("*.py"))
+)
+def test_examples_run(name, folder, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", [name])
+    runpy.run_path(str(pages.ROOT / "examples" / name), run_name="__main__")
+    assert capsys.readouterr().out or any(folder.iterdir())

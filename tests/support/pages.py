@@ -1,0 +1,74 @@
+"""Blocks of code on the pages, and what the tests make of them.
+
+A block says by itself how tests shorten it, in a comment on the line before it, which
+pages do not show: `<!-- tests: 600 as 5; a as b -->` replaces these words.
+"""
+
+import pathlib
+import re
+import shlex
+from collections.abc import Iterator
+from typing import NamedTuple
+
+ROOT = pathlib.Path(__file__).parents[2]
+README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+
+_BLOCK = re.compile(
+    r"(?:^<!-- tests: (?P<shorter>.*?) -->\n)?^```(?P<kind>\w*)\n(?P<text>.*?)^```",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+class Block(NamedTuple):
+    """A block of code.
+
+    Attributes:
+      page: where it stands.
+      line: the number of its first line there.
+      kind: "python", "sh" or "" for what programs printed.
+      text: as people read it.
+      short: as tests run it.
+    """
+
+    page: pathlib.Path
+    line: int
+    kind: str
+    text: str
+    short: str
+
+
+def blocks(page: pathlib.Path, kind: str) -> Iterator[Block]:
+    """The blocks of one kind on a page, in order.
+
+    Raises:
+      ValueError: a comment names words that the block does not have.
+    """
+    text = page.read_text("utf-8")
+    for match in _BLOCK.finditer(text):
+        line = text[: match.start("text")].count("\n") + 1
+        short = match["text"]
+        for pair in (match["shorter"] or "").split(";"):
+            if pair:
+                old, new = pair.strip().split(" as ")
+                if old not in short:
+                    raise ValueError(f"{page.name}:{line}: no {old!r} in the block")
+                short = short.replace(old, new)
+        if match["kind"] == kind:
+            yield Block(page, line, kind, match["text"], short)
+
+
+def commands(page: pathlib.Path, *, short: bool = False) -> Iterator[list[str]]:
+    """The words of each command in the blocks of a page.
+
+    Args:
+      page: to read.
+      short: as tests run them.
+    """
+    for block in blocks(page, "sh"):
+        text = (block.short if short else block.text).replace("\\\n", " ")
+        for line in text.splitlines():
+            for part in line.split(" && "):
+                words = shlex.split(part, comments=True)
+                if words:
+                    yield words
