@@ -2,7 +2,7 @@
 
 Quick tests read all commands, and check their names and options. Slow tests run all
 blocks and commands, a page at a time, in an empty folder, at the sizes that stand there
-or that the block itself gives for tests (`tests/support/pages.py`). Benchmarks are only
+or that the block itself gives for tests (`tests/project/pages.py`). Benchmarks are only
 read here: they take minutes to hours, and tests/benchmarks runs them in small.
 """
 
@@ -21,7 +21,7 @@ import pytest
 import spiel_cr
 from benchmarks import frame
 from spiel_cr.eval.cli import main
-from tests.support import pages
+from tests.project import pages
 
 each_page = pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.name)
 
@@ -88,7 +88,7 @@ def test_recipes_are_short():
 def folder(tmp_path, monkeypatch):
     """An empty one to work in, with a game of one's own beside."""
     monkeypatch.chdir(tmp_path)
-    shutil.copy(pages.ROOT / "tests" / "support" / "my_game.py", tmp_path)
+    shutil.copy(pages.ROOT / "tests" / "project" / "my_game.py", tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     yield tmp_path
     sys.modules.pop("my_game", None)
