@@ -57,6 +57,7 @@ from . import (
     train_values,
 )
 from .command import Parser, check_arguments, note_unwritten
+from .solving import abstract
 
 _COMMANDS = (
     info,
@@ -72,6 +73,7 @@ _COMMANDS = (
     show,
     study,
     train_values,
+    abstract,
 )
 
 

@@ -29,6 +29,7 @@ from typing import IO, Any, NamedTuple, TextIO
 import numpy as np
 
 import spiel_cr
+from spiel_cr.abstraction.methods import Method
 from spiel_cr.cfr.config import ALGORITHMS
 from spiel_cr.common.parameters import table_of
 from spiel_cr.eval.cli import main
@@ -431,6 +432,13 @@ _VALUES: dict[str, Values] = {
         ],
     ),
     "--port": Values(("8765",), ["0", "-1", "80", "65536", *_NOT_WHOLE]),
+    "--budget": Values(
+        ("2-4",),
+        [
+            *("", "2", "2-4-8", "0-4", "4-2", "-2-4", "2-", "2-4x", "2,4", "1.5-4"),
+            *("\uff12-4", *_NO_WORD),
+        ],
+    ),
     "--size": Values(("0.001",), ["0", "-1", "inf", "1001", *_NOT_NUMBER]),
 }
 _OWN_VALUES: dict[tuple[str, str], Values] = {
@@ -442,6 +450,22 @@ _OWN_VALUES: dict[tuple[str, str], Values] = {
         (command, "--memory-limit"): Values(("1GB", "2GiB"), [*_NOT_SIZE, *_TOO_LITTLE])
         for command in ("info", "solve", "resolve")
     },
+    ("abstract", "--method"): Values(
+        (
+            "win-probability",
+            "win-probability(opponents=classes,restarts=1)",
+            "potential-aware(distance=earth-movers,bins=3,passes=1)",
+        ),
+        lambda: [
+            *(Bad(t) for t in ("", " ", "guess", "potential", *_NO_WORD)),
+            Bad("win-probability(bins=3)", ("bins",), ("bins",)),
+            *_bad_parameters(
+                "potential-aware",
+                {},
+                table_of(Method, leave_out=("name", "histograms")),
+            ),
+        ],
+    ),
     ("show", "--policy"): Values(("kuhn.npz",), _NOT_POLICY),
     ("resolve", "--leaf"): Values(_LEAVES, _not_leaves),
     ("train-values", "--out"): Values(("net.npz", "new/net.npz"), _NOT_FILE),
@@ -489,6 +513,7 @@ _ALWAYS: dict[str, dict[str, str]] = {
     "play": {"--seed": "1"},
     "compare": {"--iterations": "2", "--workers": "0", "--algorithms": "uniform;cfr+"},
     "study": {"--size": "0.001"},
+    "abstract": {"--game": "leduc_poker"},
     "train-values": {"--game": "kuhn_poker", "--minutes": "1e-9"},
 }
 # Options of `solve` that need the compiled game.
@@ -594,6 +619,7 @@ def _required(command: str) -> tuple[str, ...]:
         "show": ("--game", "--policy"),
         "study": ("name",),
         "train-values": ("--game", "--depth", "--out"),
+        "abstract": ("--game", "--budget"),
     }.get(command, ("--game",))
 
 

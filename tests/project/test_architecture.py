@@ -28,6 +28,7 @@ SPIEL_CR = {
     "policies": "common sequence_form compilation",
     "signals": "common sequence_form compilation policies",
     "gameshrink": "common sequence_form compilation signals",
+    "abstraction": "common signals gameshrink",
     "cfr": "common sequence_form compilation policies",
     "mccfr": "common sequence_form compilation policies cfr",
     "lookahead": "common sequence_form compilation policies cfr",

@@ -1,0 +1,121 @@
+"""The command `abstract`: lossy abstraction of a game's signals.
+
+examples:
+  spiel-cr abstract --game python_rhode_island_holdem --budget 13-50-250
+  spiel-cr abstract --game 'python_leduc_poker(num_ranks=13)' --budget 5-20 \\
+      --method win-probability --iterations 500 --save buckets.npz
+
+With --iterations the game of buckets is solved, and its strategy judged in the whole
+game, where a best response sees its cards.
+"""
+
+import argparse
+import dataclasses
+import time
+from typing import Any
+
+import numpy as np
+
+import spiel_cr
+from spiel_cr import gameshrink
+from spiel_cr.abstraction import buckets, files
+from spiel_cr.abstraction.methods import METHODS, parse_method
+from spiel_cr.cfr.config import parse_algorithm
+from spiel_cr.common.checks import check_iterations
+from spiel_cr.compilation.loading import load_game
+from spiel_cr.policies import best_responses, conversions
+from spiel_cr.signals.finding import find_signals
+from spiel_cr.signals.form import form_of
+from spiel_cr.signals.game import SignalGame
+
+from ..command import Commands, add_command, given, option, path_value, writing
+
+
+def add(commands: Commands) -> None:
+    """Adds the command."""
+    text = "put a game's signals into buckets, and say what that loses"
+    parser = add_command(commands, "abstract", _abstract, text, __doc__)
+    for flag in ("--game", "--memory-limit", "--cache", "--seed"):
+        option(parser, flag)
+    text = "the most buckets of a player in each round, joined by dashes"
+    option(parser, "--budget", text, required=True, metavar="N-N-...")
+    names = ", ".join(METHODS)
+    text = f"by what signals are clustered, with settings: {names}"
+    option(parser, "--method", text, "potential-aware")
+    text = "solve the game of buckets for as many iterations"
+    option(parser, "--iterations", text)
+    text = "of the CFR family, to solve it by"
+    option(parser, "--algorithm", text, "dcfr")
+    text = "write the buckets to this file"
+    option(parser, "--save", text, metavar="PATH", type=path_value)
+
+
+def _abstract(arguments: argparse.Namespace) -> dict[str, object]:
+    budget = buckets.read_budget(arguments.budget)
+    method = parse_method(arguments.method)
+    parse_algorithm(arguments.algorithm)
+    if arguments.iterations is not None:
+        check_iterations(arguments.iterations, name="--iterations")
+    game = load_game(arguments.game)
+    limits = given(arguments, "memory_limit", "cache")
+    signals = find_signals(game, progress=True, **limits)
+    buckets.check_budget(signals, budget)
+    started = time.perf_counter()
+    found = buckets.abstract(signals, budget, method, seed=arguments.seed)
+    row: dict[str, Any] = {
+        "game": str(game),
+        "budget": list(budget),
+        "method": dataclasses.asdict(method),
+        "seconds": time.perf_counter() - started,
+        "signals": [signals.num_signals(player) for player in range(2)],
+        "buckets": [found.partition.num_classes(player) for player in range(2)],
+        "costs": found.costs,
+    }
+    print(f"{game}, by {arguments.method}")
+    for r, counts in enumerate(zip(*row["signals"], strict=True)):
+        kept = " / ".join(f"{row['buckets'][player][r]:,}" for player in range(2))
+        all_of = " / ".join(f"{count:,}" for count in counts)
+        print(f"  round {r}    {kept} buckets of {all_of} signals")
+    if arguments.save:
+        with writing(arguments):
+            files.save_abstraction(arguments.save, signals, found)
+    if arguments.iterations is not None:
+        row |= _solved(signals, found.partition, arguments)
+        print(
+            f"  NashConv   {row['nash_conv_of_buckets']:.6g} among buckets, "
+            f"{row['nash_conv']:.6g} in the whole game"
+        )
+    return row
+
+
+def _solved(
+    signals: SignalGame,
+    partition: gameshrink.Partition,
+    arguments: argparse.Namespace,
+) -> dict[str, float]:
+    """Solves the game of buckets; both NashConvs, in the game's units."""
+    result = spiel_cr.solve(
+        gameshrink.coarsen(signals, partition),
+        arguments.algorithm,
+        iterations=arguments.iterations,
+        memory_limit=arguments.memory_limit,
+    )
+    low, high = result.value_bounds()
+    lifted = gameshrink.lift(signals, partition, result.average)
+    return {
+        "iterations": result.iterations,
+        "nash_conv_of_buckets": high - low,
+        "nash_conv": whole_nash_conv(signals, lifted),
+    }
+
+
+def whole_nash_conv(
+    signals: SignalGame, behaviour: tuple[np.ndarray, np.ndarray]
+) -> float:
+    """Exact NashConv in the whole game of action probabilities by logical sequence."""
+    form = form_of(signals)
+    first, second = (
+        conversions.reach_from_behaviour(own, np.asarray(mine, np.float64))
+        for own, mine in zip(form.decisions, behaviour, strict=True)
+    )
+    return best_responses.nash_conv(form, (first, second))

@@ -1,0 +1,22 @@
+"""Lossy abstraction of signal games: buckets by clustering, within a budget."""
+
+from spiel_cr.abstraction.buckets import (
+    Abstraction,
+    abstract,
+    infoset_buckets,
+    read_budget,
+)
+from spiel_cr.abstraction.files import load_abstraction, save_abstraction
+from spiel_cr.abstraction.methods import METHODS, Method, parse_method
+
+__all__ = [
+    "METHODS",
+    "Abstraction",
+    "Method",
+    "abstract",
+    "infoset_buckets",
+    "load_abstraction",
+    "parse_method",
+    "read_budget",
+    "save_abstraction",
+]

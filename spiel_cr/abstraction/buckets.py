@@ -1,0 +1,202 @@
+"""Lossy abstraction: a game's signals put into so many buckets by round.
+
+Gilpin, Sandholm & Sorensen 2007, "Potential-aware automated abstraction of sequential
+games". From the first round on, the signals below each bucket are clustered by
+k-means into children, whose numbers an integer program shares out. Nobody forgets: the
+result is a `gameshrink.Partition`, so `gameshrink.coarsen` makes the smaller game and
+`gameshrink.lift` leads back.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from spiel_cr.abstraction.clustering import cluster
+from spiel_cr.abstraction.knapsack import share_out
+from spiel_cr.abstraction.methods import Features, Method, parse_method
+from spiel_cr.abstraction.outcomes import outcomes
+from spiel_cr.common.arrays import Groups
+from spiel_cr.common.checks import check_seed
+from spiel_cr.gameshrink.partition import Labels, Partition
+from spiel_cr.signals import public_nodes
+from spiel_cr.signals.game import SignalGame
+
+
+class Abstraction(NamedTuple):
+    """A partition of a game's signals, and how it came about.
+
+    Attributes:
+      partition: the buckets.
+      costs: for each player and round, what the clusters cost in sum: chances of
+        signals times distances to their centres.
+      budget: the most buckets of a player, by round.
+      method: how signals were clustered.
+      seed: of all that was drawn.
+    """
+
+    partition: Partition
+    costs: tuple[tuple[float, ...], tuple[float, ...]]
+    budget: tuple[int, ...]
+    method: Method
+    seed: int
+
+
+def read_budget(text: str) -> tuple[int, ...]:
+    """Reads numbers of buckets by round, such as "13-25-125".
+
+    Raises:
+      ValueError: they are no whole numbers of at least 1.
+    """
+    parts = text.split("-")
+    if not all(p.isascii() and p.isdigit() and 0 < int(p[:12]) for p in parts):
+        raise ValueError(
+            f"budget={text!r} must be whole numbers of at least 1, one for each round, "
+            "joined by dashes; write one such as 13-25-125"
+        )
+    return tuple(int(part[:12]) for part in parts)
+
+
+def check_budget(game: SignalGame, budget: Sequence[int]) -> tuple[int, ...]:
+    """Returns a budget that fits a game's rounds.
+
+    Raises:
+      ValueError: there is not one number for each round, or one is less than 1 or than
+        the one before it.
+    """
+    found = tuple(int(number) for number in budget)
+    shown = "-".join(map(str, found))
+    if len(found) != game.num_rounds:
+        raise ValueError(
+            f"budget={shown} has {len(found)} numbers; {game.game} has "
+            f"{game.num_rounds} rounds: give one number for each"
+        )
+    if found[0] < 1 or any(b < a for a, b in zip(found, found[1:], strict=False)):
+        raise ValueError(
+            f"budget={shown} must be numbers of at least 1 that do not fall: each "
+            "bucket needs a child in the next round"
+        )
+    return found
+
+
+def abstract(
+    game: SignalGame,
+    budget: Sequence[int],
+    method: Method | str = "potential-aware",
+    *,
+    seed: int = 0,
+) -> Abstraction:
+    """Puts the signals of both players into buckets.
+
+    Args:
+      game: the game.
+      budget: for each round the most buckets that a player may have; no smaller than
+        that of the round before. What signals cannot use is left over.
+      method: see `methods.Method`, or a string such as
+        "potential-aware(distance=earth-movers)".
+      seed: of restarts. Same seed, same buckets.
+
+    Raises:
+      ValueError: the budget does not fit the game's rounds, or there is no such method.
+      InvalidGameError: nothing is paid in the last round.
+    """
+    settings = parse_method(method) if isinstance(method, str) else method
+    budget = check_budget(game, budget)
+    check_seed(seed)
+    opponent = None
+    if settings.opponents == "classes":
+        by_chance = Method("win-probability", histograms=False)
+        first_rounds = [
+            _buckets(game, player, budget, by_chance, None, seed, rounds=1)[0]
+            for player in range(2)
+        ]
+        opponent = Partition((tuple(first_rounds[0]), tuple(first_rounds[1])))
+    first, second = (
+        _buckets(game, player, budget, settings, opponent, seed) for player in range(2)
+    )
+    partition = Partition((tuple(first[0]), tuple(second[0])))
+    costs = tuple(first[1]), tuple(second[1])
+    return Abstraction(partition, costs, budget, settings, seed)
+
+
+def _buckets(
+    game: SignalGame,
+    player: int,
+    budget: Sequence[int],
+    method: Method,
+    opponent: Partition | None,
+    seed: int,
+    *,
+    rounds: int | None = None,
+) -> tuple[list[np.ndarray], list[float]]:
+    """One player's buckets, int32 [H] by round, and what they cost by round."""
+    # Players whose signals are alike get buckets that are.
+    rng = np.random.default_rng(seed)
+    found = outcomes(game, player, opponent)
+    features = Features(game.parents[player], found, method, rng)
+    passes = method.passes or game.num_rounds
+    above = np.zeros(1, np.int32)
+    labels, costs = [], []
+    for r, parent in enumerate(game.parents[player][:rounds]):
+        groups = Groups(above[parent])
+        ways = []
+        for bucket in groups.numbers:
+            members = groups.of(bucket)
+            if r < passes:
+                features.look_ahead(r, members)
+            ways.append(
+                cluster(
+                    features.points(r, members),
+                    found.weights[r][members],
+                    budget[r] - len(groups.numbers) + 1,
+                    norm=features.norm_of(r),
+                    restarts=method.restarts,
+                    rng=rng,
+                )
+            )
+        shares = share_out([way.costs for way in ways], budget[r])
+        own = np.zeros(len(parent), np.int32)
+        first = 0
+        for bucket, way, count in zip(groups.numbers, ways, shares, strict=True):
+            mine = way.labels(int(count))
+            own[groups.of(bucket)] = first + mine
+            first += 1 + int(mine.max(initial=0))
+        labels.append(own)
+        costs.append(
+            float(sum(way.costs[k - 1] for way, k in zip(ways, shares, strict=True)))
+        )
+        above = own
+    return labels, costs
+
+
+def infoset_buckets(
+    game: SignalGame, partition: Partition
+) -> tuple[np.ndarray, np.ndarray]:
+    """Buckets of infosets, as `spiel_cr.solve(game, buckets=...)` takes them.
+
+    Infosets share a bucket where their public decision is one and their signals are of
+    one class. There the strategy is that of classes; reach, values and NashConv are
+    those of the whole game.
+
+    Args:
+      game: the game; it must be solved as it is given, as a `SignalGame`.
+      partition: of its signals.
+
+    Returns:
+      For each player int64 [I], by logical infoset.
+
+    Raises:
+      ValueError: the partition is none of this game's signals.
+    """
+    partition.check(game)
+    return _numbers(game, partition.labels, 0), _numbers(game, partition.labels, 1)
+
+
+def _numbers(game: SignalGame, labels: Labels, player: int) -> np.ndarray:
+    """int64 [I], one player's."""
+    found, first = [np.zeros(0, np.int64)], 0
+    for node in public_nodes.public_decisions(game, player).node:
+        own = labels[player][game.betting.round[node]]
+        found.append(first + own.astype(np.int64))
+        first += 1 + int(own.max(initial=-1))
+    return np.concatenate(found)

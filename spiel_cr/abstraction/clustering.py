@@ -1,0 +1,265 @@
+"""Weighted k-means, for all numbers of clusters: what each would cost.
+
+One number per point is clustered optimally, by dynamic programming (Wang & Song 2011,
+"Ckmeans.1d.dp"). Several are by Lloyd's algorithm: the curve of costs grows cluster by
+cluster, and what is chosen from it is tried again from random starts (Arthur &
+Vassilvitskii 2007, "k-means++").
+
+Legend for shapes: n points, d numbers each, k clusters.
+"""
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+# As many different numbers are clustered exactly; neighbours among more are put
+# together first, which moves no number by more than a thousandth of the range.
+_MOST_NUMBERS = 1000
+_MOST_STEPS = 100
+
+
+class Clusters(Protocol):
+    """The ways to cluster some points.
+
+    Attributes:
+      costs: float64 [m], what 1 .. m clusters cost: weights times distances.
+    """
+
+    @property
+    def costs(self) -> np.ndarray:
+        """float64 [m], see above; never rising."""
+
+    def labels(self, count: int) -> np.ndarray:
+        """int32 [n], the cluster of each point where there are `count` of them.
+
+        They are numbered from 0, all in use: fewer than `count` where points coincide.
+        """
+
+
+def cluster(
+    points: np.ndarray,
+    weights: np.ndarray,
+    most: int,
+    *,
+    norm: int,
+    restarts: int,
+    rng: np.random.Generator,
+) -> Clusters:
+    """Clusters points into 1 .. `most` clusters.
+
+    Args:
+      points: float64 [n, d].
+      weights: float64 [n], at least 0.
+      most: of clusters; no more than different points are made.
+      norm: 2: the cost is the squared Euclidean distance to a mean; 1: the sum of
+        absolute differences to a median.
+      restarts: random starts of Lloyd's algorithm.
+      rng: consumed where `labels` restarts.
+    """
+    distinct, first, inverse = _distinct(points)
+    heavy = np.bincount(inverse, weights, len(distinct))
+    # Clusters of no weight cost nothing: they would be split for nothing.
+    heavy = np.maximum(heavy, 1e-12 * max(heavy.max(initial=0), 1e-300))
+    most = min(most, len(distinct))
+    if norm == 2 and points.shape[1] == 1:
+        return _Intervals(distinct[:, 0], heavy, inverse, most)
+    return _Grown(distinct, heavy, inverse, most, norm, restarts, rng)
+
+
+def _distinct(points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Points that differ by more than rounding, one of each, and which each is."""
+    _, first, inverse = np.unique(
+        np.round(points, 12), axis=0, return_index=True, return_inverse=True
+    )
+    return points[first], first, inverse.reshape(-1)
+
+
+class _Intervals:
+    """Numbers: clusters are intervals, and optimal."""
+
+    def __init__(
+        self, values: np.ndarray, weights: np.ndarray, inverse: np.ndarray, most: int
+    ) -> None:
+        """Takes numbers, float64 [n], ascending and different."""
+        group = np.arange(len(values))
+        if len(values) > _MOST_NUMBERS:
+            span = values[-1] - values[0]
+            place = (values - values[0]) / span * _MOST_NUMBERS
+            group = np.unique(place.astype(int), return_inverse=True)[1].reshape(-1)
+        self._group = group[inverse]
+        count = 1 + int(group[-1])
+        weight = np.bincount(group, weights, count)
+        mean = np.bincount(group, weights * values, count) / weight
+        spread = weights @ np.square(values - mean[group])
+        most = min(most, count)
+        total = np.append(0.0, np.cumsum(weight))
+        # Around the middle, so that squares do not cancel.
+        moved = mean - np.average(mean, weights=weight)
+        first = np.append(0.0, np.cumsum(weight * moved))
+        second = np.append(0.0, np.cumsum(weight * moved**2))
+        # The interval from i on that ends before j.
+        heavy = total[None] - total[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            cost = second[None] - second[:, None]
+            cost -= np.square(first[None] - first[:, None]) / heavy
+        cost = np.where(heavy > 0, np.maximum(cost, 0), np.inf)
+        best = cost[0]
+        self._begins = [np.zeros(count + 1, np.int32)]
+        costs = [best[-1]]
+        for _ in range(1, most):
+            through = best[:, None] + cost
+            begin = through.argmin(axis=0)
+            best = through[begin, np.arange(count + 1)]
+            self._begins.append(begin.astype(np.int32))
+            costs.append(best[-1])
+        self._costs = np.minimum.accumulate(np.array(costs)) + spread
+
+    @property
+    def costs(self) -> np.ndarray:
+        """See `Clusters`."""
+        return self._costs
+
+    def labels(self, count: int) -> np.ndarray:
+        """See `Clusters`."""
+        end = len(self._begins[0]) - 1
+        found = np.zeros(end, np.int32)
+        for k in reversed(range(count)):
+            begin = int(self._begins[k][end])
+            found[begin:end] = k
+            end = begin
+        return _in_use(found[self._group])
+
+
+class _Grown:
+    """Points of several numbers: each number of clusters grows out of the one before.
+
+    The new cluster begins at the point that costs most.
+    """
+
+    def __init__(
+        self,
+        points: np.ndarray,
+        weights: np.ndarray,
+        inverse: np.ndarray,
+        most: int,
+        norm: int,
+        restarts: int,
+        rng: np.random.Generator,
+    ) -> None:
+        """Takes different points, float64 [n, d]; see `cluster`."""
+        self._points, self._weights, self._inverse = points, weights, inverse
+        self._norm, self._restarts, self._rng = norm, restarts, rng
+        centres = _centres(points, weights, np.zeros(len(points), np.int32), 1, norm)
+        found = _lloyd(points, weights, centres, norm)
+        self._steps = [found]
+        while len(self._steps) < most:
+            far = int(np.argmax(weights * found.apart))
+            centres = np.vstack([found.centres, points[far : far + 1]])
+            grown = _lloyd(points, weights, centres, norm)
+            found = grown if grown.cost <= found.cost else found
+            self._steps.append(grown)
+
+    @property
+    def costs(self) -> np.ndarray:
+        """See `Clusters`."""
+        return np.minimum.accumulate([step.cost for step in self._steps])
+
+    def labels(self, count: int) -> np.ndarray:
+        """See `Clusters`."""
+        best = min(self._steps[:count], key=lambda step: step.cost)
+        if 1 < count < len(self._points):
+            for _ in range(self._restarts):
+                centres = self._start(count)
+                found = _lloyd(self._points, self._weights, centres, self._norm)
+                best = found if found.cost < best.cost else best
+        return _in_use(best.labels[self._inverse])
+
+    def _start(self, count: int) -> np.ndarray:
+        """Random centres [k, d], each the likelier the farther from those before."""
+        points, weights = self._points, self._weights
+        chosen = [int(self._rng.choice(len(points), p=weights / weights.sum()))]
+        apart = _distances(points, points[chosen], self._norm)[:, 0]
+        while len(chosen) < count:
+            odds = weights * apart
+            if not odds.sum() > 0:
+                break
+            chosen.append(int(self._rng.choice(len(points), p=odds / odds.sum())))
+            far = _distances(points, points[chosen[-1:]], self._norm)[:, 0]
+            apart = np.minimum(apart, far)
+        return points[chosen]
+
+
+class _Found(NamedTuple):
+    """One clustering.
+
+    Attributes:
+      labels: int32 [n].
+      centres: float64 [k, d].
+      apart: float64 [n], the distance of each point to its centre.
+      cost: the weighted sum of these.
+    """
+
+    labels: np.ndarray
+    centres: np.ndarray
+    apart: np.ndarray
+    cost: float
+
+
+def _lloyd(
+    points: np.ndarray, weights: np.ndarray, centres: np.ndarray, norm: int
+) -> _Found:
+    """Improves centres until none moves."""
+    found: _Found | None = None
+    for _ in range(_MOST_STEPS):
+        distance = _distances(points, centres, norm)
+        labels = distance.argmin(axis=1)
+        apart = distance[np.arange(len(points)), labels]
+        cost = float(weights @ apart)
+        if found is not None and not cost < found.cost * (1 - 1e-12):
+            break
+        found = _Found(labels.astype(np.int32), centres, apart, cost)
+        centres = _centres(points, weights, labels, len(centres), norm, centres)
+    assert found is not None
+    return found
+
+
+def _distances(points: np.ndarray, centres: np.ndarray, norm: int) -> np.ndarray:
+    """float64 [n, k]."""
+    if norm == 2:
+        squares = np.square(points).sum(1)[:, None] + np.square(centres).sum(1)
+        return np.maximum(squares - 2 * points @ centres.T, 0.0)
+    distance = np.zeros((len(points), len(centres)))
+    for own, centre in zip(points.T, centres.T, strict=True):
+        distance += np.abs(own[:, None] - centre)
+    return distance
+
+
+def _centres(
+    points: np.ndarray,
+    weights: np.ndarray,
+    labels: np.ndarray,
+    count: int,
+    norm: int,
+    empty: np.ndarray | None = None,
+) -> np.ndarray:
+    """float64 [k, d], means or medians; clusters without points stay where they are."""
+    total = np.bincount(labels, weights, count)
+    used = total > 0
+    centres = np.zeros((count, points.shape[1])) if empty is None else empty.copy()
+    for j, own in enumerate(points.T):
+        if norm == 2:
+            sums = np.bincount(labels, weights * own, count)
+            centres[used, j] = sums[used] / total[used]
+            continue
+        order = np.lexsort((own, labels))
+        heavy = np.cumsum(weights[order])
+        ends = np.cumsum(np.bincount(labels, minlength=count))
+        before = np.append(0.0, heavy)[ends - np.bincount(labels, minlength=count)]
+        middle = np.searchsorted(heavy, before + total / 2)
+        centres[used, j] = own[order[np.minimum(middle, len(order) - 1)]][used]
+    return centres
+
+
+def _in_use(labels: np.ndarray) -> np.ndarray:
+    """int32, the same clusters numbered from 0 without gaps."""
+    return np.unique(labels, return_inverse=True)[1].reshape(-1).astype(np.int32)

@@ -1,0 +1,170 @@
+"""By what signals are clustered: settings, and numbers for each signal.
+
+Both methods are those of Gilpin & Sandholm 2008, "Expectation-based versus
+potential-aware automated abstraction in imperfect information games: an experimental
+comparison using poker".
+"""
+
+import dataclasses
+
+import numpy as np
+
+from spiel_cr.abstraction.clustering import cluster
+from spiel_cr.abstraction.outcomes import Outcomes, averages
+from spiel_cr.common import parameters
+from spiel_cr.common.checks import check_choice, check_whole
+
+DISTANCES = ("l2", "earth-movers")
+OPPONENTS = ("all", "classes")
+_MOST_BINS = 2000
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """How signals are clustered.
+
+    Attributes:
+      name: of the preset.
+      histograms: whether earlier rounds are clustered by histograms over clusters of
+        the next round; else by average strength.
+      distance: between histograms. "l2": Euclidean, centres are means. "earth-movers":
+        the least mass times way that turns one into the other, the way between two
+        clusters being the difference of their average strengths; centres are medians.
+      bins: the most clusters of a later round that a histogram counts.
+      passes: in pass p, from 1, clusters of later rounds are made anew below each
+        bucket of round p - 2, of its own signals only; round p - 1 and later ones are
+        clustered by them. 1: once, of all signals; 0: as many as there are rounds.
+      opponents: by what strength is told in the last round. "all": the average over all
+        that the opponent may have; "classes": one number for each bucket of the
+        opponent's first round.
+      restarts: random starts of each clustering by several numbers.
+    """
+
+    name: str
+    histograms: bool
+    distance: str = "l2"
+    bins: int = 50
+    passes: int = 0
+    opponents: str = "all"
+    restarts: int = 8
+
+
+METHODS = {
+    "win-probability": Method("win-probability", histograms=False),
+    "potential-aware": Method("potential-aware", histograms=True),
+}
+_OF_HISTOGRAMS = ("distance", "bins", "passes")
+
+
+def parse_method(text: str) -> Method:
+    """Reads a method such as "potential-aware(distance=earth-movers,bins=20)".
+
+    Raises:
+      ValueError: there is no such method, or it has no such parameter.
+    """
+    given = parameters.parse(text, "method")
+    preset = given.preset(METHODS, "method")
+    hidden = ("name", "histograms", *(() if preset.histograms else _OF_HISTOGRAMS))
+    table = parameters.table_of(Method, leave_out=hidden)
+    method = dataclasses.replace(preset, **given.convert(table))
+    prefix = f"method={text!r}: "
+    check_choice(method.distance, f"{prefix}distance", DISTANCES)
+    check_choice(method.opponents, f"{prefix}opponents", OPPONENTS)
+    check_whole(method.bins, f"{prefix}bins", 2, _MOST_BINS)
+    check_whole(method.passes, f"{prefix}passes", 0, 100)
+    check_whole(method.restarts, f"{prefix}restarts", 0, 1000)
+    return method
+
+
+class Features:
+    """Numbers by which one player's signals are clustered, round by round."""
+
+    def __init__(
+        self,
+        parents: tuple[np.ndarray, ...],
+        found: Outcomes,
+        method: Method,
+        rng: np.random.Generator,
+    ) -> None:
+        """Takes strengths, and makes no histograms yet.
+
+        Args:
+          parents: for each round int32 [H], the signal of the round before that each
+            signal refines.
+          found: what they win.
+          method: how they are clustered.
+          rng: consumed by `look_ahead`.
+        """
+        self._parents, self._found, self._method = parents, found, method
+        self._rng = rng
+        self._means = [found.means(parents, r) for r in range(len(parents))]
+        self._points = list(self._means)
+
+    @property
+    def norm(self) -> int:
+        """Of distances between points; see `clustering.cluster`."""
+        method = self._method
+        return 1 if method.histograms and method.distance != "l2" else 2
+
+    def norm_of(self, round: int) -> int:
+        """The same for the points of a round; strengths have Euclidean distances."""
+        return self.norm if round + 1 < len(self._parents) else 2
+
+    def points(self, round: int, members: np.ndarray) -> np.ndarray:
+        """float64 [n, d], those of some signals of a round."""
+        return self._points[round][members]
+
+    def look_ahead(self, round: int, members: np.ndarray) -> None:
+        """Makes histograms anew for some signals and all that refine them.
+
+        Clusters of the last round are made first, then those of earlier rounds, down
+        to the histograms of `round` itself.
+
+        Args:
+          round: of the signals.
+          members: int64 [n], signals.
+        """
+        if not self._method.histograms:
+            return
+        levels = [members]
+        for parent in self._parents[round + 1 :]:
+            inside = np.zeros(1 + int(parent.max(initial=0)), bool)
+            kept = levels[-1]
+            inside[kept[kept < len(inside)]] = True
+            levels.append(np.flatnonzero(inside[parent]))
+        for r in range(len(self._parents) - 1, round, -1):
+            self._histogram(r, levels[r - round], levels[r - 1 - round])
+
+    def _histogram(self, r: int, below: np.ndarray, members: np.ndarray) -> None:
+        """Histograms of members of round r - 1 over clusters of round r's."""
+        method, weights = self._method, self._found.weights[r]
+        ways = cluster(
+            self.points(r, below),
+            weights[below],
+            method.bins,
+            norm=self.norm_of(r),
+            restarts=method.restarts,
+            rng=self._rng,
+        )
+        labels = ways.labels(len(ways.costs))
+        count = 1 + int(labels.max(initial=0))
+        heavy = np.maximum(np.bincount(labels, weights[below], count), 1e-300)
+        # Clusters in the order of their strength.
+        strength = self._means[r][below].sum(axis=1)
+        mean = np.bincount(labels, weights[below] * strength, count) / heavy
+        order = np.argsort(mean, kind="stable")
+        rank = np.empty(count, np.int64)
+        rank[order] = np.arange(count)
+        shares = np.zeros((len(below), count))
+        shares[np.arange(len(below)), rank[labels]] = 1.0
+        place = np.searchsorted(members, self._parents[r][below])
+        above = self._found.weights[r - 1][members]
+        found = averages(place, weights[below], shares, above)
+        if self.norm == 1:
+            # Mass that lies below each gap must be moved across it.
+            found = found.cumsum(axis=1)[:, :-1] * np.diff(mean[order])
+        width = max(method.bins, found.shape[1])
+        if self._points[r - 1].shape[1] != width:
+            self._points[r - 1] = np.zeros((len(self._parents[r - 1]), width))
+        self._points[r - 1][members] = 0.0
+        self._points[r - 1][members, : found.shape[1]] = found

@@ -1,0 +1,141 @@
+"""How signals do at the end: weights of signals, and what they win in the last round.
+
+Legend for shapes: H signals of one player in one round, C classes of the opponent.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from scipy import sparse
+
+from spiel_cr.common.errors import InvalidGameError
+from spiel_cr.gameshrink.partition import Partition
+from spiel_cr.signals.game import HandKernel, Kernel, SignalGame
+from spiel_cr.signals.kernels import lay_out
+
+
+class Outcomes(NamedTuple):
+    """One player's signals by what they do at the end, if nobody folds.
+
+    Attributes:
+      weights: for each round float64 [H], how likely each signal is; they sum to 1.
+      strengths: float64 [H of the last round, n], columns that clusters are made by.
+        Without classes of the opponent a single one per kernel of the last round in
+        which somebody compares hands: the player's own utility per unit of stake,
+        averaged over the opponent's signals. Where there is one such kernel this is
+        twice the win probability (ties count half), minus 1. With classes a column for
+        each of them, times the chance of the class given the signal.
+    """
+
+    weights: tuple[np.ndarray, ...]
+    strengths: np.ndarray
+
+    def means(self, parents: tuple[np.ndarray, ...], round: int) -> np.ndarray:
+        """float64 [H, n], strengths averaged over what may follow in later rounds."""
+        found = self.strengths
+        for r in range(len(parents) - 1, round, -1):
+            found = averages(parents[r], self.weights[r], found, self.weights[r - 1])
+        return found
+
+
+def averages(
+    parent: np.ndarray, weights: np.ndarray, values: np.ndarray, above: np.ndarray
+) -> np.ndarray:
+    """Values averaged over the signals that refine each signal.
+
+    Args:
+      parent: int32 [h], the signal that each refining signal refines.
+      weights: float64 [h], theirs.
+      values: float64 [h, n].
+      above: float64 [H], weights of the signals.
+
+    Returns:
+      float64 [H, n]; 0 where a signal has no weight.
+    """
+    rows = np.arange(len(parent))
+    sums = sparse.csr_array((weights, (parent, rows)), (len(above), len(parent)))
+    divisor = np.where(above > 0, above, 1.0)[:, None]
+    found: np.ndarray = (sums @ values) / divisor
+    return found
+
+
+def outcomes(
+    game: SignalGame, player: int, opponent: Partition | None = None
+) -> Outcomes:
+    """What a player's signals win in the last round.
+
+    Args:
+      game: the game.
+      player: whose signals.
+      opponent: a partition whose classes of the opponent's first round tell columns
+        apart (opponent clusters; Johanson, Burch, Valenzano & Bowling 2013, "Evaluating
+        state-space abstractions in extensive-form games"); None: all are one class.
+
+    Raises:
+      InvalidGameError: nothing is paid in the last round.
+    """
+    last = game.num_rounds - 1
+    kernels = [kernel for kernel in game.kernels if kernel.round == last]
+    if not kernels:
+        raise InvalidGameError(
+            f"{game.game}: nothing is paid in its last round {last}, so its signals "
+            "cannot be told apart by what they win; partition them by "
+            "gameshrink.lossless_partition"
+        )
+    labels = np.zeros(game.num_signals(1 - player)[last], np.int32)
+    if opponent is not None:
+        first = game.ancestors(1 - player, last, 0)
+        labels = opponent.labels[1 - player][0][first]
+    classes = np.zeros((1 + int(labels.max(initial=0)), len(labels)))
+    classes[labels, np.arange(len(labels))] = 1.0
+    dealt = max((_dealt(kernel, player) for kernel in kernels), key=np.sum)
+    compared = [kernel for kernel in kernels if _compares(kernel)] or kernels
+    divisor = np.where(dealt != 0, dealt, 1.0)
+    columns = [_times(kernel, player, classes) / divisor for kernel in compared]
+    weights = [dealt / dealt.sum()]
+    for r in range(last, 0, -1):
+        count = game.num_signals(player)[r - 1]
+        weights.insert(0, np.bincount(game.parents[player][r], weights[0], count))
+    return Outcomes(tuple(weights), np.concatenate(columns).T)
+
+
+def _compares(kernel: Kernel) -> bool:
+    """Whether signals win as well as lose by it; else somebody has folded."""
+    if isinstance(kernel, HandKernel):
+        return kernel.showdown
+    values = kernel.coordinates().values
+    return bool((values > 0).any() and (values < 0).any())
+
+
+def _dealt(kernel: Kernel, player: int) -> np.ndarray:
+    """float64 [H], sums of absolute entries, of hands that of who can have what."""
+    if isinstance(kernel, HandKernel):
+        folded = dataclasses.replace(kernel, showdown=False)
+        ones = np.ones((1, kernel.shape[1 - player]))
+        return np.abs(_times(folded, player, ones)[0])
+    rows, columns, values = kernel.coordinates()
+    own = rows if player == 0 else columns
+    return np.bincount(own, np.abs(values), kernel.shape[player])
+
+
+def _times(kernel: Kernel, player: int, other: np.ndarray) -> np.ndarray:
+    """The player's utility against weights of the opponent's signals.
+
+    Args:
+      kernel: see `signals.game`.
+      player: whose.
+      other: float64 [C, H of the opponent].
+
+    Returns:
+      float64 [C, H].
+    """
+    if isinstance(kernel, HandKernel):
+        with jax.enable_x64(True):
+            laid = lay_out(kernel, player)
+            return np.asarray(laid.apply(jax.numpy.asarray(other)))
+    rows, columns, values = kernel.coordinates()
+    matrix = sparse.csr_array((values, (rows, columns)), shape=kernel.shape)
+    found: np.ndarray = (matrix if player == 0 else -matrix.T) @ other.T
+    return found.T

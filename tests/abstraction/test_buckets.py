@@ -1,0 +1,171 @@
+"""Abstractions of small games: within the budget, as strong as told, kept in files."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import game_defs  # noqa: F401
+import spiel_cr
+from spiel_cr import gameshrink
+from spiel_cr.abstraction import buckets, files
+from spiel_cr.abstraction.methods import METHODS, parse_method
+from spiel_cr.abstraction.outcomes import outcomes
+from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.policies import best_responses, conversions
+from spiel_cr.signals.form import form_of
+from spiel_cr.signals.loading import signal_game
+
+LEDUC = "python_leduc_poker(num_ranks=6)"
+SMALL = "python_rhode_island_holdem(num_ranks=4,num_suits=2,max_bets=1)"
+METHODS_TRIED = (
+    "win-probability",
+    "win-probability(opponents=classes)",
+    "potential-aware",
+    "potential-aware(distance=earth-movers,passes=1,bins=5)",
+    "potential-aware(opponents=classes)",
+)
+
+
+@pytest.fixture(scope="module")
+def leduc():
+    return signal_game(LEDUC)
+
+
+@pytest.fixture(scope="module")
+def small():
+    return signal_game(SMALL)
+
+
+def nash_conv(game, behaviour):
+    form = form_of(game)
+    reach = [
+        conversions.reach_from_behaviour(own, mine)
+        for own, mine in zip(form.decisions, behaviour, strict=True)
+    ]
+    return best_responses.nash_conv(form, reach)
+
+
+def test_strengths_in_leduc(leduc):
+    """With n ranks of two cards each: against a uniform hand, board and hand dealt."""
+    found = outcomes(leduc, 0)
+    assert found.weights[0] == pytest.approx(np.full(6, 1 / 6))
+    assert all(own.sum() == pytest.approx(1) for own in found.weights)
+    for signal, strength in enumerate(found.strengths[:, 0]):
+        cards = leduc.reader.name(0, 1, signal).replace("|", " ").split()
+        hand, board = map(int, cards)
+        assert strength == pytest.approx(_leduc_strength(hand, board, 6))
+
+
+def _leduc_strength(hand, board, ranks):
+    """Wins minus losses over all cards that the opponent may have."""
+    deck = [rank for rank in range(ranks) for _ in range(2)]
+    deck.remove(hand)
+    deck.remove(board)
+
+    def power(card):
+        return ranks + card if card == board else card
+
+    wins = sum(np.sign(power(hand) - power(other)) for other in deck)
+    return wins / len(deck)
+
+
+@pytest.mark.parametrize("method", METHODS_TRIED)
+def test_buckets_keep_to_the_budget(small, method):
+    found = buckets.abstract(small, (3, 6, 12), method)
+    found.partition.check(small)
+    for player in range(2):
+        counts = found.partition.num_classes(player)
+        assert all(a <= b for a, b in zip(counts, (3, 6, 12), strict=True))
+        assert counts[:2] == [3, 6]
+    again = buckets.abstract(small, (3, 6, 12), method)
+    for one, other in zip(
+        found.partition.labels[0], again.partition.labels[0], strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_methods_differ(small):
+    labels = [
+        np.concatenate(
+            buckets.abstract(small, (4, 7, 12), method).partition.labels[0]
+        ).tolist()
+        for method in METHODS_TRIED
+    ]
+    assert len({tuple(own) for own in labels}) >= 4
+
+
+def test_enough_buckets_are_win_probabilities(leduc):
+    """With room for all, signals share a bucket where they win equally often only."""
+    found = buckets.abstract(leduc, (6, 36), "win-probability")
+    strength = outcomes(leduc, 0).strengths[:, 0]
+    labels = found.partition.labels[0]
+    keys = list(zip(leduc.parents[0][1].tolist(), strength.round(9), strict=True))
+    assert found.costs[0] == pytest.approx((0, 0), abs=1e-12)
+    assert len(set(keys)) == found.partition.num_classes(0)[1]
+    assert len(set(zip(keys, labels[1].tolist(), strict=True))) == len(set(keys))
+
+
+@pytest.mark.slow
+def test_buckets_as_labels_are_the_smaller_game(leduc):
+    """`solve(buckets=...)` and the game of classes agree: one strategy, one value."""
+    found = buckets.abstract(leduc, (3, 9), "potential-aware")
+    small = gameshrink.coarsen(leduc, found.partition)
+    lifted = gameshrink.lift(
+        leduc, found.partition, spiel_cr.solve(small, "cfr", iterations=30).average
+    )
+    labels = buckets.infoset_buckets(leduc, found.partition)
+    direct = spiel_cr.solve(leduc, "cfr", iterations=30, buckets=labels).average
+    for one, other in zip(lifted, direct, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+    low = spiel_cr.solve(leduc, "cfr", iterations=30).average
+    assert nash_conv(leduc, lifted) > nash_conv(leduc, low)
+
+
+def test_files(tmp_path, leduc, small):
+    found = buckets.abstract(leduc, (3, 9))
+    path = tmp_path / "buckets.npz"
+    files.save_abstraction(path, leduc, found)
+    again = files.load_abstraction(path, leduc)
+    assert again._replace(partition=None) == found._replace(partition=None)
+    for player in range(2):
+        for one, other in zip(
+            found.partition.labels[player], again.partition.labels[player], strict=True
+        ):
+            np.testing.assert_array_equal(one, other)
+    with pytest.raises(ValueError, match="give the game that it was made for"):
+        files.load_abstraction(path, small)
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(DamagedFileError):
+        files.load_abstraction(path, leduc)
+
+
+@pytest.mark.parametrize(
+    ("budget", "method", "message"),
+    [
+        ((3,), "win-probability", "budget=3 has 1 numbers"),
+        ((9, 3), "win-probability", "budget=9-3 must be"),
+        ((3, 9), "guess", "method='guess'"),
+        ((3, 9), "win-probability(bins=4)", "unknown parameter 'bins'"),
+        ((3, 9), "potential-aware(bins=1)", "bins=1"),
+        ((3, 9), "potential-aware(distance=l3)", "distance='l3'"),
+    ],
+)
+def test_refused(leduc, budget, method, message):
+    with pytest.raises(ValueError, match=message):
+        buckets.abstract(leduc, budget, method)
+
+
+def test_budgets_as_text():
+    assert buckets.read_budget("13-25-125") == (13, 25, 125)
+    for text in ("", "13-", "13-0", "x", "1.5-3", "-3"):
+        with pytest.raises(ValueError, match="joined by dashes"):
+            buckets.read_budget(text)
+
+
+def test_presets_are_methods():
+    for name, preset in METHODS.items():
+        assert parse_method(name) == preset
+        assert dataclasses.replace(preset, opponents="classes") == parse_method(
+            f"{name}(opponents=classes)"
+        )

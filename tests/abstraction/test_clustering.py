@@ -1,0 +1,101 @@
+"""k-means: optimal on a line, never worse with more clusters, weights are counts."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from spiel_cr.abstraction.clustering import cluster
+
+
+def cost_of(points, weights, labels, norm):
+    """What a clustering costs, by its definition."""
+    total = 0.0
+    for number in np.unique(labels):
+        own, heavy = points[labels == number], weights[labels == number]
+        if norm == 2:
+            centre = np.average(own, axis=0, weights=heavy)
+            total += float(heavy @ np.square(own - centre).sum(1))
+            continue
+        # A median is one of the points.
+        total += sum(
+            min(float(heavy @ np.abs(column - c)) for c in column) for column in own.T
+        )
+    return total
+
+
+def best_cost(points, weights, count, norm):
+    """The least over all clusterings, one by one."""
+    return min(
+        cost_of(points, weights, np.array(labels), norm)
+        for labels in itertools.product(range(count), repeat=len(points))
+        if len(set(labels)) == count
+    )
+
+
+def clusters(points, weights, most, norm=2, seed=0):
+    rng = np.random.default_rng(seed)
+    return cluster(points, weights, most, norm=norm, restarts=8, rng=rng)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_numbers_are_clustered_optimally(seed):
+    rng = np.random.default_rng(seed)
+    points, weights = rng.normal(size=(6, 1)), rng.uniform(0.1, 2, 6)
+    found = clusters(points, weights, 4)
+    for count in (1, 2, 3):
+        best = best_cost(points, weights, count, 2)
+        assert found.costs[count - 1] == pytest.approx(best, abs=1e-12)
+        labels = found.labels(count)
+        assert cost_of(points, weights, labels, 2) == pytest.approx(best, abs=1e-12)
+        assert set(labels) == set(range(count))
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+def test_points_of_several_numbers(norm):
+    rng = np.random.default_rng(4)
+    points, weights = rng.normal(size=(6, 3)), rng.uniform(0.1, 2, 6)
+    found = clusters(points, weights, 6, norm)
+    assert (np.diff(found.costs) <= 0).all()
+    assert found.costs[-1] == pytest.approx(0, abs=1e-12)
+    for count in (1, 2):
+        cost = cost_of(points, weights, found.labels(count), norm)
+        assert cost <= found.costs[count - 1] + 1e-12
+        # Lloyd's algorithm ends where no point gains alone, which need not be best.
+        assert cost <= 1.05 * best_cost(points, weights, count, norm)
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+def test_weights_count_points(norm):
+    """A point of weight 3 is three points."""
+    rng = np.random.default_rng(5)
+    points, weights = rng.normal(size=(9, 2)), rng.integers(1, 4, 9)
+    one = clusters(points, weights.astype(float), 5, norm)
+    many = clusters(np.repeat(points, weights, axis=0), np.ones(weights.sum()), 5, norm)
+    np.testing.assert_allclose(one.costs, many.costs, atol=1e-12)
+
+
+def test_equal_points_share_a_cluster():
+    points = np.array([[0.0], [1.0], [0.0], [1.0]])
+    found = clusters(points, np.ones(4), 4)
+    assert len(found.costs) == 2
+    assert found.labels(2).tolist() == [0, 1, 0, 1]
+
+
+def test_very_many_numbers():
+    """Neighbours among them are put together first; the cost says so."""
+    rng = np.random.default_rng(6)
+    points, weights = rng.uniform(size=(4000, 1)), np.ones(4000)
+    found = clusters(points, weights, 10)
+    labels = found.labels(10)
+    assert len(set(labels)) == 10
+    cost = cost_of(points, weights, labels, 2)
+    assert found.costs[9] == pytest.approx(cost)
+    # Ten equal intervals of uniform numbers.
+    assert cost == pytest.approx(4000 / 12 / 100, rel=0.05)
+
+
+def test_same_seed_same_clusters():
+    points = np.random.default_rng(7).normal(size=(40, 3))
+    one, other = (clusters(points, np.ones(40), 9).labels(9) for _ in range(2))
+    np.testing.assert_array_equal(one, other)

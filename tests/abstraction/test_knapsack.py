@@ -1,0 +1,39 @@
+"""The knapsack: as good as trying all ways to share the budget out."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from spiel_cr.abstraction.knapsack import share_out
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_shares_are_the_cheapest(seed):
+    rng = np.random.default_rng(seed)
+    # Not convex: to give the next child where it gains most is not enough.
+    costs = [
+        np.sort(rng.uniform(size=n))[::-1] * 2 ** rng.integers(0, 5)
+        for n in (3, 5, 1, 4)
+    ]
+    for budget in range(4, 14):
+        shares = share_out(costs, budget)
+        ways = itertools.product(*(range(1, 1 + len(own)) for own in costs))
+        best = min(
+            sum(own[k - 1] for own, k in zip(costs, way, strict=True))
+            for way in ways
+            if sum(way) <= budget
+        )
+        total = sum(own[k - 1] for own, k in zip(costs, shares, strict=True))
+        assert total == pytest.approx(best, rel=1e-11)
+        assert shares.sum() <= budget and (shares >= 1).all()
+
+
+def test_nothing_is_given_in_vain():
+    costs = [np.array([1.0, 0.0]), np.array([2.0])]
+    assert share_out(costs, 9).tolist() == [2, 1]
+
+
+def test_parents_need_a_child_each():
+    with pytest.raises(ValueError, match="budget=1.*raise the budget to at least 2"):
+        share_out([np.ones(1), np.ones(1)], 1)
