@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: help demo test test-quick test-compiler test-slow lint types format docs bench bench-players bench-sampling \
 	bench-best-response bench-learning-curves bench-holdem bench-large bench-partial \
-	bench-uncompiled bench-resolving bench-deep fuzz-moves clean
+	bench-uncompiled bench-resolving bench-deep fuzz-moves help-pages clean
 
 help:
 	@echo "make demo       resolve a game and print NashConv beside bundled baselines"
@@ -27,6 +27,7 @@ help:
 	@echo "make bench-deep      deep CFR and its successors on small games (an hour)"
 	@echo "make bench-resolving resolved strategies: NashConv by iterations a solve"
 	@echo "make fuzz-moves      a million moves of all bots, and 100 000 by the clock (an hour)"
+	@echo "make help-pages   write what --help prints, after a change of options"
 	@echo "make format     rewrite the code as the formatter wants it"
 	@echo "make clean      remove the virtual environment and all that was built"
 
@@ -119,6 +120,10 @@ bench-deep: $(VENV)/.installed-test
 fuzz-moves: $(VENV)/.installed-test
 	$(BIN)/python -m tests.fuzz.moves
 	$(BIN)/python -m tests.fuzz.moves --clock
+
+# What `spiel-cr --help` prints without importing JAX.
+help-pages: $(VENV)/.installed
+	$(BIN)/python -c 'from spiel_cr.eval.cli import main; main.write_help_pages()'
 
 format: $(VENV)/.installed-test
 	$(BIN)/ruff format .

@@ -18,6 +18,7 @@ import contextlib
 import dis
 import json
 import logging
+import os
 import pathlib
 import signal
 import sys
@@ -32,7 +33,7 @@ from jax.errors import JaxRuntimeError
 
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
-from spiel_cr.common import plugins, program_cache
+from spiel_cr.common import atomic, plugins, program_cache
 from spiel_cr.common.errors import (
     SolverFailedError,
     UnsavedWarning,
@@ -47,6 +48,7 @@ from . import (
     exploit,
     info,
     play,
+    process,
     resolve,
     show,
     signals,
@@ -105,6 +107,29 @@ def make_parser() -> Parser:
     for command in _COMMANDS:
         command.add(commands)
     return parser
+
+
+def make_help_pages() -> dict[str, str]:
+    """What --help prints by command, "" without one, in `process.HELP_COLUMNS`."""
+    before = os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = str(process.HELP_COLUMNS)
+    try:
+        parser = make_parser()
+        (commands,) = (action for action in parser._actions if action.choices)
+        assert isinstance(commands.choices, dict)
+        pages = {name: own.format_help() for name, own in commands.choices.items()}
+        return {"": parser.format_help(), **pages}
+    finally:
+        if before is None:
+            del os.environ["COLUMNS"]
+        else:
+            os.environ["COLUMNS"] = before
+
+
+def write_help_pages() -> None:
+    """Writes what `process.help_page` reads; `make help-pages`."""
+    text = json.dumps(make_help_pages(), indent=1)
+    atomic.write_text(process.HELP_PAGES, text + "\n")
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:

@@ -12,7 +12,7 @@ import pytest
 from open_spiel.python.algorithms import exploitability
 
 import spiel_cr
-from spiel_cr.eval.cli import main
+from spiel_cr.eval.cli import main, process
 from spiel_cr.eval.common.plurals import counted
 from spiel_cr.eval.judging import python_judge
 
@@ -290,6 +290,37 @@ def test_help(capsys, command):
     out = capsys.readouterr().out
     missing = [flag for flag in FLAGS[command] if f"--{flag}" not in out]
     assert not missing
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="argparse wraps otherwise")
+def test_help_pages_are_those_of_the_parsers():
+    """Else: `make help-pages`."""
+    pages = main.make_help_pages()
+    assert json.loads(process.HELP_PAGES.read_text("utf-8")) == pages
+    assert len(pages) == 14
+
+
+def test_help_is_read_from_a_file_where_it_fits(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert process.help_page(["--help"]).startswith("usage: spiel-cr [-h]")
+    assert process.help_page(["solve", "-h"]).startswith("usage: spiel-cr solve [-h]")
+    assert process.help_page(["--version"]) == f"spiel-cr {spiel_cr.__version__}\n"
+    for words in ([], ["solve"], ["nothing", "--help"], ["solve", "--json", "--help"]):
+        assert process.help_page(words) is None
+    monkeypatch.setenv("COLUMNS", "60")
+    assert process.help_page(["--help"]) is None
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys\nfrom spiel_cr.eval.cli import process\n"
+        "process.help_page(['solve', '--help'])\n"
+        "print({'jax', 'numpy', 'pyspiel'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "set()\n", done.stderr
 
 
 def test_help_names_the_commands(capsys):
