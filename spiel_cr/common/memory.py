@@ -275,8 +275,14 @@ def describe_histories(histories: float) -> str:
     return f"about {histories:.2g} histories"
 
 
+# Larger sizes are no estimates any more.
+_MOST_SAID = 1e18
+
+
 def describe_bytes(size: float) -> str:
     """Bytes in words, such as "3.2 GB"."""
+    if not size < _MOST_SAID:
+        return f"more than {_MOST_SAID / 1e9:,.0f} GB"
     return f"{size / 1e9:.2g} GB" if size < 1e11 else f"{size / 1e9:,.0f} GB"
 
 

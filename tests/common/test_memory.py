@@ -355,3 +355,17 @@ def test_solve_within_the_limit(monkeypatch):
 def test_peak_is_more_than_what_is_held():
     held = np.ones(10**7)
     assert memory.peak_bytes() > held.nbytes
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (3.2e9, "3.2 GB"),
+        (2.5e12, "2,500 GB"),
+        (1e30, "more than 1,000,000,000 GB"),
+        (float("inf"), "more than 1,000,000,000 GB"),
+        (float("nan"), "more than 1,000,000,000 GB"),
+    ],
+)
+def test_sizes_in_words(size, text):
+    assert memory.describe_bytes(size) == text
