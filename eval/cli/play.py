@@ -16,6 +16,7 @@ examples:
 import argparse
 import sys
 import threading
+import time
 import webbrowser
 from collections.abc import Sequence
 from typing import TextIO
@@ -28,12 +29,15 @@ from spiel_cr.common.memory import Limit
 from spiel_cr.compilation.compiler import Game
 from spiel_cr.players import bot_strings
 
+from ..players.match import Observer
 from ..table import knowledge, server, table
 from ..table.series import HUMAN, Played, Series, check_bots
 from .command import Commands, add_command, bot_options, option, split_bots, whole_value
 
 # Seconds that a bot's thread gets to end its move when the table is closed.
 _LAST_MOVE = 5.0
+# Seconds for a page to say that a bot failed.
+_LAST_WORDS = 2.0
 # Seconds between two looks for the end.
 _POLL = 0.1
 
@@ -158,7 +162,7 @@ def play(
     return series
 
 
-def _shower(seats: tuple[str, str], out: TextIO):  # type: ignore[no-untyped-def]
+def _shower(seats: tuple[str, str], out: TextIO) -> Observer:
     """Prints every move of two bots."""
 
     def show(state: pyspiel.State, player: int, action: int) -> None:
@@ -209,7 +213,15 @@ def serve(
     """
     laid = table.Table(series, matches=matches)
     with server.Server(laid, port=port) as serving:
-        bot = threading.Thread(target=laid.run, daemon=True)
+
+        def run() -> None:
+            laid.run()
+            if laid.error is not None:
+                # The page still asks what happened.
+                time.sleep(_LAST_WORDS)
+                serving.shutdown()
+
+        bot = threading.Thread(target=run, daemon=True)
         bot.start()
         print(f"{series.game}, seed {series.seed}")
         print(f"the table: {serving.address}", flush=True)

@@ -306,7 +306,7 @@ function showRange(range) {
   const box = $("range");
   if (!range) {
     box.replaceChildren(make("p", "lead", "No range: the bot's strategy never leads "
-      + "here, or the game is too large."));
+      + "here, or the game is not compiled."));
     return;
   }
   const list = make("div", "held");

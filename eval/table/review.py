@@ -16,7 +16,12 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
+from spiel_cr.common.errors import (
+    GameTooLargeError,
+    ImperfectRecallError,
+    InvalidGameError,
+    TooManyHistoriesError,
+)
 from spiel_cr.compilation.compiler import compile_game
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.mccfr import variance
@@ -72,8 +77,6 @@ class Reviewer:
         self._knowledge: Knowledge | None = None
         self._solution: tuple[np.ndarray, np.ndarray] | None = None
         self._nash_conv = 0.0
-        # Kept for bots that answer the same whenever they are asked.
-        self._of_bots: dict[int, _Strategy] = {}
         self._of_solution: dict[int, _Strategy] = {}
 
     def review(
@@ -124,27 +127,31 @@ class Reviewer:
         return {"decisions": decisions, "notes": notes}
 
     def _compiled(self) -> CompiledGame | None:
+        """The compiled game; None: it cannot be, and `_refused` says why."""
         if self._tree is None and not self._refused:
-            game = self._game
+            self._refused = "There are no ranges and no exact values: "
             try:
-                self._tree = (
-                    game
-                    if isinstance(game, CompiledGame)
+                tree = (
+                    self._game
+                    if isinstance(self._game, CompiledGame)
                     else compile_game(
-                        game, observations=True, max_histories=MOST_HISTORIES
+                        self._game, observations=True, max_histories=MOST_HISTORIES
                     )
                 )
-                size = len(self._tree.histories)
-                if size > MOST_HISTORIES:
-                    self._tree = None
-                    raise TooManyHistoriesError(f"{size:,}")
+            except ImperfectRecallError:
+                self._refused += "the game's players forget something."
             except (TooManyHistoriesError, GameTooLargeError):
-                self._refused = (
-                    f"The game has more than {MOST_HISTORIES:,} histories: there are "
-                    f"no exact values and no ranges."
-                )
+                self._refused += f"the game has more than {MOST_HISTORIES:,} histories."
+            except InvalidGameError as error:
+                self._refused += f"{error}."
             else:
-                self._knowledge = Knowledge(self._tree)
+                if len(tree.histories) > MOST_HISTORIES:
+                    self._refused += (
+                        f"the game has more than {MOST_HISTORIES:,} histories."
+                    )
+                else:
+                    self._tree, self._refused = tree, ""
+                    self._knowledge = Knowledge(tree)
         return self._tree
 
     def _plain(self, match: Match, person: int) -> list[Json]:

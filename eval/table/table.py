@@ -6,7 +6,6 @@ a match is over.
 """
 
 import threading
-import traceback
 from typing import Any
 
 import pyspiel
@@ -115,8 +114,6 @@ class Table:
             pass
         except Exception as error:
             self.error = error
-            if not isinstance(error, ValueError | pyspiel.SpielError):
-                traceback.print_exception(error)
             self._set(phase="failed", message=str(error), actions=[], more=False)
 
     def _is_last(self) -> bool:

@@ -26,7 +26,7 @@ BROWSER = next(
 needs_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium")
 
 # Seconds that a `LiveBrowser` waits for something to come true.
-_PATIENCE = 60.0
+_PATIENCE = 180.0
 # Windows cannot be as narrow as a phone; a frame can, and its page takes it for one.
 _LEAST_WINDOW = 600
 _PROBE = """<script>addEventListener("load", () => {

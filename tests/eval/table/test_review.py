@@ -127,13 +127,22 @@ def test_a_game_too_large_says_so():
     bots[0] = spiel_cr.load_bot("uniform", "phantom_ttt", 0)
     match = play_match("phantom_ttt", bots, np.random.default_rng(1))
     found = review.Reviewer(pyspiel.load_game("phantom_ttt")).review(match, 0, bots[1])
-    assert "no exact values and no ranges" in found["notes"][0]
+    assert "no ranges and no exact values: the game has more" in found["notes"][0]
     assert all(decision["range"] is None for decision in found["decisions"])
     chosen = [
         [move["name"] for move in decision["moves"] if move["chosen"]]
         for decision in found["decisions"]
     ]
     assert chosen and all(len(names) == 1 for names in chosen)
+
+
+def test_a_game_whose_players_forget_says_so():
+    """Dark hex leaves failed attempts out of its strings."""
+    string = "dark_hex(num_rows=2,num_cols=3)"
+    bots = [spiel_cr.load_bot("uniform", string, seat) for seat in range(2)]
+    match = play_match(string, bots, np.random.default_rng(0))
+    found = review.Reviewer(pyspiel.load_game(string)).review(match, 1, bots[0])
+    assert found["notes"][0].endswith("the game's players forget something.")
 
 
 def test_a_story_names_everybody():

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from spiel_cr.eval.cli import play
 from spiel_cr.eval.table import knowledge, server, table
 from spiel_cr.eval.table.series import Series
 
@@ -193,3 +194,17 @@ def test_moves_that_a_player_cannot_but_know():
     assert known.opponents_moves(at(tree.game, [0, 1, 0, 1]), 0) == ["Bet"]
     assert known.opponents_moves(at(tree.game, [0, 1]), 0) == []
     assert len(known.histories(at(tree.game, [0, 1, 1]), 1)) == 2
+
+
+def test_a_bot_that_fails_ends_the_table(monkeypatch, capsys):
+    """What it raised in its thread is raised to who serves."""
+    monkeypatch.setattr(play, "_LAST_WORDS", 0.05)
+    series = Series(KUHN, ["uniform", "human"], seed=0, memory_limit="1GB")
+
+    def fail(*_):
+        raise ValueError("bot: it fell asleep")
+
+    monkeypatch.setattr(series, "bot", fail)
+    with pytest.raises(ValueError, match="it fell asleep"):
+        play.serve(series, opens=False)
+    assert "the table: http://127.0.0.1:" in capsys.readouterr().out
