@@ -9,16 +9,17 @@ from typing import Any
 import pyspiel
 
 import spiel_cr
-from spiel_cr.cfr.config import parse_any
 from spiel_cr.common import atomic, memory
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_whole
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.compilation.compiler import Game, as_compiled
+from spiel_cr.first_order.config import PRESETS as FIRST_ORDER
 from spiel_cr.policies.result import Result
 from spiel_cr.signals.finding import FORMS, naming_signals
 from spiel_cr.signals.result import SignalResult
 from spiel_cr.solving import deep_game, footprint, forms, whole_game
+from spiel_cr.solving.algorithms import parse_whole
 from spiel_cr.uncompiled.workers import MOST_WORKERS
 
 from ..common.plurals import counted
@@ -84,6 +85,7 @@ def add_solver_options(parser: argparse.ArgumentParser) -> None:
         f"'dcfr(alpha=1.5,beta=0,gamma=2)'; solve also takes "
         f"{', '.join(spiel_cr.SAMPLED_PRESETS)}, which sample, as in "
         f"'evr-mccfr(epsilon=0.6,baseline=average,decay=0.5,batch=1024)', "
+        f"{', '.join(FIRST_ORDER)}, first-order methods on the whole game, "
         f"{', '.join(deep_game.ALGORITHMS)}, which train networks, as in "
         f"'sd-cfr(hidden=64,traversals=1000)', and lp, linear programming, exact up to "
         f"rounding",
@@ -226,7 +228,7 @@ def _solve_whole(arguments: argparse.Namespace) -> dict[str, object]:
     chosen = choose_form(
         arguments.game,
         "compiled" if always else arguments.form,
-        "lp" if arguments.algorithm == "lp" else parse_any(arguments.algorithm),
+        "lp" if arguments.algorithm == "lp" else parse_whole(arguments.algorithm),
         judge=arguments.judge,
         imperfect_recall=arguments.imperfect_recall,
         vectorised=not arguments.no_vectorised,
@@ -305,7 +307,7 @@ def game_to_judge(
             **given(arguments, "memory_limit", "cache"),
         )
     algorithm = arguments.algorithm
-    config = algorithm if algorithm == "lp" else parse_any(algorithm)
+    config = algorithm if algorithm == "lp" else parse_whole(algorithm)
     solving = footprint.peak_bytes(tree, config, arguments.dtype)
     python_judge.check_memory(tree, arguments.memory_limit, before=solving)
     return tree

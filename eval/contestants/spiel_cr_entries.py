@@ -14,6 +14,8 @@ from spiel_cr.cfr.config import (
 )
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.parameters import parse
+from spiel_cr.first_order import solvers as first_order
+from spiel_cr.first_order.config import is_first_order, parse_first_order
 from spiel_cr.lookahead.leaf_strings import check_lookahead, leaf_files
 from spiel_cr.mccfr import mccfr
 from spiel_cr.players import bot_strings, own_players
@@ -70,6 +72,8 @@ def find(text: str) -> Entry | None:
     name = text.partition("(")[0].strip()
     if name in ALGORITHMS:
         return _solver(text)
+    if is_first_order(text):
+        return _first_order(text)
     if (trained := deep_entries.find(text)) is not None:
         return trained
     if own_players.is_own(text):
@@ -116,6 +120,24 @@ def _solver(text: str) -> Entry:
         f"{_BATCH_OF[config.scheme]}.",
         make,
         samples=True,
+    )
+
+
+def _first_order(text: str) -> Entry:
+    """A first-order method on the treeplex."""
+    config = parse_first_order(text)
+
+    def make(instance: GameInstance, seed: int) -> IteratingAdapter:
+        footprint.check(instance.tree, config, None, instance.memory_limit)
+        return IteratingAdapter(
+            first_order.make_solver(instance.tree.form, config=config)
+        )
+
+    return _ours(
+        text,
+        "Last iterate; one iteration is a step of the method, which takes one to four "
+        "pairs of products with the payoffs.",
+        make,
     )
 
 

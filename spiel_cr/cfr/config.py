@@ -123,6 +123,7 @@ PRESETS: dict[str, CFRConfig] = {
         CFRConfig("lcfr", Rule(alpha=1.0, beta=1.0), gamma=1.0),
         CFRConfig("dcfr", Rule(alpha=1.5, beta=0.0), gamma=2.0),
         CFRConfig("pcfr+", Rule(beta=-math.inf, predictive=True), gamma=2.0),
+        CFRConfig("pcfr+30", Rule(beta=-math.inf, predictive=True), gamma=30.0),
         CFRConfig("pdcfr+", Rule(2.3, -math.inf, predictive=True), gamma=5.0),
     )
 }
@@ -162,6 +163,9 @@ SAMPLED_PRESETS: dict[str, MCCFRConfig] = {
     )
 }
 ALGORITHMS: dict[str, CFRConfig | MCCFRConfig] = {**PRESETS, **SAMPLED_PRESETS}
+
+# First-order methods (see `first_order.config`), which only `solve` takes.
+WHOLE_GAMES = ("egt", "iterated-smoothing", "pdhg", "domwu", "dilated-mmd")
 
 # What may be written in brackets. A preset says what the others are.
 _RULE = table_of(Rule)
@@ -239,12 +243,18 @@ def parse_any(
             f"{name}='lp' solves whole games only: use it with solve, and without "
             "parameters"
         )
+    if preset_name in WHOLE_GAMES:
+        raise ValueError(
+            f"{name}={algorithm!r} solves whole games only: use it with solve, or take "
+            f"'cfr+' here"
+        )
     preset = ALGORITHMS.get(preset_name)
     if preset is None:
         raise ValueError(
             f"{name}={algorithm!r}: there is no algorithm {preset_name!r}; choose "
             f"one of "
-            f"{', '.join(ALGORITHMS)}; solve also takes lp"
+            f"{', '.join(ALGORITHMS)}; solve also takes lp, "
+            f"{', '.join(WHOLE_GAMES)}"
         )
     table = _FULL_WIDTH if isinstance(preset, CFRConfig) else _SAMPLED
     values = parameters.convert(table)

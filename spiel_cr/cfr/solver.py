@@ -7,7 +7,7 @@ number) is here.
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -71,6 +71,14 @@ class Reader(Protocol):
 
     def check(self, state: Any) -> None:
         """Raises ValueError where numpy arrays hold what no solve leaves."""
+
+
+@runtime_checkable
+class PositionReader(Reader, Protocol):
+    """A reader of states that hold reach by position: large games are judged so."""
+
+    def positions(self, state: Any, player: int) -> np.ndarray:
+        """float [positions], reach; what matters are shares at each infoset."""
 
 
 def _check_state(state: Any, reader: Reader | None) -> None:
@@ -299,6 +307,11 @@ class Solver:
         if self._reader is None and self._weighs_reach and not shared:
             first, second = (np.asarray(self._player(p).average) for p in range(2))
             return best_responses.nash_conv_of_averages(self.form, (first, second))
+        if isinstance(self._reader, PositionReader):
+            positions = [self._reader.positions(self._state, p) for p in range(2)]
+            return best_responses.nash_conv_of_averages(
+                self.form, (positions[0], positions[1])
+            )
         behaviour = self.average_behaviour(0), self.average_behaviour(1)
         reach = best_responses.reach_of(self.form, behaviour)
         return best_responses.nash_conv(self.form, reach)

@@ -331,14 +331,26 @@ def values_below(
     Returns:
       One float [A, n] for each block of the level; 0 at padding.
     """
-    values = leaves_of(level, leaves)
+    return level.split(with_children(leaves_of(level, leaves), child, child_values))
+
+
+def with_children(
+    values: jax.Array, child: Level | None, child_values: jax.Array | None
+) -> jax.Array:
+    """Adds values of infosets to those of the sequences that they follow.
+
+    Args:
+      values: float [m], of a level's sequences.
+      child: the level below, None at the last one.
+      child_values: float [n of child], values of its infosets.
+    """
     if child is not None and child_values is not None:
         begin = 0
         for some in child.parent:
             end = begin + len(some)
             values = some.add_to(values, child_values[begin:end])
             begin = end
-    return level.split(values)
+    return values
 
 
 def exponent_of(payoffs: Iterable[float]) -> int:

@@ -19,6 +19,7 @@ from spiel_cr.common.checks import check_number, check_whole
 from spiel_cr.common.errors import DamagedFileError, UnsavedWarning
 from spiel_cr.compilation.fingerprints import fingerprint
 from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.first_order.config import FirstOrderConfig
 from spiel_cr.policies.result import CurvePoint
 from spiel_cr.signals import files as signal_files
 from spiel_cr.signals.game import SignalGame
@@ -78,7 +79,7 @@ class _Tabular:
         self._solver.restore([arrays[name] for name in names], seconds=seconds)
 
 
-def settings_of(config: CFRConfig | MCCFRConfig) -> str:
+def settings_of(config: CFRConfig | MCCFRConfig | FirstOrderConfig) -> str:
     """An algorithm's settings in one line, whatever its name."""
     settings = dataclasses.asdict(config)
     settings.pop("name")

@@ -6,6 +6,8 @@ from spiel_cr.cfr import footprint
 from spiel_cr.cfr.config import CFRConfig, MCCFRConfig
 from spiel_cr.common import memory
 from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.first_order import footprint as first_order
+from spiel_cr.first_order.config import FirstOrderConfig
 from spiel_cr.mccfr import footprint as sampling
 from spiel_cr.sequence_form.layout import SequenceForm
 
@@ -15,7 +17,7 @@ _PROGRAM, _PROGRAM_PAYOFF = 15e6, 550
 
 def peak_bytes(
     tree: CompiledGame,
-    algorithm: CFRConfig | MCCFRConfig | str,
+    algorithm: CFRConfig | MCCFRConfig | FirstOrderConfig | str,
     dtype: np.typing.DTypeLike | None = None,
 ) -> float:
     """The peak of a process that compiles and solves a game, in bytes.
@@ -29,6 +31,8 @@ def peak_bytes(
         return sampling.peak_bytes(tree, algorithm, dtype or np.float32)
     if isinstance(algorithm, CFRConfig):
         return footprint.peak_bytes(tree, dtype or np.float64)
+    if isinstance(algorithm, FirstOrderConfig):
+        return first_order.peak_bytes(tree, algorithm, dtype or np.float64)
     return footprint.compiled_bytes(tree) + program_bytes(tree.form)
 
 
@@ -43,7 +47,7 @@ def program_bytes(form: SequenceForm) -> float:
 
 def check(
     tree: CompiledGame,
-    algorithm: CFRConfig | MCCFRConfig | str,
+    algorithm: CFRConfig | MCCFRConfig | FirstOrderConfig | str,
     dtype: np.typing.DTypeLike | None,
     limit: memory.Limit,
 ) -> None:
@@ -61,7 +65,7 @@ def check(
     remedy = "choose smaller game parameters"
     if isinstance(algorithm, MCCFRConfig):
         remedy = "take a smaller batch, or cfr+"
-    elif isinstance(algorithm, CFRConfig):
+    elif isinstance(algorithm, CFRConfig | FirstOrderConfig):
         if np.dtype(dtype or np.float64) != np.float32:
             remedy = "take dtype float32"
     name = algorithm if isinstance(algorithm, str) else algorithm.name

@@ -27,6 +27,8 @@ from spiel_cr.common.memory import Limit
 from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.tree import TERMINAL, CompiledGame
+from spiel_cr.first_order import solvers as first_order
+from spiel_cr.first_order.config import FirstOrderConfig
 from spiel_cr.gameshrink.merging import merged
 from spiel_cr.mccfr import mccfr
 from spiel_cr.policies.result import Result, SolveResult
@@ -42,7 +44,9 @@ from spiel_cr.solving import footprint, lp
 # A game in any of the ways in which users give it.
 AnyGame: TypeAlias = Game | SignalGame
 # Settings, or "lp".
-Algorithm: TypeAlias = CFRConfig | MCCFRConfig | str
+Algorithm: TypeAlias = CFRConfig | MCCFRConfig | FirstOrderConfig | str
+# Of solvers that iterate.
+Settings: TypeAlias = CFRConfig | MCCFRConfig | FirstOrderConfig
 
 _ONLY_COMPILED = (
     "{} needs the compiled game, for signal games have no information-state strings; "
@@ -73,10 +77,8 @@ class Whole(Protocol):
     def labels(self, buckets: Buckets | None, imperfect_recall: bool) -> Labels:
         """Numbers the buckets that a user gave; raises ValueError."""
 
-    def make_solver(
-        self, config: CFRConfig | MCCFRConfig, seed: int, **options: Any
-    ) -> Solver:
-        """A solver by `cfr` or `mccfr`, with their options."""
+    def make_solver(self, config: Settings, seed: int, **options: Any) -> Solver:
+        """A solver by `cfr`, `mccfr` or `first_order`, with their options."""
 
     def equilibrium(self) -> lp.Solution:
         """The solution by linear programming."""
@@ -103,11 +105,11 @@ class CompiledWhole:
     def labels(self, buckets: Buckets | None, imperfect_recall: bool) -> Labels:
         return labels_of(self.source, buckets, imperfect_recall=imperfect_recall)
 
-    def make_solver(
-        self, config: CFRConfig | MCCFRConfig, seed: int, **options: Any
-    ) -> Solver:
+    def make_solver(self, config: Settings, seed: int, **options: Any) -> Solver:
         if isinstance(config, MCCFRConfig):
             return mccfr.make_solver(self.source, config=config, seed=seed, **options)
+        if isinstance(config, FirstOrderConfig):
+            return _make_first_order(self.form, config, options)
         return cfr.make_solver(self.form, config=config, **options)
 
     def equilibrium(self) -> lp.Solution:
@@ -149,11 +151,11 @@ class SignalWhole:
             found.append(given)
         return found[0], found[1]
 
-    def make_solver(
-        self, config: CFRConfig | MCCFRConfig, seed: int, **options: Any
-    ) -> Solver:
+    def make_solver(self, config: Settings, seed: int, **options: Any) -> Solver:
         if isinstance(config, MCCFRConfig):
             raise ValueError(_SAMPLES.format(config.name))
+        if isinstance(config, FirstOrderConfig):
+            return _make_first_order(self.form, config, options)
         return cfr.make_solver(self.form, config=config, **options)
 
     def equilibrium(self) -> lp.Solution:
@@ -282,6 +284,14 @@ def build(
             progress=progress,
         )
     return CompiledWhole(tree)
+
+
+def _make_first_order(
+    form: SequenceForm, config: FirstOrderConfig, options: Mapping[str, Any]
+) -> Solver:
+    """A solver that has no regrets, and so no buckets (`solve` refuses them)."""
+    given = {name: value for name, value in options.items() if name != "buckets"}
+    return first_order.make_solver(form, config=config, **given)
 
 
 def _needs_histories(

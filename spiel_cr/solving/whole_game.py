@@ -9,7 +9,7 @@ from absl import logging
 from tqdm import tqdm
 
 from spiel_cr.cfr.abstraction import Buckets
-from spiel_cr.cfr.config import CFRConfig, MCCFRConfig, parse_any
+from spiel_cr.cfr.config import CFRConfig, MCCFRConfig
 from spiel_cr.cfr.solver import MOST_ITERATIONS, Solver
 from spiel_cr.common import atomic
 from spiel_cr.common.announcing import announce
@@ -21,10 +21,12 @@ from spiel_cr.common.checks import (
     check_seed,
 )
 from spiel_cr.common.memory import Limit
+from spiel_cr.first_order.config import FirstOrderConfig, is_first_order
 from spiel_cr.policies.result import CurvePoint, Result, SolveResult
 from spiel_cr.signals.finding import FORMS
 from spiel_cr.signals.game import SignalGame
 from spiel_cr.solving import deep_game, forms
+from spiel_cr.solving.algorithms import parse_whole
 from spiel_cr.solving.checkpoint import Keeper, keep_solver
 from spiel_cr.solving.forms import AnyGame, Whole
 
@@ -36,7 +38,7 @@ _EVALUATION_GROWTH = 1.2
 
 
 def check_arguments(
-    algorithm: str | CFRConfig | MCCFRConfig = "cfr+",
+    algorithm: str | CFRConfig | MCCFRConfig | FirstOrderConfig = "cfr+",
     iterations: int | None = None,
     *,
     seconds: float | None = None,
@@ -66,7 +68,12 @@ def check_arguments(
     if algorithm == "lp":
         _refuse_with_lp(goal, checkpoint_path, imperfect_recall or buckets is not None)
     else:
-        parse_any(algorithm)
+        parse_whole(algorithm)
+    if is_first_order(algorithm) and (imperfect_recall or buckets is not None):
+        raise ValueError(
+            f"algorithm={algorithm!r} has no regrets that infosets could share; choose "
+            f"another one such as 'cfr+', or leave out buckets and imperfect_recall"
+        )
 
 
 class _Goal(NamedTuple):
@@ -118,7 +125,11 @@ class _Goal(NamedTuple):
 
 def solve(
     game: AnyGame,
-    algorithm: str | CFRConfig | MCCFRConfig | deep_game.AnyConfig = "cfr+",
+    algorithm: str
+    | CFRConfig
+    | MCCFRConfig
+    | FirstOrderConfig
+    | deep_game.AnyConfig = "cfr+",
     iterations: int | None = None,
     *,
     seconds: float | None = None,
@@ -144,7 +155,8 @@ def solve(
     Args:
       game: OpenSpiel game string, game, compiled game, or signal game.
       algorithm: preset and parameters, such as "cfr+", "dcfr(alpha=1.5)" or
-        "evr-mccfr(batch=1024)", see `parse_any`; one that trains networks, such as
+        "evr-mccfr(batch=1024)", see `parse_any`; a first-order method such as "egt" or
+        "pdhg(check=100)", see `parse_first_order`; one that trains networks, such as
         "sd-cfr(hidden=64)", see `solve_deep`, which takes over; or "lp": an
         equilibrium by linear programming, whose NashConv is at most 1e-8 of the range
         of payoffs, or what rounding leaves of the largest payoff; always in float64,
@@ -200,7 +212,7 @@ def solve(
       SolverFailedError: "lp" found no equilibrium.
     """
     if deep_game.is_deep(algorithm):
-        assert not isinstance(algorithm, CFRConfig | MCCFRConfig)
+        assert not isinstance(algorithm, forms.Settings)
         _refuse_with_deep(
             game,
             algorithm,
@@ -247,7 +259,7 @@ def solve(
     )
     seed = check_seed(seed)
     goal = _Goal.of(iterations, seconds, until, eval_every)
-    config = "lp" if algorithm == "lp" else parse_any(algorithm)
+    config = "lp" if algorithm == "lp" else parse_whole(algorithm)
     with atomic.reserved(checkpoint_path, "checkpoint_path"):
         started = time.perf_counter()
         chosen = forms.choose(

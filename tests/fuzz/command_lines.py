@@ -183,6 +183,7 @@ _ALGORITHMS = [
     *("cfr", "cfr+", "cfr()", "dcfr(alpha=1.5,beta=0,gamma=2)", "pcfr+", "pdcfr+"),
     *("lcfr(exploration=0.1)", "cfr+(alternating=false)", " cfr+ "),
 ]
+_FIRST_ORDER = ("egt(weights=one)", "pdhg", "domwu(rate=0.5)")
 _SAMPLED = ["os-mccfr(batch=16)", "es-mccfr(batch=4)", "evr-mccfr(batch=16)"]
 _BOTS = [
     *("uniform", "uniform()", "resolving(iterations=2)", "solved(iterations=2)"),
@@ -443,7 +444,8 @@ _VALUES: dict[str, Values] = {
 }
 _OWN_VALUES: dict[tuple[str, str], Values] = {
     ("solve", "--algorithm"): Values(
-        (*_ALGORITHMS, *_SAMPLED, "lp"), lambda: [*_not_algorithms(), *_not_sampled()]
+        (*_ALGORITHMS, *_SAMPLED, *_FIRST_ORDER, "lp"),
+        lambda: [*_not_algorithms(), *_not_sampled()],
     ),
     ("solve", "--workers"): Values(("1",), ["0", "-1", "1025", *_NOT_WHOLE]),
     **{

@@ -31,11 +31,12 @@ SPIEL_CR = {
     "abstraction": "common signals gameshrink",
     "cfr": "common sequence_form compilation policies",
     "mccfr": "common sequence_form compilation policies cfr",
+    "first_order": "common sequence_form compilation policies cfr",
     "lookahead": "common sequence_form compilation policies cfr",
     "uncompiled": "common compilation policies cfr",
     "deep": "common compilation policies cfr mccfr uncompiled",
     "solving": "common sequence_form compilation policies signals gameshrink cfr mccfr "
-    "uncompiled deep",
+    "first_order uncompiled deep",
     "resolving": "common sequence_form compilation policies signals gameshrink cfr "
     "mccfr lookahead",
     "public_sampling": "common sequence_form compilation policies signals cfr mccfr",

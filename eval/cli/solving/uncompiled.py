@@ -4,8 +4,9 @@ import argparse
 import os
 
 import spiel_cr
-from spiel_cr.cfr.config import MCCFRConfig, parse_any
+from spiel_cr.cfr.config import MCCFRConfig
 from spiel_cr.common import memory, storage
+from spiel_cr.solving.algorithms import parse_whole
 from spiel_cr.solving.sampled_game import SampledResult, check_sampling
 
 from ...common.plurals import counted
@@ -67,7 +68,7 @@ def _check(arguments: argparse.Namespace) -> None:
                 + ", or leave --compile never out" * never
             )
     algorithm = arguments.algorithm
-    if algorithm == "lp" or not isinstance(parse_any(algorithm), MCCFRConfig):
+    if algorithm == "lp" or not isinstance(parse_whole(algorithm), MCCFRConfig):
         raise ValueError(
             f"algorithm={algorithm!r} looks at the whole game in each iteration, so "
             f"the game must be compiled; {'leave --compile never out, or ' * never}"

@@ -1,0 +1,48 @@
+"""How much memory first-order methods will take, told from the arrays of a game.
+
+Beside what `cfr.footprint` counts, a method's program has more passes over the tree,
+and its state more vectors. Factors are bounds of peaks of processes on CPUs
+(docs/first-order.md has a table).
+"""
+
+import numpy as np
+
+from spiel_cr.cfr import footprint
+from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.first_order.config import (
+    EGTConfig,
+    FirstOrderConfig,
+    MirrorConfig,
+    PDHGConfig,
+    SmoothingConfig,
+)
+from spiel_cr.sequence_form import treeplex
+
+# Of XLA, for each row of an array that is written out in an iteration of CFR.
+_PROGRAM_ROW = 0.95e6
+# For each method: how many such passes its program has, and how many vectors over both
+# players' sequences are there at once, beside those of CFR.
+_NEEDS: dict[type, tuple[int, int]] = {
+    EGTConfig: (6, 10),
+    SmoothingConfig: (6, 14),
+    PDHGConfig: (3, 16),
+    MirrorConfig: (1, 6),
+}
+
+
+def peak_bytes(
+    tree: CompiledGame, config: FirstOrderConfig, dtype: np.typing.DTypeLike
+) -> float:
+    """The peak of a process that compiles a game and runs a first-order method on it.
+
+    Args:
+      tree: the compiled game.
+      config: the method.
+      dtype: of the arithmetic.
+    """
+    passes, vectors = _NEEDS[type(config)]
+    form = tree.form
+    rows = sum(treeplex.written_out_rows(arrays) for arrays in form.arrays)
+    positions = sum(own.size for own in form.layouts)
+    more = vectors * positions * np.dtype(dtype).itemsize
+    return footprint.peak_bytes(tree, dtype) + (passes - 1) * _PROGRAM_ROW * rows + more

@@ -1,0 +1,175 @@
+"""First-order methods as solvers: problem and state on the device, one jitted loop."""
+
+import functools
+from typing import Any, NamedTuple, TypeAlias, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from spiel_cr.cfr.solver import Solver
+from spiel_cr.common.checks import check_dtype
+from spiel_cr.common.jax_utils import cast as cast_arrays
+from spiel_cr.common.jax_utils import precision
+from spiel_cr.first_order import (
+    excessive_gap,
+    mirror_descent,
+    primal_dual,
+    regularisers,
+    smoothing,
+)
+from spiel_cr.first_order.config import (
+    EGTConfig,
+    FirstOrderConfig,
+    MirrorConfig,
+    PDHGConfig,
+    SmoothingConfig,
+)
+from spiel_cr.first_order.problem import Problem
+from spiel_cr.sequence_form import treeplex
+from spiel_cr.sequence_form.layout import SequenceForm
+
+AnyProblem: TypeAlias = Problem | primal_dual.PDHGProblem
+# From so many positions on, a state is written in place.
+_LARGE_STATE = 2_000_000
+
+
+class _Method(NamedTuple):
+    """A method: how it begins, and one of its steps."""
+
+    init: Any
+    step: Any
+
+
+_METHODS: dict[type, _Method] = {
+    EGTConfig: _Method(excessive_gap.init, excessive_gap.step),
+    SmoothingConfig: _Method(smoothing.init, smoothing.step),
+    PDHGConfig: _Method(primal_dual.init, primal_dual.step),
+    MirrorConfig: _Method(mirror_descent.init, mirror_descent.step),
+}
+
+
+def _iterate(
+    problem: AnyProblem, state: Any, iterations: jax.Array, *, config: FirstOrderConfig
+) -> Any:
+    step = _METHODS[type(config)].step
+    return jax.lax.fori_loop(
+        0, iterations, lambda _, s: step(problem, s, config=config), state
+    )
+
+
+_run = jax.jit(_iterate, static_argnames="config")
+_run_in_place = jax.jit(_iterate, static_argnames="config", donate_argnames="state")
+
+
+@functools.partial(jax.jit, static_argnames="config")
+def _begin(problem: AnyProblem, *, config: FirstOrderConfig) -> Any:
+    return _METHODS[type(config)].init(problem, config=config)
+
+
+@functools.partial(jax.jit, static_argnames=("rounds", "draws"))
+def _scale(
+    trees: tuple[treeplex.Treeplex, treeplex.Treeplex], *, rounds: int, draws: int
+) -> tuple[primal_dual.Point, jax.Array]:
+    return primal_dual.scale_program(trees, rounds=rounds, draws=draws)
+
+
+class _Iterates:
+    """Reads strategies from the states of first-order methods."""
+
+    def __init__(self, form: SequenceForm) -> None:
+        self._form = form
+
+    def positions(self, state: Any, player: int) -> np.ndarray:
+        """float [S], reach by position; what matters are shares at each infoset."""
+        if isinstance(state, primal_dual.PDHGState):
+            return np.asarray(state.now.reach[player])
+        return np.asarray(state.reach[player])
+
+    def average(self, state: Any, player: int) -> np.ndarray:
+        by_position = self.positions(state, player)
+        return by_position[self._form.layouts[player].sequences].astype(np.float64)
+
+    def current(self, state: Any, player: int) -> np.ndarray:
+        decisions = self._form.decisions[player]
+        reach, owner = self.average(state, player), decisions.owner
+        total = np.bincount(owner[1:], reach[1:], minlength=len(decisions))
+        behaviour = np.ones(decisions.num_sequences)
+        behaviour[1:] = 1 / decisions.num_actions[owner[1:]]
+        met = 1 + np.flatnonzero(total[owner[1:]] > 0)
+        behaviour[met] = reach[met] / total[owner[met]]
+        return behaviour
+
+    def check(self, state: Any) -> None:
+        for player in range(2):
+            reach = self.positions(state, player)
+            if (reach < -1e-3).any():
+                raise ValueError("the state has a negative strategy")
+
+
+def make_solver(
+    form: SequenceForm,
+    *,
+    config: FirstOrderConfig,
+    dtype: np.typing.DTypeLike = np.float64,
+) -> Solver:
+    """Puts a game on the device and compiles the program.
+
+    Args:
+      form: the game.
+      config: the method.
+      dtype: float64 or float32.
+
+    Raises:
+      ValueError: another dtype, or a game that is cut off.
+    """
+    dtype = check_dtype(dtype)
+    if any(tree.beyond is not None for tree in form.arrays):
+        raise ValueError(
+            f"{config.name}: the game is cut off, and what its leaves are worth is not "
+            f"linear in strategies; take a member of the CFR family such as 'cfr+'"
+        )
+    exponent = treeplex.exponent_of(map(treeplex.largest_payoff, form.arrays))
+    trees = tuple(treeplex.rescale(tree, exponent) for tree in form.arrays)
+    problem = _problem(form, trees, config, dtype)
+    large = sum(own.size for own in form.layouts) > _LARGE_STATE
+    with precision(dtype):
+        # In place, arrays of a state must not be one and the same.
+        begin = functools.partial(_begin, problem, config=config)
+        state = jax.tree.map(jnp.copy, begin())
+    return Solver(
+        form,
+        problem,
+        state,
+        _run_in_place if large else _run,
+        config=config,
+        dtype=dtype,
+        exponent=exponent,
+        reader=_Iterates(form),
+        consumes=large,
+    )
+
+
+def _problem(
+    form: SequenceForm,
+    trees: tuple[treeplex.Treeplex, ...],
+    config: FirstOrderConfig,
+    dtype: np.dtype,
+) -> AnyProblem:
+    """The game on the device, as the method takes it."""
+    if isinstance(config, PDHGConfig):
+        with precision(dtype):
+            both = jax.device_put(cast_arrays(trees, dtype))
+            scales, length = _scale(both, rounds=config.rounds, draws=config.draws)
+        return primal_dual.PDHGProblem(both, scales, length)
+    weighing = cast(regularisers.Weighing, config.weights)
+    weights = [regularisers.make_weights(form, p, weighing) for p in range(2)]
+    kind: regularisers.Kind = (
+        "euclidean" if isinstance(config, SmoothingConfig) else "entropy"
+    )
+    diameter = sum(regularisers.diameter(form, p, kind, weights[p]) for p in range(2))
+    made = Problem(
+        (trees[0], trees[1]), (weights[0], weights[1]), np.asarray(max(diameter, 1e-9))
+    )
+    with precision(dtype):
+        return cast(Problem, jax.device_put(cast_arrays(made, dtype)))
