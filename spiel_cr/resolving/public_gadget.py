@@ -11,6 +11,7 @@ board (see `public_layers.py`), which is what a player meets in a match.
 """
 
 import dataclasses
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -87,25 +88,43 @@ class PublicSubgame:
         )
         return build(self.sides, deal.parents, deal.kernels, terms, [terminate])
 
+    def form_by_beliefs(self, reach: Sequence[Sequence[np.ndarray]]) -> SequenceForm:
+        """What a solver solves without a gadget: both ranges are held to be known.
+
+        Args:
+          reach: for each player and root float64 [H], its reach there.
+
+        Raises:
+          ValueError: the subgame was cut with a gadget.
+        """
+        if len(self.augmented):
+            raise ValueError("the subgame has a gadget; cut it with gadget=False")
+        weights = [self._weights_of(player, reach[player]) for player in range(2)]
+        terms = self.terms._replace(weights=(weights[0], weights[1]))
+        return build(self.sides, self.deal.parents, self.deal.kernels, terms)
+
     def _weights(self, own_reach: np.ndarray) -> list[np.ndarray]:
         """For each term float64 [H], i's reach of the root behind each signal."""
         total = np.bincount(self.opening_subgame, own_reach)
         reach = np.where(total[self.opening_subgame] > 0, own_reach, 1.0)
         counts = self.deal.num_signals(self.player)[self.root_round]
-        by_root = np.split(reach, np.cumsum(counts)[:-1])
-        rounds = self.sides[self.player].sequence_rounds
+        return self._weights_of(self.player, np.split(reach, np.cumsum(counts)[:-1]))
+
+    def _weights_of(
+        self, player: int, by_root: Sequence[np.ndarray]
+    ) -> list[np.ndarray]:
+        """For each term float64 [H], the reach of the root behind each signal."""
+        rounds = self.sides[player].sequence_rounds
         found: dict[tuple[int, int], np.ndarray] = {}
         weights = []
         for sequence, root in zip(
-            self.terms.sequences[self.player].tolist(),
+            self.terms.sequences[player].tolist(),
             self.term_root.tolist(),
             strict=True,
         ):
             key = root, int(rounds[sequence])
             if key not in found:
-                behind = self.deal.ancestors(
-                    self.player, key[1], int(self.root_round[root])
-                )
+                behind = self.deal.ancestors(player, key[1], int(self.root_round[root]))
                 found[key] = by_root[root][behind]
             weights.append(found[key])
         return weights
@@ -152,6 +171,8 @@ def cut_public(
     layer: int,
     roots: np.ndarray | None = None,
     deal: Deal | None = None,
+    *,
+    gadget: bool = True,
 ) -> PublicSubgame:
     """The gadget game of some roots of a layer, of their public nodes only.
 
@@ -161,11 +182,12 @@ def cut_public(
       roots: int32 [r], which of `d.roots`, ascending, all of this layer; None: all that
         it has.
       deal: the signals; None: all.
+      gadget: whether o has one in front of each root; never in the first layer.
     """
-    i, gadget = d.player, layer > 1
+    i, gadget = d.player, gadget and layer > 1
     deal = whole_deal(d.game) if deal is None else deal
     roots = d.roots_of(layer) if roots is None else roots
-    nodes = _nodes(d, layer, roots)
+    nodes = _nodes(d, layer, roots, gadget)
     sequences = _sequences(d, nodes)
     terms, term_root = _terms(d, nodes, sequences, deal)
     own_roots, next_roots = (
@@ -208,7 +230,9 @@ class _Nodes(NamedTuple):
     next_roots: np.ndarray
 
 
-def _nodes(d: PublicDecomposition, layer: int, roots: np.ndarray) -> _Nodes:
+def _nodes(
+    d: PublicDecomposition, layer: int, roots: np.ndarray, gadget: bool
+) -> _Nodes:
     """The nodes of a subgame; arguments as of `cut_public`."""
     # All nodes belong to the first layer's game, those above its roots, too.
     tops = d.roots[roots] if layer > 1 else np.zeros(1, np.int32)
@@ -216,7 +240,7 @@ def _nodes(d: PublicDecomposition, layer: int, roots: np.ndarray) -> _Nodes:
     inside = np.sort(np.concatenate(levels))
     actor = d.game.betting.player[inside]
     own, other = inside[actor == d.player], inside[actor == 1 - d.player]
-    passed = tops if layer > 1 else tops[:0]
+    passed = tops if gadget else tops[:0]
     return _Nodes(tops, levels, own, other, passed, own[d.layer[own] == layer + 1])
 
 

@@ -1,0 +1,70 @@
+"""Endgames in two phases: safe ones never lose, beliefs may be wrong."""
+
+import numpy as np
+import pytest
+
+import game_defs  # noqa: F401
+import spiel_cr
+from spiel_cr import gameshrink
+from spiel_cr.abstraction import buckets
+from spiel_cr.policies import best_responses, conversions
+from spiel_cr.resolving import public_endgames
+from spiel_cr.signals import public_nodes
+from spiel_cr.signals.form import form_of
+from spiel_cr.signals.loading import signal_game
+
+SMALL = "python_rhode_island_holdem(num_ranks=4,num_suits=2,max_bets=1)"
+
+
+def best_values(game, behaviour):
+    """What best responses win: by player 0 against player 1, and the other way."""
+    form = form_of(game)
+    reach = [
+        conversions.reach_from_behaviour(own, np.asarray(mine, float))
+        for own, mine in zip(form.decisions, behaviour, strict=True)
+    ]
+    return [best_responses.best_response_value(form, p, reach[1 - p]) for p in range(2)]
+
+
+@pytest.mark.slow
+def test_safe_endgames_never_lose_and_beliefs_do():
+    """After an abstraction: each player alone, and both together."""
+    game = signal_game(SMALL)
+    method = "potential-aware(distance=earth-movers)"
+    partition = buckets.abstract(game, (3, 5, 10), method).partition
+    smaller = gameshrink.coarsen(game, partition)
+    average = spiel_cr.solve(smaller, "cfr+", iterations=300).average
+    lifted = gameshrink.lift(game, partition, average)
+    before = best_values(game, lifted)
+    safe = public_endgames.solve_endgames(game, lifted, iterations=100)
+    after = best_values(game, safe)
+    # Each solve is off by what 100 iterations leave.
+    assert after[0] <= before[0] + 0.01 and after[1] <= before[1] + 0.01
+    assert sum(after) < 0.9 * sum(before)
+    unsafe = public_endgames.solve_endgames(
+        game, lifted, gadget="unsafe", iterations=100
+    )
+    # Nothing promises that beliefs lose; here they do.
+    assert sum(after) <= sum(before) <= sum(best_values(game, unsafe))
+    for player in range(2):
+        check_early_rounds(game, player, lifted[player], safe[player])
+
+
+def check_early_rounds(game, player, before, after):
+    """Phase one is as it was; the last round is not."""
+    decisions = public_nodes.public_decisions(game, player)
+    changed = [
+        not np.array_equal(decisions.block(before, n), decisions.block(after, n))
+        for n in decisions.node
+    ]
+    last = game.betting.round[decisions.node] == game.num_rounds - 1
+    assert not np.array(changed)[~last].any() and np.array(changed)[last].all()
+
+
+def test_refused():
+    game = signal_game(SMALL)
+    behaviour = [conversions.uniform_behaviour(own) for own in form_of(game).decisions]
+    with pytest.raises(ValueError, match="gadget='safe'"):
+        public_endgames.solve_endgames(game, behaviour, gadget="safe", iterations=1)
+    with pytest.raises(ValueError, match="iterations=0"):
+        public_endgames.solve_endgames(game, behaviour, iterations=0)
