@@ -320,6 +320,24 @@ class VectorisedIIGoofspiel:
             texts.append(f"{_bids_text(player, cards)} {public}")
         return texts
 
+    def information_state_tensor(self, states: np.ndarray, player: int) -> np.ndarray:
+        """Returns bool [n, F], the tensors of `IIGoofspielObserver`, perfect recall."""
+        count, size = len(states), self._rules.num_cards
+        turn, won = states[:, 0], states[:, 3, None]
+        # The latest bid and winner are the last digits.
+        later = ((turn + 1 - player) // 2)[:, None] - 1 - self._cards
+        bids = states[:, 1 + player, None] >> 4 * np.maximum(later, 0) & 15
+        bids = np.where(later < 0, 0, bids)
+        later = (turn // 2)[:, None] - 1 - self._cards
+        won = np.where(later < 0, -1, won // 3 ** np.maximum(later, 0) % 3)
+        pieces = (
+            np.broadcast_to(np.arange(base.NUM_PLAYERS) == player, (count, 2)),
+            bids[:, :, None] == 1 + self._cards,
+            turn[:, None] == np.arange(2 * size + 1),
+            won[:, :, None] == np.arange(3),
+        )
+        return np.concatenate([piece.reshape(count, -1) for piece in pieces], axis=1)
+
 
 def _bids_text(player: int, bids: Iterable[int]) -> str:
     return f"p{player} bids {_cards(bids)}"

@@ -24,6 +24,7 @@ from spiel_cr.common.arrays import padded_size
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.common.jax_utils import precision
 from spiel_cr.compilation.loading import load_game
+from spiel_cr.compilation.vectorised import VectorisedGame
 from spiel_cr.deep import nets
 from spiel_cr.deep.averages import Average, BankAverage, ExactAverage, NetworkAverage
 from spiel_cr.deep.config import FALLBACK, FEATURES, MOST_LAYERS, MOST_UNITS
@@ -124,6 +125,41 @@ class DeepPolicy(openspiel_policy.Policy):
         """
         player = _who_acts(state, player_id)
         return _by_action(state, self._of_iterates([state], player)[0][iterate])
+
+    def array_probabilities(
+        self, rules: VectorisedGame, states: np.ndarray, player: int
+    ) -> np.ndarray:
+        """What networks play at states of rules on arrays.
+
+        Args:
+          rules: of the game; must give the tensors that the networks see.
+          states: [n, ...], of these rules, where the player acts.
+          player: who acts.
+
+        Returns:
+          float64 [n, A], by OpenSpiel's actions.
+
+        Raises:
+          ValueError: the rules make no such tensors; or the policy is a bank, whose
+            mixture depends on what was played before.
+        """
+        read = getattr(rules, f"{self.average.features}_tensor", None)
+        if read is None:
+            raise ValueError(
+                f"the networks of {self.game} see {self.average.features} tensors, "
+                f"which its rules on arrays do not make; ask state by state"
+            )
+        if not isinstance(self.average, NetworkAverage):
+            raise ValueError(
+                f"a bank's mixture depends on what was played before, so that of "
+                f"{self.game} cannot be asked for arrays of states; train with "
+                f"averaging=network"
+            )
+        legal = rules.legal_actions_mask(states)[:, : self._shape.actions]
+        missing = self._shape.actions - legal.shape[1]
+        legal = np.pad(legal, ((0, 0), (0, missing))) if missing else legal
+        found: np.ndarray = self.strategies(read(states, player), legal, player)[0]
+        return found
 
     def draw_iterate(self, player: int, random: np.random.Generator) -> int:
         """An iterate's place in a player's bank, by its weight.

@@ -3,13 +3,16 @@
 import dataclasses
 import functools
 import re
+import types
 
 import numpy as np
 import pytest
 
+import spiel_cr
 from spiel_cr import load_bot, load_policy
 from spiel_cr.common import storage
 from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.compilation import vectorised
 from spiel_cr.deep import nets
 from spiel_cr.deep.averages import BankAverage, ExactAverage, NetworkAverage
 from spiel_cr.deep.config import PRESETS
@@ -202,3 +205,37 @@ def test_a_bot_draws_an_iterate_per_match(tmp_path):
         assert again.iterate == expected
     with pytest.raises(ValueError, match="bot='deep' needs a file"):
         load_bot("deep", "kuhn_poker", 0)
+
+
+def test_networks_are_asked_for_arrays_of_states():
+    """As state by state, at all decisions of II-goofspiel with three cards."""
+    loaded = spiel_cr.load_game("python_ii_goofspiel(num_cards=3)")
+    rules = vectorised.of_game(loaded)
+    size = loaded.information_state_tensor_size()
+    wide = nets.Shape(size, 3, 4, 1)
+    own = [[30 * x for x in nets.leaves(nets.make(wide, seed)[1])] for seed in (1, 2)]
+    average = NetworkAverage(wide, "information_state", (own[0], own[1]))
+    policy = DeepPolicy(loaded, average)
+    pairs = [(loaded.new_initial_state(), rules.new_initial_states())]
+    asked = 0
+    while pairs:
+        state, rows = pairs.pop()
+        if state.is_terminal():
+            continue
+        player = state.current_player()
+        found = policy.array_probabilities(rules, rows, player)[0]
+        for action, share in policy.action_probabilities(state).items():
+            assert found[action] == pytest.approx(share, abs=1e-6)
+            pairs.append((state.child(action), rules.child(rows, np.array([action]))))
+        assert found.sum() == pytest.approx(1)
+        asked += 1
+    assert asked > 50
+    rules.information_state_tensor = None
+    with pytest.raises(ValueError, match="information_state tensors, which its rules"):
+        policy.array_probabilities(rules, rules.new_initial_states(), 0)
+
+
+def test_banks_are_not_asked_for_arrays_of_states():
+    rules = types.SimpleNamespace(information_state_tensor=lambda *_: None)
+    with pytest.raises(ValueError, match="mixture depends on what was played before"):
+        DeepPolicy(game(), bank()).array_probabilities(rules, np.zeros((1, 2)), 0)
