@@ -22,6 +22,7 @@ examples:
 
 import argparse
 import pathlib
+import sys
 from collections.abc import Sequence
 
 import spiel_cr
@@ -52,7 +53,7 @@ def add(commands: Commands) -> None:
     option(parser, "--player", "only this one's", type=int, choices=(0, 1))
     text = "only information states with this text in them"
     option(parser, "--find", text, metavar="TEXT")
-    text = "in the game's order, by reach of all, or by gain"
+    text = "in the game's order, by reach of all, or by own reach x gain"
     option(parser, "--sort", text, "game", choices=_SORTS)
     text = "this many at most for each player"
     option(parser, "--limit", text, 40, metavar="N")
@@ -116,7 +117,9 @@ def _show(arguments: argparse.Namespace) -> dict[str, object]:
     for player, own in enumerate(views):
         if arguments.player in (None, player):
             found = _choose(own, arguments.find, arguments.sort)
-            _print_player(player, len(own), found, arguments.limit)
+            # The page has them, too.
+            if not arguments.html:
+                _print_player(player, len(own), found, arguments.limit)
             chosen += found[: arguments.limit]
             left_off += len(found[arguments.limit :])
     report: dict[str, object] = {
@@ -140,7 +143,7 @@ def _show(arguments: argparse.Namespace) -> dict[str, object]:
         )
         with writing(arguments):
             atomic.write_text(target, page)
-            print(f"page: {target}")
+            print(f"page: {target}", file=sys.stderr)
             report["html"] = str(target)
     return report
 
@@ -175,7 +178,7 @@ def _choose(
     if sort == "reach":
         found.sort(key=lambda view: -view.own_reach * view.others_reach)
     elif sort == "gain":
-        found.sort(key=lambda view: -view.gain)
+        found.sort(key=lambda view: -view.own_reach * view.gain)
     return found
 
 

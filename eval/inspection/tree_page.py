@@ -5,10 +5,12 @@ The page holds the tree as JSON and builds what is opened. It opens from disk.
 
 import json
 import pathlib
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pyspiel
 
 from spiel_cr.compilation.tree import CHANCE, CompiledGame
 from spiel_cr.players import bots
@@ -19,6 +21,10 @@ from ..reporting.html_page import page, text
 from .infoset_view import InfosetView, Strategy, action_names
 from .tree_subgames import short, subgames_of
 
+# What OpenSpiel calls an outcome that a game has no word for.
+_UNNAMED = re.compile(r"(Chance outcome:? ?)?\d+")
+# Of an information state: what stands in brackets, or between spaces.
+_PART = re.compile(r"[^\[\]\s][^\[\]\n]*(?=\])|[^\[\]\s]+")
 # A page of this many histories has about ten megabytes.
 MOST_HISTORIES = 100_000
 
@@ -122,10 +128,49 @@ def _chance_names(tree: CompiledGame) -> dict[int, str]:
     )
     for parent, begin, end in zip(parents, first, last, strict=True):
         state = tree.state_at(int(parent))
-        for child in range(begin, end):
-            action = int(histories.action[child])
-            names[child] = state.action_to_string(state.current_player(), action)
+        actions = histories.action[begin:end].tolist()
+        own = [state.action_to_string(state.current_player(), a) for a in actions]
+        if all(map(_UNNAMED.fullmatch, own)):
+            own = _seen([state.child(a) for a in actions], own)
+        names.update(zip(range(begin, end), own, strict=True))
     return names
+
+
+def _seen(states: Sequence[pyspiel.State], names: list[str]) -> list[str]:
+    """What players see of an outcome, in the words of their information states.
+
+    Args:
+      states: after each outcome of one chance node.
+      names: of the outcomes, which stay where no player's string tells them apart.
+    """
+    seen: list[tuple[int, list[str]]] = []
+    for player in range(2):
+        try:
+            parts = [
+                _PART.findall(state.information_state_string(player))
+                for state in states
+            ]
+        except pyspiel.SpielError:
+            continue  # some games have none before all cards are dealt
+        if len({len(own) for own in parts}) != 1:
+            continue
+        shown = [" ".join(_changed(own, parts)) for own in parts]
+        if len(set(shown)) == len(shown) > 1:
+            seen.append((player, shown))
+    if not seen:
+        return names
+    player, shown = seen[0]
+    only = f" (player {player} sees it)" if len(seen) == 1 else ""
+    return [f"{text}{only}" for text in shown]
+
+
+def _changed(own: Sequence[str], parts: Sequence[Sequence[str]]) -> list[str]:
+    """Those parts of a string that differ from one to the other."""
+    return [
+        part
+        for place, part in enumerate(own)
+        if any(other[place] != part for other in parts)
+    ]
 
 
 def _infoset(view: InfosetView) -> list[Any]:

@@ -317,6 +317,49 @@ def test_large_games_are_refused_before_their_tables(
 
 
 @browser.needs_browser
+def test_the_page_opens_where_most_is_lost(tmp_path):
+    """In order of own reach x gain; and what is played there with all hands."""
+    tree = games.compiled("leduc7")
+    strategy = random_strategy(tree, 4)
+    views = infoset_view.view_infosets(tree, strategy)
+    path = tmp_path / "tree.html"
+    path.write_text(tree_page.tree_page(tree, strategy, views, title="a", lead="b"))
+    dom, *_ = browser.open_page(path, tmp_path, width=1280)
+    every = [view for own in views for view in own]
+    worst = max(every, key=lambda view: view.own_reach * view.gain)
+    (shown,) = re.findall(r'<pre class="state">(.*?)</pre>', dom, re.DOTALL)
+    assert shown == worst.key
+    losses = re.findall(r"could gain ([\d.e+-]+) per match", dom)
+    assert len(losses) == 100
+    assert float(losses[0]) == pytest.approx(worst.own_reach * worst.gain, abs=1e-4)
+    assert [float(x) for x in losses] == sorted(map(float, losses), reverse=True)
+    # Worth on the average of matches that come here, as its actions are.
+    (worth,) = re.findall(r"worth ([\d.e+-]+) to player", dom)
+    expected = worst.value / worst.others_reach
+    assert float(worth) == pytest.approx(expected, abs=1e-3)
+    assert "All hands here" in dom
+    assert len(re.findall(r'class="hand[ "]', dom)) >= 3
+    assert len(re.findall(r'class="hand now', dom)) == 1
+
+
+def test_outcomes_have_the_games_own_words():
+    """OpenSpiel's Leduc poker numbers the deals; its players' strings name them."""
+    names = set(tree_page._chance_names(spiel_cr.compile_game("leduc_poker")).values())
+    assert "Private: 0 (player 0 sees it)" in names
+    assert "Private: 5 (player 1 sees it)" in names
+    assert {name for name in names if "sees" not in name} == {
+        f"Public: {card}" for card in range(6)
+    }
+
+
+def test_the_page_is_all_that_the_command_says(saved, tmp_path, capsys):
+    page = tmp_path / "kuhn.html"
+    run("--policy", saved, "--game", "kuhn_poker", "--html", page)
+    out, err = capsys.readouterr()
+    assert not out and f"page: {page}" in err and page.exists()
+
+
+@browser.needs_browser
 def test_lists_that_are_cut_say_so(leduc_page, tmp_path):
     """The first solve of Leduc poker has few own infosets; here they are many."""
     content = leduc_page.read_text("utf-8")
@@ -352,5 +395,5 @@ def test_in_a_real_browser(leduc_page, tmp_path, width):
     count, commonest = browser.colours(picture, width)
     assert count > 100 and commonest < 0.97
     assert re.search(r'id="count"[^>]*>\d+ information states', dom)
-    assert "counterfactual value" in dom and 'class="row now' in dom
+    assert "a best response from here on gains" in dom and 'class="row now' in dom
     assert re.search(r"layer 2, subgame 1 of \d+", dom)
