@@ -120,7 +120,8 @@ def _nodes(tree: CompiledGame, strategy: Strategy) -> list[list[Any]]:
 
 def _chance_names(tree: CompiledGame) -> dict[int, str]:
     """Words for what chance does, by the history that it leads to."""
-    histories, names = tree.histories, {}
+    histories = tree.histories
+    names: dict[int, str] = {}
     parents = np.flatnonzero(histories.player == CHANCE)
     # Children of one history stand together, in the order of their parents.
     first, last = (

@@ -297,7 +297,7 @@ def test_help_pages_are_those_of_the_parsers():
     """Else: `make help-pages`."""
     pages = main.make_help_pages()
     assert json.loads(process.HELP_PAGES.read_text("utf-8")) == pages
-    assert len(pages) == 14
+    assert len(pages) == 15
 
 
 def test_help_is_read_from_a_file_where_it_fits(monkeypatch):
