@@ -3,7 +3,7 @@
 import argparse
 import dataclasses
 import time
-from typing import get_args
+from typing import Any, get_args
 
 import spiel_cr
 from spiel_cr.cfr.config import parse_algorithm
@@ -17,7 +17,9 @@ from ..contestants import registry
 from .command import Commands, add_command, add_depth_options, given, option
 from .solve import add_solver_options, choose_form, game_to_judge, report_result
 
-_FIGURES = ("iterations", "seconds", "nash_conv")
+_FIGURES = ("iterations", "seconds", "compile_seconds", "nash_conv")
+# A run by time needs some.
+_LEAST_SECONDS = 0.01
 _DEMO_GAME = "python_ii_goofspiel(num_cards=4)"
 
 
@@ -49,8 +51,9 @@ def add(commands: Commands) -> None:
     option(
         parser,
         "--baselines",
-        "also run bundled CFR+ for as many iterations, outcome-sampling MCCFR for the "
-        "same seconds, and uniform (default: only without --game)",
+        "also run bundled CFR+ for as many iterations, solve by CFR+ for the seconds "
+        "that takes, outcome-sampling MCCFR for the seconds of resolving, and uniform "
+        "(default: only without --game)",
         action=argparse.BooleanOptionalAction,
     )
 
@@ -109,31 +112,45 @@ def _resolve(arguments: argparse.Namespace) -> dict[str, object]:
 def _compare(
     game: str, result: spiel_cr.Result, report: dict[str, object], seed: int
 ) -> list[dict[str, object]]:
-    """Runs what OpenSpiel bundles on the same game; prints a table.
+    """Runs what OpenSpiel bundles, and `solve`, on the same game; prints a table.
 
-    Sampling gets all the time that resolving took, compiling included.
+    OpenSpiel's CFR+ has the iterations of one solve, and `solve` the seconds that these
+    took. Sampling gets all the time that resolving took, compiling included.
     """
     total = result.seconds + result.compile_seconds + result.build_seconds
-    rows: list[dict[str, object]] = []
-    for run in (
-        Run(game, "openspiel-cfr+", 0, None, result.iterations),
-        Run(game, "openspiel-os-mccfr", seed, total, None),
-        Run(game, "uniform", 0, None, 1),
-    ):
-        record = measure_run(run)
-        title = registry.find(run.algorithm).title
-        if record["nash_conv"] is None:
-            raise ValueError(f"{title}: {record['error'] or record['missing']}")
-        figures = {name: record[name] or 0 for name in _FIGURES}
-        rows.append({"name": title, **figures})
-    figures = dict(
-        zip(_FIGURES, (result.iterations, total, report["nash_conv"]), strict=True)
-    )
-    ours = {"name": f"spiel_cr resolve ({result.algorithm})", **figures}
-    print(f"\n{'':<40}{'NashConv':>10}{'iterations':>12}{'seconds':>9}")
-    for row in (ours, *rows):
+    bundled = _measured(Run(game, "openspiel-cfr+", 0, None, result.iterations))
+    seconds = max(float(bundled["seconds"]), _LEAST_SECONDS)
+    rows = [
+        bundled,
+        _measured(Run(game, "cfr+", seed, seconds, None)),
+        _measured(Run(game, "openspiel-os-mccfr", seed, total, None)),
+        _measured(Run(game, "uniform", 0, None, 1)),
+    ]
+    ours = {
+        "name": f"spiel_cr resolve ({result.algorithm})",
+        "iterations": result.iterations,
+        "seconds": result.seconds + result.build_seconds,
+        "compile_seconds": result.compile_seconds,
+        "nash_conv": report["nash_conv"],
+    }
+    heads = f"{'NashConv':>10}{'iterations':>12}{'seconds':>9}{'compiling':>11}"
+    print(f"\n{'':<40}{heads}")
+    for row in (rows[1], rows[0], ours, *rows[2:]):
         print(
-            f"{row['name']:<40}{row['nash_conv']:>10.2e}"
-            f"{row['iterations']:>12,}{row['seconds']:>9.2f}"
+            f"{row['name']:<40}{row['nash_conv']:>10.2e}{row['iterations']:>12,}"
+            f"{row['seconds']:>9.2f}{row['compile_seconds']:>11.2f}"
         )
     return rows
+
+
+def _measured(run: Run) -> dict[str, Any]:
+    """A run's row of the table.
+
+    Raises:
+      ValueError: it gave no strategy.
+    """
+    record = measure_run(run)
+    title = registry.find(run.algorithm).title
+    if record["nash_conv"] is None:
+        raise ValueError(f"{title}: {record['error'] or record['missing']}")
+    return {"name": title, **{name: record[name] or 0 for name in _FIGURES}}
