@@ -41,6 +41,7 @@ from spiel_cr.common.errors import (
 )
 from spiel_cr.compilation import game_strings
 
+from ..common import help_pages
 from . import (
     best_response,
     compare,
@@ -48,7 +49,6 @@ from . import (
     exploit,
     info,
     play,
-    process,
     resolve,
     show,
     signals,
@@ -110,9 +110,9 @@ def make_parser() -> Parser:
 
 
 def make_help_pages() -> dict[str, str]:
-    """What --help prints by command, "" without one, in `process.HELP_COLUMNS`."""
+    """What --help prints by command, "" without one, in `help_pages.HELP_COLUMNS`."""
     before = os.environ.get("COLUMNS")
-    os.environ["COLUMNS"] = str(process.HELP_COLUMNS)
+    os.environ["COLUMNS"] = str(help_pages.HELP_COLUMNS)
     try:
         parser = make_parser()
         (commands,) = (action for action in parser._actions if action.choices)
@@ -127,9 +127,9 @@ def make_help_pages() -> dict[str, str]:
 
 
 def write_help_pages() -> None:
-    """Writes what `process.help_page` reads; `make help-pages`."""
+    """Writes what `help_pages.help_page` reads; `make help-pages`."""
     text = json.dumps(make_help_pages(), indent=1)
-    atomic.write_text(process.HELP_PAGES, text + "\n")
+    atomic.write_text(help_pages.HELP_PAGES, text + "\n")
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:

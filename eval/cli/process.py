@@ -2,23 +2,15 @@
 
 import contextlib
 import io
-import json
 import os
-import pathlib
 import select
-import shutil
 import sys
-from collections.abc import Sequence
-from importlib import metadata
 from typing import Any, TextIO
+
+from ..common import help_pages
 
 # As shells count: 128 and the number of the signal SIGPIPE.
 _BROKEN_PIPE = 141
-
-# What --help prints, by command, "" without one: `make help-pages` writes it.
-HELP_PAGES = pathlib.Path(__file__).with_name("help_pages.json")
-# Columns of these pages; in a narrower terminal the parser makes others.
-HELP_COLUMNS = 80
 
 
 def main() -> None:
@@ -29,7 +21,7 @@ def main() -> None:
     sys.unraisablehook = _without_unfinished_bars
     code = 0
     try:
-        page = help_page(sys.argv[1:])
+        page = help_pages.help_page(sys.argv[1:])
         if page is not None:
             print(page, end="")
         else:
@@ -47,31 +39,6 @@ def main() -> None:
         print(f"spiel-cr: error: stdout: {out.error.strerror}", file=sys.stderr)
         code = code or 1
     sys.exit(code)
-
-
-def help_page(words: Sequence[str]) -> str | None:
-    """What `--help` prints, from a file, or `--version`.
-
-    JAX and OpenSpiel, which the parsers need, take a second to import.
-
-    Args:
-      words: of the command line.
-
-    Returns:
-      None: it asks for something else, or the parser has to make the page.
-    """
-    if list(words) == ["--version"]:
-        return f"spiel-cr {metadata.version('spiel_cr')}\n"
-    if not words or words[-1] not in ("-h", "--help") or len(words) > 2:
-        return None
-    if shutil.get_terminal_size().columns < HELP_COLUMNS:
-        return None
-    try:
-        pages = json.loads(HELP_PAGES.read_text("utf-8"))
-    except (OSError, ValueError):
-        return None
-    page: str | None = pages.get(words[0] if len(words) == 2 else "")
-    return page
 
 
 def _without_unfinished_bars(raised: Any) -> None:

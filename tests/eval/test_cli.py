@@ -12,7 +12,8 @@ import pytest
 from open_spiel.python.algorithms import exploitability
 
 import spiel_cr
-from spiel_cr.eval.cli import main, process
+from spiel_cr.eval.cli import main
+from spiel_cr.eval.common import help_pages
 from spiel_cr.eval.common.plurals import counted
 from spiel_cr.eval.judging import python_judge
 
@@ -300,25 +301,27 @@ def test_help(capsys, command):
 def test_help_pages_are_those_of_the_parsers():
     """Else: `make help-pages`."""
     pages = main.make_help_pages()
-    assert json.loads(process.HELP_PAGES.read_text("utf-8")) == pages
+    assert json.loads(help_pages.HELP_PAGES.read_text("utf-8")) == pages
     assert {"", "solve", "resolve"} <= set(pages)
 
 
 def test_help_is_read_from_a_file_where_it_fits(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    assert process.help_page(["--help"]).startswith("usage: spiel-cr [-h]")
-    assert process.help_page(["solve", "-h"]).startswith("usage: spiel-cr solve [-h]")
-    assert process.help_page(["--version"]) == f"spiel-cr {spiel_cr.__version__}\n"
+    assert help_pages.help_page(["--help"]).startswith("usage: spiel-cr [-h]")
+    assert help_pages.help_page(["solve", "-h"]).startswith(
+        "usage: spiel-cr solve [-h]"
+    )
+    assert help_pages.help_page(["--version"]) == f"spiel-cr {spiel_cr.__version__}\n"
     for words in ([], ["solve"], ["nothing", "--help"], ["solve", "--json", "--help"]):
-        assert process.help_page(words) is None
+        assert help_pages.help_page(words) is None
     monkeypatch.setenv("COLUMNS", "60")
-    assert process.help_page(["--help"]) is None
+    assert help_pages.help_page(["--help"]) is None
 
 
 def test_help_imports_nothing_heavy():
     code = (
-        "import sys\nfrom spiel_cr.eval.cli import process\n"
-        "process.help_page(['solve', '--help'])\n"
+        "import sys\nfrom spiel_cr.eval.common import help_pages\n"
+        "help_pages.help_page(['solve', '--help'])\n"
         "print({'jax', 'numpy', 'pyspiel'} & set(sys.modules))"
     )
     done = subprocess.run(
