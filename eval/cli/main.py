@@ -59,7 +59,7 @@ from . import (
     train_values,
 )
 from .command import Parser, check_arguments, note_unwritten
-from .solving import abstract
+from .solving import abstract, jam_fold
 
 _COMMANDS = (
     info,
@@ -76,6 +76,7 @@ _COMMANDS = (
     study,
     train_values,
     abstract,
+    jam_fold,
 )
 
 

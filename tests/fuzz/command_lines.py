@@ -486,6 +486,42 @@ _OWN_VALUES: dict[tuple[str, str], Values] = {
     ("exploit", "--matches"): Values(("4", "9"), ["0", "3", "-1", *_NOT_WHOLE]),
     ("best-response", "--matches"): Values(("2", "4"), ["0", "1", "-1", *_NOT_WHOLE]),
 }
+_OWN_VALUES |= {
+    ("jam-fold", flag): values
+    for flag, values in {
+        "--stacks": Values(
+            ("900/900", "600/1200", " 300 / 900 "),
+            [
+                *("", "/", "900/", "9x/9", "-1/2", "1.5/2", "1e3/2", *_NO_WORD),
+                Bad("900", shown=("[900]",)),
+                Bad("0/900", shown=("stacks=0",)),
+                Bad("1/2/3/4", shown=("[1, 2, 3, 4]",)),
+            ],
+        ),
+        "--prizes": Values(
+            ("2/1", "1", "50.5/0"),
+            [
+                *("", "/", "2/", "2;1", "x", "-1/2", "nan", "inf", *_NO_WORD),
+                Bad("1/2", shown=("[1.0, 2.0]",)),
+                Bad("3/2/1", shown=("[3.0, 2.0, 1.0]",)),
+                Bad("0", shown=("[0.0]",)),
+            ],
+        ),
+        "--blinds": Values(
+            ("300/600", "300/300"),
+            [
+                *("", "/", "300/", "x/y", "1.5/3", "-3/6", *_NO_WORD),
+                Bad("300", shown=("[300]",)),
+                Bad("600/300", shown=("[600, 300]",)),
+                Bad("0/300", shown=("blinds=0",)),
+            ],
+        ),
+        "--algorithm": Values(("pi-fp", "vi-fp"), ["", "fp", "cfr", *_NO_WORD]),
+        "--boards": Values(("1",), ["0", "-1", "100000001", *_NOT_WHOLE]),
+        "--steps": _COUNT,
+        "--workers": Values(("0",), ["-1", "1025", *_NOT_WHOLE]),
+    }.items()
+}
 SWITCHES = {
     "--json",
     "--no-program-cache",
@@ -515,6 +551,10 @@ _ALWAYS: dict[str, dict[str, str]] = {
     "play": {"--seed": "1"},
     "compare": {"--iterations": "2", "--workers": "0", "--algorithms": "uniform;cfr+"},
     "study": {"--size": "0.001"},
+    "jam-fold": {
+        **{"--stacks": "900/900", "--prizes": "2/1", "--blinds": "300/600"},
+        **{"--boards": "1", "--rounds": "2", "--cache": "new/cache", "--steps": "5"},
+    },
     "abstract": {"--game": "leduc_poker"},
     "train-values": {"--game": "kuhn_poker", "--minutes": "1e-9"},
 }
@@ -620,6 +660,7 @@ def _required(command: str) -> tuple[str, ...]:
         "play": ("--game", "--bots"),
         "show": ("--game", "--policy"),
         "study": ("name",),
+        "jam-fold": ("--stacks", "--prizes", "--blinds"),
         "train-values": ("--game", "--depth", "--out"),
         "abstract": ("--game", "--budget"),
     }.get(command, ("--game",))

@@ -17,7 +17,7 @@ _PROCESSES = range(5000, 5024)
 
 
 def test_every_option_of_every_command_is_tried():
-    assert len(command_lines.options()) == 13
+    assert len(command_lines.options()) == 15
     for command, flags in command_lines.options().items():
         assert flags
         for flag in set(flags) - command_lines.SWITCHES:

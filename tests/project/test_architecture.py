@@ -46,6 +46,7 @@ SPIEL_CR = {
     "resolving partial",
     "responses": "common sequence_form compilation policies",
     "root_responses": "common compilation uncompiled deep responses",
+    "jam_fold": "common",
     "players": "common compilation policies signals gameshrink cfr mccfr lookahead "
     "uncompiled deep solving resolving partial responses",
 }

@@ -1,0 +1,34 @@
+"""Jam or fold: tournaments of two and three players, solved before the flop.
+
+`solve_tournament` finds an approximate equilibrium for every distribution of the chips,
+and says what each player could still win by deviating. `chip_model` is what stacks are
+worth by the independent chip model, for any number of players.
+"""
+
+from spiel_cr.jam_fold.charts import text_chart
+from spiel_cr.jam_fold.chip_model import chip_model
+from spiel_cr.jam_fold.engine import InnerSettings, LocalEngine, PoolEngine
+from spiel_cr.jam_fold.equities import Equities, hand_tables
+from spiel_cr.jam_fold.hand_classes import class_names
+from spiel_cr.jam_fold.outer import ALGORITHMS, StochasticGame, ex_post_gains
+from spiel_cr.jam_fold.solve import Solution, SolveSettings, solve_tournament
+from spiel_cr.jam_fold.tournament import Setting, Tournament
+
+__all__ = [
+    "ALGORITHMS",
+    "Equities",
+    "InnerSettings",
+    "LocalEngine",
+    "PoolEngine",
+    "Setting",
+    "Solution",
+    "SolveSettings",
+    "StochasticGame",
+    "Tournament",
+    "chip_model",
+    "class_names",
+    "ex_post_gains",
+    "hand_tables",
+    "solve_tournament",
+    "text_chart",
+]

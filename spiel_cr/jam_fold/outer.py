@@ -1,0 +1,168 @@
+"""Equilibria of stochastic games with few players: loops around one stage.
+
+Four loops (Ganzfried & Sandholm 2008, 2009). Inside the first two, fictitious play
+solves every stage with fixed values after it:
+
+- vi-fp: the values are then those of the stage (value iteration). It may stop where no
+  equilibrium is: values that are too high keep themselves up.
+- pi-fp: the values are those of playing by the strategies for ever (policy iteration).
+
+Inside the other two, each player's decision process against the others is solved, and
+fictitious play averages what comes out:
+
+- fp-vi: by value iteration, from the values of the strategies themselves, so that they
+  only rise.
+- fp-pi: by policy iteration.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from spiel_cr.common.checks import check_choice
+from spiel_cr.jam_fold.engine import InnerSettings
+
+ALGORITHMS = ("vi-fp", "pi-fp", "fp-vi", "fp-pi")
+# Of a player's decision process: policies improve strictly, so few rounds are needed.
+_MOST_ROUNDS = 1000
+
+
+class StochasticGame(Protocol):
+    """N states with n players; profiles are arrays whose first axis is the state."""
+
+    def start_values(self) -> np.ndarray:
+        """Values [N, n] to begin with."""
+        ...
+
+    def start_profile(self) -> np.ndarray:
+        """Strategies to begin with."""
+        ...
+
+    def play(
+        self, profile: np.ndarray, values: np.ndarray, inner: InnerSettings, begin: int
+    ) -> np.ndarray:
+        """Fictitious play within every stage, from averages of `begin` steps."""
+        ...
+
+    def one_stage(self, profile: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Values [N, n] of one stage by the profile, and `values` after it."""
+        ...
+
+    def evaluate(self, profile: np.ndarray) -> np.ndarray:
+        """Values [N, n] of playing by the profile to the end."""
+        ...
+
+    def best_replies(
+        self, profile: np.ndarray, values: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Each player's best response to the others for one stage, and its values."""
+        ...
+
+    def evaluate_alone(self, profile: np.ndarray, replies: np.ndarray) -> np.ndarray:
+        """Values [N, n] where each player alone plays by `replies` to the end."""
+        ...
+
+
+class Round(NamedTuple):
+    """After a round of a loop.
+
+    Attributes:
+      number: from 1.
+      profile: strategies.
+      values: [N, n] that the next round takes for true; of fp-vi and fp-pi, those of
+        best responses.
+      change: largest change of a value in this round.
+    """
+
+    number: int
+    profile: np.ndarray
+    values: np.ndarray
+    change: float
+
+
+def rounds(
+    game: StochasticGame,
+    algorithm: str,
+    inner: InnerSettings,
+    *,
+    tolerance: float = 0.0,
+    start: Round | None = None,
+) -> Iterator[Round]:
+    """Runs a loop, for ever.
+
+    Args:
+      game: to be solved.
+      algorithm: one of ALGORITHMS.
+      inner: fictitious play within stages, of the first two.
+      tolerance: of the other two's decision processes: where values change by less.
+      start: a round to go on from.
+
+    Raises:
+      ValueError: there is no such algorithm.
+    """
+    check_choice(algorithm, "algorithm", ALGORITHMS)
+    if start is None:
+        start = Round(0, game.start_profile(), game.start_values(), np.inf)
+    number, profile, values, _ = start
+    while True:
+        number += 1
+        if algorithm.endswith("fp"):
+            # The last quarter of what came before stays in the averages.
+            begin = inner.steps * (number - 1) // 4
+            profile = game.play(profile, values, inner, begin)
+            find = game.one_stage if algorithm == "vi-fp" else None
+            new = find(profile, values) if find else game.evaluate(profile)
+        else:
+            new, replies = best_deviation(
+                game, profile, method=algorithm[-2:], tolerance=tolerance
+            )
+            profile = profile + (replies - profile) / (number + 1)
+        change = float(np.abs(new - values).max())
+        values = new
+        yield Round(number, profile, values, change)
+
+
+def best_deviation(
+    game: StochasticGame,
+    profile: np.ndarray,
+    *,
+    method: str = "pi",
+    tolerance: float = 0.0,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Solves each player's Markov decision process against the others' strategies.
+
+    Args:
+      game: that is played.
+      profile: the fixed strategies.
+      method: pi, policy iteration, or vi, value iteration; both from the values of the
+        profile, which can only rise.
+      tolerance: stop where no value rises by more.
+
+    Returns:
+      Values [N, n] of best responses to the end, and the best responses.
+    """
+    values = game.evaluate(profile)
+    replies = profile
+    for _ in range(_MOST_ROUNDS):
+        best, found = game.best_replies(profile, values)
+        if method == "pi":
+            found = game.evaluate_alone(profile, best)
+        rise = float((found - values).max())
+        if rise <= tolerance:
+            break
+        values, replies = np.maximum(values, found), best
+    return values, replies
+
+
+def ex_post_gains(
+    game: StochasticGame, profile: np.ndarray, *, tolerance: float = 0.0
+) -> np.ndarray:
+    """What each player can win by deviating, float64 [N, n], in the values' unit.
+
+    No other strategy, of whatever memory, wins more than the best response in a
+    decision process, so this is the profile's epsilon as a Nash equilibrium from each
+    state on. Arguments as in `best_deviation`.
+    """
+    values, _ = best_deviation(game, profile, tolerance=tolerance)
+    return values - game.evaluate(profile)
