@@ -108,7 +108,7 @@ def rounds(
     while True:
         number += 1
         if algorithm.endswith("fp"):
-            # The last quarter of what came before stays in the averages.
+            # What came before counts for a quarter of its steps: it had other values.
             begin = inner.steps * (number - 1) // 4
             profile = game.play(profile, values, inner, begin)
             find = game.one_stage if algorithm == "vi-fp" else None
@@ -149,9 +149,9 @@ def best_deviation(
         if method == "pi":
             found = game.evaluate_alone(profile, best)
         rise = float((found - values).max())
+        values, replies = np.maximum(values, found), best
         if rise <= tolerance:
             break
-        values, replies = np.maximum(values, found), best
     return values, replies
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from spiel_cr.jam_fold import hands, rules
-from tests.support.jam_fold import enumerate_hands, small_tables
+from tests.jam_fold.reference import enumerate_hands, small_tables
 
 # Sums of a few hundred float32 products of numbers up to ten.
 ROUNDING = 2e-6

@@ -7,7 +7,7 @@ import pytest
 
 from spiel_cr.jam_fold import outer
 from spiel_cr.jam_fold.engine import InnerSettings
-from tests.support.jam_fold import StopOrGoOn
+from tests.jam_fold.reference import StopOrGoOn
 
 INNER = InnerSettings(20, 1)
 

@@ -11,7 +11,7 @@ from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.jam_fold import engine, equities, outer, rules, solve, tournament
 from spiel_cr.jam_fold.engine import InnerSettings, LocalEngine
 from spiel_cr.jam_fold.solve import SolveSettings
-from tests.support.jam_fold import small_tables
+from tests.jam_fold.reference import small_tables
 
 CARDS = 200
 
