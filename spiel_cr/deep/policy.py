@@ -143,8 +143,24 @@ class DeepPolicy(openspiel_policy.Policy):
           ValueError: the rules make no such tensors; or the policy is a bank, whose
             mixture depends on what was played before.
         """
-        read = getattr(rules, f"{self.average.features}_tensor", None)
-        if read is None:
+        self.check_arrays(rules)
+        read = getattr(rules, f"{self.average.features}_tensor")
+        legal = rules.legal_actions_mask(states)[:, : self._shape.actions]
+        missing = self._shape.actions - legal.shape[1]
+        legal = np.pad(legal, ((0, 0), (0, missing))) if missing else legal
+        found: np.ndarray = self.strategies(read(states, player), legal, player)[0]
+        return found
+
+    def check_arrays(self, rules: VectorisedGame) -> None:
+        """Refuses rules on arrays whose states networks cannot be asked for.
+
+        Args:
+          rules: of the game.
+
+        Raises:
+          ValueError: as `array_probabilities`.
+        """
+        if not callable(getattr(rules, f"{self.average.features}_tensor", None)):
             raise ValueError(
                 f"the networks of {self.game} see {self.average.features} tensors, "
                 f"which its rules on arrays do not make; ask state by state"
@@ -155,11 +171,6 @@ class DeepPolicy(openspiel_policy.Policy):
                 f"{self.game} cannot be asked for arrays of states; train with "
                 f"averaging=network"
             )
-        legal = rules.legal_actions_mask(states)[:, : self._shape.actions]
-        missing = self._shape.actions - legal.shape[1]
-        legal = np.pad(legal, ((0, 0), (0, missing))) if missing else legal
-        found: np.ndarray = self.strategies(read(states, player), legal, player)[0]
-        return found
 
     def draw_iterate(self, player: int, random: np.random.Generator) -> int:
         """An iterate's place in a player's bank, by its weight.

@@ -1,4 +1,4 @@
-"""How a blueprint plays at histories of a game that is not compiled.
+"""Blueprints from files, and how they play at histories of games not compiled.
 
 A player of partial trees asks it where its trees say nothing: how likely histories are
 that it follows, and what to do at a decision that it has not solved.
@@ -7,11 +7,58 @@ that it follows, and what to do at a decision that it has not solved.
 import dataclasses
 
 import numpy as np
+import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from spiel_cr.common import atomic
+from spiel_cr.compilation import vectorised
 from spiel_cr.compilation.tree import CHANCE, TERMINAL
+from spiel_cr.deep import policy as deep_policy
 from spiel_cr.lookahead.rollouts import on_arrays
 from spiel_cr.partial.simulator import ArraySimulator, Nodes, Simulator
+from spiel_cr.policies import result
+from spiel_cr.uncompiled import policy_files
+
+
+def check_blueprint_file(path: atomic.Path) -> None:
+    """Refuses files that `load_blueprint` refuses whatever the game.
+
+    Raises:
+      OSError, DamagedFileError, ValueError: as `load_blueprint`.
+    """
+    kind = result.read_metadata(path).get("kind")
+    if kind == policy_files.TABLE:
+        policy_files.check_table_file(path)
+    elif kind == deep_policy.KIND:
+        deep_policy.check_file(path)
+    else:
+        result.check_tabular_file(path)
+
+
+def load_blueprint(
+    path: atomic.Path, game: pyspiel.Game | None = None
+) -> openspiel_policy.Policy:
+    """Reads a policy of a compiled game, of one that was not compiled, or of networks.
+
+    Args:
+      path: of the file.
+      game: the sequential game it must be for; None: the one named in the file.
+
+    Raises:
+      OSError, DamagedFileError, ValueError: it cannot be read, or is for another game;
+        or it is of networks that the game's rules on arrays cannot ask, see
+        `DeepPolicy.check_arrays`.
+    """
+    kind = result.read_metadata(path).get("kind")
+    if kind == policy_files.TABLE:
+        return policy_files.load_table_policy(path, game)
+    if kind != deep_policy.KIND:
+        return result.load_tabular_policy(path, game)
+    policy = deep_policy.load_deep_policy(path, game)
+    rules = vectorised.of_game(policy.game)
+    if rules is not None:
+        policy.check_arrays(rules)
+    return policy
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,9 +7,9 @@ from spiel_cr.lookahead.continuations import Continuations
 from spiel_cr.lookahead.frontier import FrontierFunction
 from spiel_cr.lookahead.frontier_network import FrontierLeaf, network_of
 from spiel_cr.lookahead.leaf_strings import names_choices, read_leaf
+from spiel_cr.partial.blueprint import check_blueprint_file
 from spiel_cr.policies.leaf_values import ChoiceValues, parse_leaf
 from spiel_cr.resolving.config import ResolvingConfig
-from spiel_cr.uncompiled.policy_files import check_histories_file
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +52,7 @@ class PartialConfig:
         check_whole(self.warmup_matches, "warmup_matches", 0)
         leaf = self.leaf
         if names_choices(leaf):
-            read_leaf(leaf, check_histories_file)
+            read_leaf(leaf, check_blueprint_file)
         elif network_of(leaf) is None and not isinstance(
             leaf, ChoiceValues | FrontierFunction
         ):

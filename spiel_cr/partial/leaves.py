@@ -6,8 +6,8 @@ from spiel_cr.lookahead.continuations import Continuations
 from spiel_cr.lookahead.frontier import FrontierFunction
 from spiel_cr.lookahead.frontier_network import FrontierLeaf, network_of
 from spiel_cr.lookahead.leaf_strings import names_choices, read_leaf
+from spiel_cr.partial.blueprint import check_blueprint_file, load_blueprint
 from spiel_cr.policies.leaf_values import ChoiceValues, parse_leaf
-from spiel_cr.uncompiled.policy_files import check_histories_file, load_histories_policy
 
 
 def parse_partial_leaf(
@@ -17,8 +17,9 @@ def parse_partial_leaf(
 
     Args:
       leaf: "rollouts(n=4,seed=0)", "continuations(path=FILE,k=4)" of a policy of a
-        compiled game or of one that was not compiled, "network(path=FILE)" of a network
-        of a game that was not compiled, or such values.
+        compiled game, of one that was not compiled, or of networks that play,
+        "network(path=FILE)" of a value network of a game that was not compiled, or such
+        values.
       game: the sequential game that a policy or network must be for; None: the one that
         its file names.
 
@@ -34,8 +35,8 @@ def parse_partial_leaf(
     if isinstance(leaf, ChoiceValues):
         return leaf
     if names_choices(leaf):
-        read = read_leaf(leaf, check_histories_file)
+        read = read_leaf(leaf, check_blueprint_file)
         assert isinstance(read, tuple)
         given = dict(read[1])
-        return Continuations(load_histories_policy(given.pop("path"), game), **given)
+        return Continuations(load_blueprint(given.pop("path"), game), **given)
     return parse_leaf(leaf, compiled=False)

@@ -1,7 +1,6 @@
 """Policies of games that were never compiled, in files."""
 
 import pyspiel
-from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import DamagedFileError
@@ -13,16 +12,6 @@ from spiel_cr.uncompiled.policy import TablePolicy, read_strategy
 TABLE = "table policy"
 
 
-def is_table(path: atomic.Path) -> bool:
-    """Whether a file holds a policy of a game that was not compiled.
-
-    Raises:
-      OSError: there is no such file, or it cannot be read.
-      DamagedFileError: the file is no file of ours, or was changed since.
-    """
-    return result.read_metadata(path).get("kind") == TABLE
-
-
 def check_table_file(path: atomic.Path) -> None:
     """Refuses what `load_table_policy` refuses whatever the game.
 
@@ -30,32 +19,6 @@ def check_table_file(path: atomic.Path) -> None:
       OSError, DamagedFileError: as `load_table_policy`.
     """
     read_strategy(storage.load(path)[0], path)
-
-
-def check_histories_file(path: atomic.Path) -> None:
-    """Refuses files that `load_histories_policy` refuses whatever the game.
-
-    Raises:
-      OSError, DamagedFileError, ValueError: as `load_histories_policy`.
-    """
-    (check_table_file if is_table(path) else result.check_tabular_file)(path)
-
-
-def load_histories_policy(
-    path: atomic.Path, game: pyspiel.Game | None = None
-) -> openspiel_policy.TabularPolicy | TablePolicy:
-    """Reads a policy of a compiled game, or of one that was not compiled.
-
-    Args:
-      path: of the file.
-      game: the sequential game it must be for; None: the one named in the file.
-
-    Raises:
-      OSError, DamagedFileError, ValueError: it cannot be read, or is for another game.
-    """
-    if is_table(path):
-        return load_table_policy(path, game)
-    return result.load_tabular_policy(path, game)
 
 
 def load_table_policy(

@@ -40,8 +40,8 @@ SPIEL_CR = {
     "resolving": "common sequence_form compilation policies signals gameshrink cfr "
     "mccfr lookahead",
     "public_sampling": "common sequence_form compilation policies signals cfr mccfr",
-    "partial": "common sequence_form compilation policies cfr uncompiled lookahead "
-    "resolving",
+    "partial": "common sequence_form compilation policies cfr uncompiled deep "
+    "lookahead resolving",
     "value_training": "common sequence_form compilation policies cfr lookahead "
     "resolving partial",
     "responses": "common sequence_form compilation policies",
