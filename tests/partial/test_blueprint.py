@@ -25,6 +25,11 @@ def sampled(game):
     return spiel_cr.sample_uncompiled(game, algorithm, iterations=20, seed=1)
 
 
+@functools.cache
+def trained(algorithm):
+    return spiel_cr.solve_deep(GOOFSPIEL, algorithm, 1, compile="never")
+
+
 @pytest.fixture
 def path(tmp_path):
     sampled(GOOFSPIEL).save(tmp_path / "sampled.npz")
@@ -52,10 +57,27 @@ def test_files_of_both_kinds_are_read(path, tmp_path):
         PartialConfig(9, leaf=f"continuations(path={tmp_path / 'bad.npz'})")
 
 
+def test_networks_that_play_are_read_and_banks_are_refused(tmp_path):
+    path, game = str(tmp_path / "networks.npz"), spiel_cr.load_game(GOOFSPIEL)
+    leaf = f"continuations(path={path},k=1,rollouts=1)"
+    trained("mmd(hidden=4,episodes=16,epochs=1)").save(path)
+    assert PartialConfig(9, leaf=leaf, until_end=True).until_end
+    given = parse_partial_leaf(leaf, game).policy()
+    state = game.new_initial_state()
+    expected = spiel_cr.load_policy(path, game).action_probabilities(state)
+    assert given.action_probabilities(state) == expected
+    trained("dream(hidden=4,traversals=8,steps=1,critic_steps=1)").save(path)
+    with pytest.raises(ValueError, match="mixture depends on what was played before"):
+        parse_partial_leaf(leaf, game)
+
+
 @pytest.mark.parametrize("vectorised", [True, False])
-def test_histories_are_asked_for_together_as_one_by_one(vectorised):
+@pytest.mark.parametrize("networks", [True, False])
+def test_histories_are_asked_for_together_as_one_by_one(networks, vectorised):
     """By rules on arrays, and by OpenSpiel's states: what its policy says of each."""
     policy = sampled(GOOFSPIEL).policy
+    if networks:
+        policy = trained("mmd(hidden=4,episodes=16,epochs=1)").average_policy()
     partial = PartialTree.start(GOOFSPIEL, 300, vectorised=vectorised)
     partial.grow()
     tree = partial.compile().tree
@@ -68,7 +90,8 @@ def test_histories_are_asked_for_together_as_one_by_one(vectorised):
         )
         for history, found in zip(mine, odds, strict=True):
             given = policy.action_probabilities(tree.state_at(history))
-            assert found == pytest.approx([p for _, p in sorted(given.items())])
+            wanted = [share for _, share in sorted(given.items())]
+            assert found == pytest.approx(wanted, abs=1e-6 if networks else 1e-12)
 
 
 def test_where_a_policy_has_nothing_all_actions_are_alike():
