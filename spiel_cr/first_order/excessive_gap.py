@@ -9,8 +9,15 @@ is smoothed less next ("balancing").
 With F_p(y) = max_x ⟨g_p(y), x⟩ − μ_p d_p(x), player p's smoothed best response value in
 its own utility, the condition is F_0(x_1) + F_1(x_0) ≤ 0; then NashConv of (x_0, x_1)
 is at most Σ μ_p max d_p.
+
+A step moves towards three smoothed responses. Each is the best one against a mean of
+gradients, measured from the uniform strategy: a divergence from the response before
+differs from that by a linear function, which is the gradient that the response answers.
+So the last response of a step is the one in the condition, too. And so one loop of
+moves, each of one player, makes a step: a program with one pass per player.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -21,7 +28,6 @@ from spiel_cr.first_order.config import EGTConfig
 from spiel_cr.first_order.problem import Problem
 from spiel_cr.first_order.regularisers import gradient, mix, respond
 from spiel_cr.sequence_form import treeplex
-from spiel_cr.sequence_form.treeplex import Blocks
 
 
 class EGTState(NamedTuple):
@@ -47,39 +53,86 @@ class EGTState(NamedTuple):
     iteration: jax.Array
 
 
-class _Trial(NamedTuple):
-    """A step of a length that is tried."""
+class _Work(NamedTuple):
+    """What a step, or the start, works with between moves.
+
+    Attributes:
+      reach: for each player float [S], its last response.
+      gradients: for each player float [S], at the other's last response.
+      values: float [2], F of each player's last response.
+      share: float scalar, the τ that is tried; at the start, the μ.
+      move: int scalar, the next move of the step; the last one: it is done.
+      products: int scalar, products with the payoff coupling so far.
+    """
 
     reach: tuple[jax.Array, jax.Array]
     gradients: tuple[jax.Array, jax.Array]
-    smoothing: jax.Array
+    values: jax.Array
     share: jax.Array
-    excess: jax.Array
+    move: jax.Array
     products: jax.Array
 
 
 def _respond(
-    problem: Problem, player: int, slope: jax.Array, scale: jax.Array, centre: Blocks
-) -> regularisers.Response:
-    return respond(
-        *(problem.trees[player], "entropy", problem.weights[player]),
-        *(slope, scale, centre),
-    )
+    problem: Problem,
+    player: jax.Array,
+    slopes: Callable[[int], jax.Array],
+    scale: jax.Array,
+    work: _Work,
+    judge: jax.Array,
+) -> _Work:
+    """A player's smoothed best response; what it does to the other player's gradient.
+
+    Args:
+      problem: the game.
+      player: int scalar, who responds.
+      slopes: float [S], what a player responds to.
+      scale: float scalar, its μ.
+      work: what there is; the answer takes its place.
+      judge: only the value is asked for.
+    """
+
+    def by(mine: int) -> _Work:
+        tree = problem.trees[mine]
+        answer = respond(
+            *(tree, "entropy", problem.weights[mine], slopes(mine), scale),
+            regularisers.uniform_centre(tree),
+        )
+        values = work.values.at[mine].set(answer.value)
+
+        def moved() -> tuple[jax.Array, jax.Array]:
+            reach = treeplex.reach(tree, answer.strategy)
+            return reach, gradient(problem.trees[1 - mine], reach)
+
+        reach, pull = jax.lax.cond(
+            judge, lambda: (work.reach[mine], work.gradients[1 - mine]), moved
+        )
+        return work._replace(
+            reach=_exchanged(work.reach, mine, reach),
+            gradients=_exchanged(work.gradients, 1 - mine, pull),
+            values=values,
+            products=work.products + jnp.where(judge, 0, 1),
+        )
+
+    return jax.lax.cond(player == 0, lambda: by(0), lambda: by(1))
 
 
-def _excess(
-    problem: Problem, gradients: tuple[jax.Array, jax.Array], smoothing: jax.Array
-) -> jax.Array:
-    """F_0 + F_1: at most 0 where the excessive gap condition holds."""
-    values = [
-        _respond(problem, p, gradients[p], smoothing[p], _centre(problem, p)).value
-        for p in range(2)
+def _exchanged(
+    pair: tuple[jax.Array, jax.Array], player: int, new: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    return (new, pair[1]) if player == 0 else (pair[0], new)
+
+
+def _nothing(problem: Problem, share: jax.Array, products: jax.Array) -> _Work:
+    """Before the first move."""
+    sizes = [
+        1 + sum(level.num_sequences for level in tree.levels) for tree in problem.trees
     ]
-    return values[0] + values[1]
-
-
-def _centre(problem: Problem, player: int) -> Blocks:
-    return regularisers.uniform_centre(problem.trees[player])
+    empty = [jnp.zeros(size, share.dtype) for size in sizes]
+    return _Work(
+        *((empty[0], empty[1]), (empty[0], empty[1]), jnp.zeros(2, share.dtype), share),
+        *(jnp.zeros((), jnp.int32), products),
+    )
 
 
 def init(problem: Problem, *, config: EGTConfig) -> EGTState:
@@ -97,37 +150,31 @@ def init(problem: Problem, *, config: EGTConfig) -> EGTState:
     slope = gradient(trees[1], uniform)
     dtype = uniform.dtype
 
-    def attempt(scale: jax.Array, products: jax.Array) -> _Trial:
-        answer = _respond(problem, 1, slope, scale, _centre(problem, 1))
-        other = treeplex.reach(trees[1], answer.strategy)
-        own_slope = gradient(trees[0], other)
-        step = _respond(problem, 0, own_slope, scale, _centre(problem, 0))
-        own = treeplex.reach(trees[0], step.strategy)
-        gradients = own_slope, gradient(trees[1], own)
-        smoothing = jnp.stack([scale, scale])
-        return _Trial(
-            (own, other),
-            gradients,
-            smoothing,
-            scale,
-            _excess(problem, gradients, smoothing),
-            products + 2,
+    def move(work: _Work) -> _Work:
+        # Player 1 against the uniform strategy, player 0 against that; then it is
+        # judged what player 1 has against player 0.
+        def slopes(player: int) -> jax.Array:
+            if player == 0:
+                return work.gradients[0]
+            return jnp.where(work.move == 0, slope, work.gradients[1])
+
+        player = jnp.where(work.move == 1, 0, 1)
+        judge = work.move == 2
+        found = _respond(problem, player, slopes, work.share, work, judge)
+        again = judge & (found.values.sum() > 0)
+        return found._replace(
+            move=jnp.where(again, 0, work.move + 1),
+            share=jnp.where(again, 2 * work.share, work.share),
         )
 
-    first = attempt(jnp.asarray(_FIRST_SMOOTHING, dtype), jnp.asarray(1, jnp.int32))
+    scale, one = jnp.asarray(_FIRST_SMOOTHING, dtype), jnp.ones((), jnp.int32)
     found = jax.lax.while_loop(
-        lambda trial: trial.excess > 0,
-        lambda trial: attempt(2 * trial.share, trial.products),
-        first,
+        lambda work: work.move < 3, move, _nothing(problem, scale, one)
     )
     return EGTState(
-        found.reach,
-        found.gradients,
-        found.smoothing,
-        jnp.asarray(config.first_share, dtype),
-        found.excess,
-        found.products,
-        jnp.zeros((), jnp.int32),
+        *(found.reach, found.gradients, jnp.stack([found.share, found.share])),
+        *(jnp.asarray(config.first_share, dtype), found.values.sum()),
+        *(found.products, jnp.zeros((), jnp.int32)),
     )
 
 
@@ -140,73 +187,47 @@ _LEAST_SHARE = 1e-9
 def step(problem: Problem, state: EGTState, *, config: EGTConfig) -> EGTState:
     """One step: the smoothing of one player is reduced (algorithm 2 of Hoda et al.).
 
+    Player p's is. Move 0: its response to the gradient that it has. Move 1: the
+    other's to a mean of its gradient and of that. Move 2: p's to a mean of its own
+    gradient and of that, with the new μ. Move 3: what the other has against it all.
+    Where the condition fails, a shorter share begins at move 0.
+
     Args:
       problem: the game.
       state: the state to advance.
       config: settings.
     """
-    chosen = state.smoothing[0] < state.smoothing[1]
+    chosen = jnp.where(state.smoothing[0] < state.smoothing[1], 1, 0)
 
-    def shrink(player: int) -> _Trial:
-        return _shrink(problem, state, player, config)
+    def move(work: _Work) -> _Work:
+        def slopes(player: int) -> jax.Array:
+            share = jnp.where(work.move == 0, 0, work.share)
+            return mix(share, state.gradients[player], work.gradients[player])
 
-    found = jax.lax.cond(chosen, lambda: shrink(1), lambda: shrink(0))
-    longer = jnp.minimum(found.share * config.growth, config.first_share)
-    return EGTState(
-        found.reach,
-        found.gradients,
-        found.smoothing,
-        longer,
-        found.excess,
-        found.products,
-        state.iteration + 1,
+        player = jnp.where(work.move % 2 == 0, chosen, 1 - chosen)
+        scale = state.smoothing[player]
+        scale = jnp.where(work.move == 2, (1 - work.share) * scale, scale)
+        judge = work.move == 3
+        found = _respond(problem, player, slopes, scale, work, judge)
+        again = judge & (found.values.sum() > 0) & (work.share > _LEAST_SHARE)
+        return found._replace(
+            move=jnp.where(again, 0, work.move + 1),
+            share=jnp.where(again, work.share * config.shrinkage, work.share),
+        )
+
+    found = jax.lax.while_loop(
+        lambda work: work.move < 4,
+        move,
+        _nothing(problem, state.share, state.products),
     )
 
+    def moved(old: tuple, new: tuple) -> tuple[jax.Array, jax.Array]:
+        return mix(found.share, old[0], new[0]), mix(found.share, old[1], new[1])
 
-def _shrink(
-    problem: Problem, state: EGTState, player: int, config: EGTConfig
-) -> _Trial:
-    """Reduces one player's smoothing by the longest share tried that keeps the gap."""
-    other = 1 - player
-    trees = problem.trees
-    own_tree, other_tree = trees[player], trees[other]
-    mine, theirs = state.smoothing[player], state.smoothing[other]
-    slope = state.gradients[player]
-    best = _respond(problem, player, slope, mine, _centre(problem, player))
-    reach = treeplex.reach(own_tree, best.strategy)
-    towards = gradient(other_tree, reach)
-
-    def attempt(share: jax.Array, products: jax.Array) -> _Trial:
-        ahead = mix(share, state.gradients[other], towards)
-        answer = _respond(problem, other, ahead, theirs, _centre(problem, other))
-        other_reach = treeplex.reach(other_tree, answer.strategy)
-        pull = gradient(own_tree, other_reach)
-        weight = share / (1 - share)
-        target = _respond(problem, player, weight * pull, mine, best.strategy)
-        target_reach = treeplex.reach(own_tree, target.strategy)
-        own = mix(share, state.reach[player], target_reach)
-        opposite = mix(share, state.reach[other], other_reach)
-        own_slope = mix(share, slope, pull)
-        other_slope = mix(
-            share, state.gradients[other], gradient(other_tree, target_reach)
-        )
-        smoothing = state.smoothing.at[player].multiply(1 - share)
-        ordered = (own_slope, other_slope) if player == 0 else (other_slope, own_slope)
-        return _Trial(
-            (own, opposite) if player == 0 else (opposite, own),
-            ordered,
-            smoothing,
-            share,
-            _excess(problem, ordered, smoothing),
-            products + 2,
-        )
-
-    def refused(trial: _Trial) -> jax.Array:
-        return (trial.excess > 0) & (trial.share > _LEAST_SHARE)
-
-    first = attempt(state.share, state.products + 1)
-    return jax.lax.while_loop(
-        refused,
-        lambda trial: attempt(trial.share * config.shrinkage, trial.products),
-        first,
+    return EGTState(
+        moved(state.reach, found.reach),
+        moved(state.gradients, found.gradients),
+        state.smoothing.at[chosen].multiply(1 - found.share),
+        jnp.minimum(found.share * config.growth, config.first_share),
+        *(found.values.sum(), found.products, state.iteration + 1),
     )

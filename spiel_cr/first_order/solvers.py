@@ -10,7 +10,8 @@ import numpy as np
 from spiel_cr.cfr.solver import Solver
 from spiel_cr.common.checks import check_dtype
 from spiel_cr.common.jax_utils import cast as cast_arrays
-from spiel_cr.common.jax_utils import precision
+from spiel_cr.common.jax_utils import precision, quick_options
+from spiel_cr.common.memory import trim
 from spiel_cr.first_order import (
     excessive_gap,
     mirror_descent,
@@ -58,13 +59,45 @@ def _iterate(
     )
 
 
-_run = jax.jit(_iterate, static_argnames="config")
-_run_in_place = jax.jit(_iterate, static_argnames="config", donate_argnames="state")
-
-
-@functools.partial(jax.jit, static_argnames="config")
-def _begin(problem: AnyProblem, *, config: FirstOrderConfig) -> Any:
+def _first(problem: AnyProblem, *, config: FirstOrderConfig) -> Any:
     return _METHODS[type(config)].init(problem, config=config)
+
+
+class _Programs(NamedTuple):
+    """What begins, and what iterates; both jitted."""
+
+    begin: Any
+    run: Any
+
+    def compile(self, problem: AnyProblem, config: FirstOrderConfig) -> None:
+        """Compiles both, and gives back what that took, before a state is there."""
+        like = jax.eval_shape(functools.partial(_first, problem, config=config))
+        count = np.zeros((), np.int32)
+        self.begin.lower(problem, config=config).compile()
+        trim()
+        self.run.lower(problem, like, count, config=config).compile()
+        trim()
+
+
+_PROGRAMS = _Programs(
+    jax.jit(_first, static_argnames="config"),
+    jax.jit(_iterate, static_argnames="config"),
+)
+
+
+@functools.cache
+def _large_programs() -> _Programs:
+    """Programs for large games: state written in place, less memory to compile."""
+    options = quick_options()
+    return _Programs(
+        jax.jit(_first, static_argnames="config", compiler_options=options),
+        jax.jit(
+            _iterate,
+            static_argnames="config",
+            donate_argnames="state",
+            compiler_options=options,
+        ),
+    )
 
 
 @functools.partial(jax.jit, static_argnames=("rounds", "draws"))
@@ -133,15 +166,18 @@ def make_solver(
     trees = tuple(treeplex.rescale(tree, exponent) for tree in form.arrays)
     problem = _problem(form, trees, config, dtype)
     large = sum(own.size for own in form.layouts) > _LARGE_STATE
+
+    programs = _large_programs() if large else _PROGRAMS
     with precision(dtype):
+        if large:
+            programs.compile(problem, config)
         # In place, arrays of a state must not be one and the same.
-        begin = functools.partial(_begin, problem, config=config)
-        state = jax.tree.map(jnp.copy, begin())
+        state = jax.tree.map(jnp.copy, programs.begin(problem, config=config))
     return Solver(
         form,
         problem,
         state,
-        _run_in_place if large else _run,
+        programs.run,
         config=config,
         dtype=dtype,
         exponent=exponent,
