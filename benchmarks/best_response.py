@@ -23,6 +23,7 @@ import spiel_cr
 from benchmarks.document import Column, table
 from benchmarks.frame import Benchmark, Parser, Row, goofspiel, group_by, sentence
 from spiel_cr.eval.players import approximate_nash_conv, response_seats
+from spiel_cr.policies.conversions import tabular_policy
 from spiel_cr.responses import ismcts_br, opponents, responder_tree
 from spiel_cr.responses.ismcts_config import SearchConfig
 
@@ -87,6 +88,29 @@ _LARGE = (
     _Believed("phantom_ttt", 50, 100, 1_000, 200),
     _Believed("battleship", 50, 30, 1_000, 100),
 )
+
+
+class Stated(NamedTuple):
+    """A game and an opponent on states, and simulations per decision."""
+
+    game: str
+    policy: str
+    simulations: int
+
+
+# Settings were chosen on Leduc poker and liar's dice with four sides.
+_STATED = (
+    Stated("leduc_poker", "cfr+(iterations=10)", 1_000),
+    Stated("liars_dice(numdice=1,dice_sides=4)", "cfr+(iterations=10)", 300),
+    Stated(goofspiel(4), "cfr+(iterations=10)", 300),
+    Stated("kuhn_poker", "cfr+(iterations=10)", 100),
+    Stated("leduc_poker", "uniform", 1_000),
+    Stated("python_ii_goofspiel(num_cards=5)", "uniform", 1_000),
+    Stated("liars_dice(numdice=1,dice_sides=6)", "uniform", 3_000),
+    Stated("python_scotland_yard", "uniform", 300),
+)
+# What is followed, how it is backed up.
+_WAYS = (("all", "chosen"), ("drawn", "chosen"), ("drawn", "mean"))
 _SPEED_GAME = "leduc_poker"
 _SPEED_SIMULATIONS = 1_000
 
@@ -269,6 +293,58 @@ def _seats(case: _Believed, seed: int, known: bool, limits: tuple[int, int]) -> 
     )
 
 
+def on_states(case: Stated, seed: int, way: tuple[str, str] = ("all", "chosen")) -> Row:
+    """Responses of both seats that search on states, judged exactly.
+
+    Args:
+      case: game, opponent, simulations.
+      seed: of the searches.
+      way: `histories` and `backup` of `SearchConfig`.
+
+    Returns:
+      A `response_seats.summary`, and `cpu`, seconds of both seats, the search for every
+      infoset they come to.
+    """
+    tree, behaviour = _search(case.game, case.policy)
+    opponent = tabular_policy(tree, behaviour)
+    if case.policy == "uniform":
+        opponent = UniformRandomPolicy(tree.game)
+    search = SearchConfig(case.simulations, histories=way[0], backup=way[1])
+    settings = approximate_nash_conv.ResponseConfig(
+        search=search, matches=1_000_000, always_play=False, seed=seed
+    )
+    known = approximate_nash_conv.Known(tree, behaviour)
+    begun = time.process_time()
+    seats = [
+        approximate_nash_conv.on_states(tree.game, p, opponent, settings, known=known)
+        for p in (0, 1)
+    ]
+    return {**response_seats.summary(seats), "cpu": time.process_time() - begun}
+
+
+def _states(seeds: int, scale: float) -> Iterator[Row]:
+    """Shares of each way, and of the paper's in about the time of the first one."""
+    for case in tqdm(_STATED, desc="cases"):
+        case = case._replace(simulations=max(1, int(case.simulations * scale)))
+        first, seconds = 0.0, 1.0
+        for way in (*_WAYS, None):
+            mine, label = case, way or _WAYS[2]
+            if way is None:
+                # So many simulations as take as long, by the row before this one.
+                share = first / seconds
+                mine = case._replace(simulations=max(1, int(case.simulations * share)))
+            runs = [on_states(mine, seed, label) for seed in range(seeds)]
+            seconds = median(run["cpu"] for run in runs)
+            first = first or seconds
+            yield {
+                **mine._asdict(),
+                "histories": label[0],
+                "backup": label[1],
+                "shares": [run["share"] for run in runs],
+                "seconds": seconds,
+            }
+
+
 def _particles(seeds: int, scale: float) -> Iterator[Row]:
     """The value of the same search from particles and from exact beliefs."""
     for case in tqdm(_BOTH, desc="cases"):
@@ -367,6 +443,20 @@ _PARTS: dict[str, _Part] = {
         "With and without the exact posterior, against `cfr+(iterations=10)`:",
         _posteriors,
         {"game": "`{game}`", "histories drawn from": "{posterior}", **_SEEDS},
+    ),
+    "states": _Part(
+        "Searches on states, no compiled tree, judged exactly:",
+        _states,
+        {
+            "game": "`{game}`",
+            "opponent": "`{policy}`",
+            "histories": "{histories}",
+            "backup": "{backup}",
+            "simulations": "{simulations:,}",
+            **_SEEDS,
+            "CPU seconds": "{seconds:.2f}",
+        },
+        labels=4,
     ),
     "particles": _Part(
         "Searches on states from particles, and from exact beliefs, against uniform "

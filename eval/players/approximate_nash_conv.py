@@ -352,9 +352,26 @@ def _responder(
         *(game, player, opponent, config.search),
         seed=seed,
         prior_and_value=prior_and_value,
+        rollout=rollout_of(opponent, config.search),
         belief=belief,
     )
     return responder, simulations
+
+
+def rollout_of(
+    opponent: openspiel_policy.Policy, search: SearchConfig
+) -> openspiel_policy.Policy | None:
+    """How a searching response plays in rollouts: as the policy does in its seat.
+
+    At random where the search is to be the paper's, and where a bot's moves would have
+    to be counted for it at many information states.
+
+    Args:
+      opponent: the policy, of both seats.
+      search: of the response.
+    """
+    counted = isinstance(opponent, opponents.BotPolicy)
+    return opponent if search.histories == "all" and not counted else None
 
 
 def played_strategy(

@@ -13,6 +13,7 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cr.compilation.game_checks import player_return
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.responses import ismcts_node
+from spiel_cr.responses.beliefs.belief_search import BeliefSearch
 from spiel_cr.responses.ismcts_config import SearchConfig
 from spiel_cr.responses.ismcts_node import Node
 from spiel_cr.responses.rollouts import Answers, draw_outcome, play_on, uniform_numbers
@@ -51,14 +52,29 @@ class Searched(NamedTuple):
 
     Attributes:
       actions: the legal ones.
-      visits: of each, those of earlier searches in the match included.
-      values: of each, as `SearchConfig.backup` says; the responder's, in the game's
-        units; 0 where no simulation took it.
+      visits: of each, those of earlier searches in the match included; of whole
+        beliefs the ways down, and for the best action simulations that were not needed.
+      values: of each, as `SearchConfig.backup` says, or expectations of whole beliefs;
+        the responder's, in the game's units; 0 where no simulation took it.
     """
 
     actions: list[int]
     visits: list[int]
     values: list[float]
+
+
+def _noisy(
+    prior: Sequence[float],
+    noise: float,
+    concentration: float,
+    random: np.random.Generator,
+) -> list[float]:
+    """The prior with a share of Dirichlet noise."""
+    if not noise:
+        return list(prior)
+    drawn = random.dirichlet([concentration] * len(prior))
+    mixed: list[float] = ((1 - noise) * np.array(prior) + noise * drawn).tolist()
+    return mixed
 
 
 class ISMCTSBRBot(StateResponder):
@@ -78,6 +94,11 @@ class ISMCTSBRBot(StateResponder):
     mean of its information state (theirs: 0), since utilities need not be centred.
     Values are undiscounted returns. With rollouts, the first action outside of the tree
     is recorded too; the opponent plays its policy there.
+
+    Where the belief is small beside the simulations, and `config.histories` is "all",
+    nothing of this is drawn but rollouts: whole beliefs are followed (`belief_search`),
+    in as many moves as the simulations would have. The action of most value is played
+    then. `SearchConfig(histories="drawn", backup="mean")` is nearest to the paper.
 
     Attributes:
       belief: over histories.
@@ -108,7 +129,8 @@ class ISMCTSBRBot(StateResponder):
           prior_and_value: of information states; by default all actions are alike, and
             rollouts give the values.
           rollout: how the responder plays in rollouts, its first action outside of the
-            tree included; None: that one by the prior, the others uniformly.
+            tree included, such as the opponent's policy if it knows this seat, too;
+            None: that one by the prior where histories are drawn, the others uniformly.
           belief: that histories are drawn from; None: `StatePosterior` with its
             defaults, of all consistent histories if `config.posterior` is "uniform".
 
@@ -138,16 +160,25 @@ class ISMCTSBRBot(StateResponder):
         self._by_prior = rollout is None
         self._both = {**self._others, player: self._own}
         self._nodes: dict[str, Node] = {}
+        self._beliefs: BeliefSearch | None = None
+        if config.histories == "all" and config.posterior == "exact":
+            self._beliefs = BeliefSearch(
+                *(player, self._opponent, self._own, config),
+                exploration=self._exploration,
+                prior_and_value=prior_and_value,
+            )
 
     @property
     def num_nodes(self) -> int:
-        """Information states in the tree."""
-        return len(self._nodes)
+        """Information states in the trees."""
+        return len(self._nodes) + (self._beliefs.num_nodes if self._beliefs else 0)
 
     def restart(self) -> None:
         """A new match: the tree and the belief are dropped."""
         super().restart()
         self._nodes.clear()
+        if self._beliefs is not None:
+            self._beliefs.clear()
 
     def best_action(self, state: pyspiel.State) -> int:
         """The most visited action of a search, the better one if equal."""
@@ -180,6 +211,10 @@ class ISMCTSBRBot(StateResponder):
             chosen = int(random.integers(len(legal)))
             visits = [int(place == chosen) for place in range(len(legal))]
             return Searched(legal, visits, [0.0] * len(legal))
+        if self._beliefs is not None and self._beliefs.enter(
+            state, self.belief, random
+        ):
+            return self._search_beliefs(random, noise, concentration)
         if len(self._nodes) >= self._config.max_nodes:
             self._nodes.clear()
         key = state.information_state_string(self._player)
@@ -188,10 +223,7 @@ class ISMCTSBRBot(StateResponder):
             prior, _ = self._prior_and_value(state, self._player)
             root = self._nodes[key] = Node(state.legal_actions(), list(prior))
         without_noise = root.prior
-        if noise:
-            drawn = random.dirichlet([concentration] * len(root.actions))
-            mixed = (1 - noise) * np.array(without_noise) + noise * drawn
-            root.prior = mixed.tolist()
+        root.prior = _noisy(without_noise, noise, concentration, random)
         number = uniform_numbers(random)
         uniform = self._config.posterior == "uniform"
         for _ in range(self._config.simulations):
@@ -204,6 +236,25 @@ class ISMCTSBRBot(StateResponder):
             for total, visits in zip(root.totals, root.visits, strict=True)
         ]
         return Searched(list(root.actions), list(root.visits), values)
+
+    def _search_beliefs(
+        self, random: np.random.Generator, noise: float, concentration: float
+    ) -> Searched:
+        """As `search`, with the whole belief."""
+        assert self._beliefs is not None
+        root = self._beliefs.root
+        without_noise = root.prior
+        root.prior = _noisy(without_noise, noise, concentration, random)
+        worth = self._beliefs.search()
+        root.prior = without_noise
+        self.simulations += worth
+        visits, best = list(root.visits), root.best()
+        # Those that were not needed would have gone to the best action; one at least,
+        # so that it is the most visited one.
+        visits[best] += max(self._config.simulations - worth, 0)
+        visits[best] = max(visits[best], max(visits) + 1)
+        values = [branch.value for branch in root.branches]
+        return Searched(list(root.actions), visits, values)
 
     def _simulate(
         self, state: pyspiel.State, root: Node, number: Callable[[], float]

@@ -6,6 +6,7 @@ from spiel_cr.common.checks import check_choice, check_iterations, check_number
 
 POSTERIORS = ("exact", "uniform")
 BACKUPS = ("chosen", "mean")
+HISTORIES = ("all", "drawn")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,11 +27,18 @@ class SearchConfig:
       batch: on compiled games, at most this many simulations side by side; 1 is the
         textbook algorithm, slow. Fewer are used while few information states are
         searched.
-      backup: on states, what an action is worth: "chosen", its mean return if the most
-        visited action follows at every later decision; "mean", the mean return of the
-        simulations that took it, as in the paper. Compiled games know "chosen" only.
+      histories: on states, what a simulation follows: "all", the whole belief of an
+        information state with all that the opponent and chance may do, where the belief
+        is small enough for that, see `beliefs/belief_search.py`; "drawn", one history,
+        as in the paper, with moves that are drawn. Where beliefs are too large, or wrong on
+        purpose (`posterior`), it is "drawn" in any case.
+      backup: with "drawn", what an action is worth: "chosen", its mean return if the
+        most visited action follows at every later decision; "mean", the mean return of
+        the simulations that took it, as in the paper. Compiled games know "chosen"
+        only.
       max_nodes: on states, most information states in the tree. A full tree does not
-        grow; if it is full when a search begins, it is dropped first.
+        grow; if it is full when a search begins, it is dropped first. With "all", what
+        follows an information state joins the tree as a whole, and may overfill it.
     """
 
     simulations: int = 1000
@@ -40,6 +48,7 @@ class SearchConfig:
     batch: int = 4096
     backup: str = "chosen"
     max_nodes: int = 200_000
+    histories: str = "all"
 
     def __post_init__(self) -> None:
         for name in ("simulations", "batch", "max_nodes"):
@@ -49,6 +58,12 @@ class SearchConfig:
         check_number(self.exploration, "exploration", "(0, inf)")
         check_choice(self.posterior, "posterior", POSTERIORS)
         check_choice(self.backup, "backup", BACKUPS)
+        check_choice(self.histories, "histories", HISTORIES)
+        if self.backup != "chosen" and self.histories == "all":
+            raise ValueError(
+                f"backup={self.backup!r} is for histories that are drawn, and "
+                f"histories='all' backs up expectations; give histories='drawn' as well"
+            )
         if self.learn and self.posterior == "uniform":
             raise ValueError(
                 f"learn={self.learn} with posterior='uniform': what is learned at an "

@@ -142,7 +142,7 @@ def test_responses_on_states_are_judged_exactly(method, player):
     behaviour = approximate_nash_conv.opponent_behaviour(tree, "cfr+(iterations=3)")
     opponent = policy.tabular_policy(tree, behaviour)
     known = approximate_nash_conv.Known(tree, behaviour)
-    search, rollouts, seed = SearchConfig(2), 1, 11
+    search, rollouts, seed = SearchConfig(2, histories="drawn"), 1, 11
     config = ResponseConfig(method, search, rollouts=rollouts, matches=6, seed=seed)
     seat = approximate_nash_conv.on_states(
         tree.game, player, opponent, config, known=known

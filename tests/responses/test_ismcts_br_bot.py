@@ -10,11 +10,13 @@ import pytest
 from open_spiel.python import policy as policy_lib
 from open_spiel.python.algorithms import evaluate_bots
 
+from benchmarks import best_response
 from spiel_cr.compilation import loading
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.responses import ismcts_node, opponents
+from spiel_cr.responses.beliefs import belief_tree
 from spiel_cr.responses.ismcts_br_bot import ISMCTSBRBot
-from spiel_cr.responses.ismcts_config import BACKUPS, SearchConfig
+from spiel_cr.responses.ismcts_config import BACKUPS, HISTORIES, SearchConfig
 from tests.support import games, reference
 from tests.support.states import after
 
@@ -80,7 +82,7 @@ def test_the_posterior_matters():
     honest = Honest(game, [0, 1])
     state = after(game, 2, 1, 1)
     for kind, call, answer in (("exact", -2, 0), ("uniform", 0, 1)):
-        config = SearchConfig(simulations=2000, posterior=kind)
+        config = SearchConfig(histories="drawn", simulations=2000, posterior=kind)
         bot = ISMCTSBRBot(game, 1, honest, config)
         found = bot.search(state)
         assert found.actions == [0, 1] and sum(found.visits) == 2000
@@ -155,7 +157,9 @@ def test_values_are_those_of_the_most_visited_actions(monkeypatch):
             counts[3].append(1)
 
     monkeypatch.setattr(ismcts_node, "back_up", record)
-    bot = ISMCTSBRBot(game, 0, fixed(game, 2), SearchConfig(simulations=2000))
+    bot = ISMCTSBRBot(
+        game, 0, fixed(game, 2), SearchConfig(histories="drawn", simulations=2000)
+    )
     bot.search(after(game, 0, 2))
     for node, above, by, arrived in parents.values():
         ended[id(above), by] += len(arrived) * node.value
@@ -178,7 +182,7 @@ def test_exploration_does_not_hide_what_is_good():
     tree = reference.Tree(game)
     opponent = fixed(game, 2)
     asked = reference.from_openspiel(tree, opponent)
-    config = SearchConfig(simulations=100, exploration=10.0)
+    config = SearchConfig(histories="drawn", simulations=100, exploration=10.0)
     configs = {kind: dataclasses.replace(config, backup=kind) for kind in BACKUPS}
     shares = {kind: [] for kind in BACKUPS}
     for player in (0, 1):
@@ -232,7 +236,7 @@ def test_memory_is_bounded():
     state = after(game, 0, 2, 2)
     sizes = {}
     for most in (7, 1000):
-        config = SearchConfig(simulations=300, max_nodes=most)
+        config = SearchConfig(histories="drawn", simulations=300, max_nodes=most)
         bot = ISMCTSBRBot(game, 1, opponent, config)
         bot.search(state)
         sizes[most] = bot.num_nodes
@@ -245,7 +249,9 @@ def test_memory_is_bounded():
 def test_the_tree_is_kept_within_a_match():
     game = pyspiel.load_game("leduc_poker")
     opponent = policy_lib.UniformRandomPolicy(game)
-    bot = ISMCTSBRBot(game, 0, opponent, SearchConfig(simulations=200))
+    bot = ISMCTSBRBot(
+        game, 0, opponent, SearchConfig(histories="drawn", simulations=200)
+    )
     first = bot.search(after(game, 0, 2))
     second = bot.search(after(game, 0, 2, 2, 2))
     assert sum(first.visits) == 200 < sum(second.visits)
@@ -266,14 +272,14 @@ def test_priors_and_values():
         prior[-1] = 1.0
         return prior, 7.5
 
-    config = SearchConfig(simulations=1)
+    config = SearchConfig(histories="drawn", simulations=1)
     bot = ISMCTSBRBot(game, 0, opponent, config, prior_and_value=predict)
     found = bot.search(after(game, 0, 2))
     assert found.actions == [1, 2]
     assert found.visits == [0, 1] and found.values == [0.0, 7.5]
     assert len(asked) == 2 == bot.num_nodes
     # Given enough of it, exploration follows the prior whatever the values are.
-    spread = SearchConfig(simulations=400, exploration=1e6)
+    spread = SearchConfig(histories="drawn", simulations=400, exploration=1e6)
 
     def skewed(state, player):
         legal = state.legal_actions()
@@ -293,7 +299,7 @@ def test_how_rollouts_are_played():
     """
     game = pyspiel.load_game("leduc_poker")
     raises = opponents.chump(game, "always_raise")
-    config = SearchConfig(simulations=200, max_nodes=1)
+    config = SearchConfig(histories="drawn", simulations=200, max_nodes=1)
 
     def predict(state, player):
         return [float(action == 1) for action in state.legal_actions()], None
@@ -335,7 +341,7 @@ def test_the_most_visited_action_is_played():
 def test_noise_does_not_pile_up():
     game = pyspiel.load_game("leduc_poker")
     opponent = policy_lib.UniformRandomPolicy(game)
-    state, config = after(game, 0, 2, 2), SearchConfig(simulations=5)
+    state, config = after(game, 0, 2, 2), SearchConfig(histories="drawn", simulations=5)
     bot = ISMCTSBRBot(game, 1, opponent, config)
     for _ in range(3):
         bot.search(state, noise=0.5)
@@ -347,7 +353,7 @@ def test_noise_does_not_pile_up():
 def test_matches_by_openspiels_referee(string):
     game = pyspiel.load_game(string)
     opponent = policy_lib.UniformRandomPolicy(game)
-    config = SearchConfig(simulations=20)
+    config = SearchConfig(histories="drawn", simulations=20)
     for seat in (0, 1):
         bots = [PolicyBot(p, opponent) for p in (0, 1)]
         bots[seat] = ISMCTSBRBot(game, seat, opponent, config)
@@ -379,3 +385,81 @@ def test_states_of_the_unconverted_game_are_refused():
         ):
             ask(state)
     assert bot.step(game.new_initial_state()) in (0, 1, 2)
+
+
+def _opponent_of_liars_dice():
+    game = loading.load_game("liars_dice(numdice=1,dice_sides=2)")
+    return game, fixed(game, 3)
+
+
+@pytest.mark.parametrize("player", [0, 1])
+def test_whole_beliefs_are_solved_exactly(player):
+    """With moves enough for the whole tree, values are those of a slow recursion."""
+    game, opponent = _opponent_of_liars_dice()
+    tree = reference.Tree(game)
+    bot = ISMCTSBRBot(game, player, opponent, SearchConfig(simulations=500), seed=4)
+    found = response_value(tree, opponent, bot, player)
+    policy = reference.from_openspiel(tree, opponent)
+    best = reference.best_response_value(tree, policy, player)
+    assert found == pytest.approx(best, abs=1e-12)
+    # No search needed all of its moves, and the last were in trees solved before.
+    asked = sum(key[0] == player for key in tree.infosets)
+    assert bot.simulations < 500 * asked / 4
+
+
+def test_more_is_found_from_whole_beliefs_with_equal_simulations():
+    """Where the whole tree is far too large for the simulations."""
+    game = loading.load_game("liars_dice(numdice=1,dice_sides=3)")
+    opponent, tree = fixed(game, 3), reference.Tree(game)
+    values = {}
+    for histories in HISTORIES:
+        config = SearchConfig(simulations=60, histories=histories)
+        bots = [ISMCTSBRBot(game, 1, opponent, config, seed=n) for n in range(3)]
+        found = [response_value(tree, opponent, bot, 1) for bot in bots]
+        values[histories] = np.mean(found)
+    assert values["all"] > values["drawn"]
+
+
+def test_few_histories_are_drawn_by_weight_without_bias():
+    """The expectation of what is drawn is the weight, over where the draws begin."""
+    state = pyspiel.load_game("kuhn_poker").new_initial_state()
+    edges = [(state, move, share) for move, share in enumerate([0.5, 0.02, 0.3, 0.18])]
+    total = np.zeros(4)
+    starts = (np.arange(1000) + 0.5) / 1000
+    for start in starts:
+        drawn = belief_tree.systematic(edges, 3, start)
+        assert sum(edge[2] for edge in drawn) == pytest.approx(1)
+        for _, move, weight in drawn:
+            total[move] += weight / len(starts)
+    # Of 1000 starts, each share is met to within one.
+    np.testing.assert_allclose(total, [0.5, 0.02, 0.3, 0.18], atol=1 / 1000)
+
+
+def test_large_beliefs_are_drawn_from():
+    """Two simulations are too few to expand anything."""
+    game, opponent = _opponent_of_liars_dice()
+    state = after(game, 0, 1)
+    few = SearchConfig(simulations=2)
+    drawn = dataclasses.replace(few, histories="drawn")
+    bots = [ISMCTSBRBot(game, 0, opponent, c, seed=1) for c in (few, drawn)]
+    found = [bot.search(state) for bot in bots]
+    assert sum(found[0].visits) == sum(found[1].visits) == 2
+    # The paper's way does not depend on whether the other one exists.
+    again = ISMCTSBRBot(game, 0, opponent, drawn, seed=1).search(state)
+    assert again == found[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("string", "simulations", "median", "worst"),
+    [
+        ("leduc_poker", 1000, 0.97, 0.97),
+        ("liars_dice(numdice=1,dice_sides=4)", 300, 0.9, 0.9),
+        (games.goofspiel(4, "descending"), 300, 0.97, 0.97),
+    ],
+)
+def test_shares_against_cfr_plus(string, simulations, median, worst):
+    """Of what can be gained from cfr+(10) on states, judged exactly; five seeds."""
+    case = best_response.Stated(string, "cfr+(iterations=10)", simulations)
+    shares = [best_response.on_states(case, seed)["share"] for seed in range(5)]
+    assert np.median(shares) >= median and min(shares) >= worst
