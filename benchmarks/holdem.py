@@ -197,6 +197,8 @@ class _Host:
                 options.simulations,
                 exploration=options.exploration,
                 backup=options.backup,
+                # Beliefs of some 2,450 hands before boards of five cards.
+                histories="drawn",
             ),
             seed=options.seed,
             rollout=None if rollout == "random" else opponents.chump(game, rollout),

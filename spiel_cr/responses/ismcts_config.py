@@ -29,9 +29,9 @@ class SearchConfig:
         searched.
       histories: on states, what a simulation follows: "all", the whole belief of an
         information state with all that the opponent and chance may do, where the belief
-        is small enough (`beliefs/belief_search.py`); "drawn", one history,
-        as in the paper, with moves that are drawn. Where beliefs are too large, or wrong
-        on purpose (`posterior`), it is "drawn" in any case.
+        is small enough (`beliefs/belief_search.py`); "drawn", one history, as in the
+        paper, with moves that are drawn. Where beliefs are too large, or wrong on
+        purpose (`posterior`), it is "drawn" in any case.
       backup: with "drawn", what an action is worth: "chosen", its mean return if the
         most visited action follows at every later decision; "mean", the mean return of
         the simulations that took it, as in the paper. Compiled games know "chosen"
