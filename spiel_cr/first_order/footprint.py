@@ -23,10 +23,10 @@ _PROGRAM_ROW = 0.95e6
 # For each method: how many such passes its program has, and how many vectors over both
 # players' sequences are there at once, beside those of CFR.
 _NEEDS: dict[type, tuple[int, int]] = {
-    EGTConfig: (6, 10),
-    SmoothingConfig: (6, 14),
-    PDHGConfig: (3, 16),
-    MirrorConfig: (1, 6),
+    EGTConfig: (4, 10),
+    SmoothingConfig: (10, 14),
+    PDHGConfig: (4, 16),
+    MirrorConfig: (4, 6),
 }
 
 
@@ -40,9 +40,26 @@ def peak_bytes(
       config: the method.
       dtype: of the arithmetic.
     """
-    passes, vectors = _NEEDS[type(config)]
     form = tree.form
     rows = sum(treeplex.written_out_rows(arrays) for arrays in form.arrays)
     positions = sum(own.size for own in form.layouts)
-    more = vectors * positions * np.dtype(dtype).itemsize
-    return footprint.peak_bytes(tree, dtype) + (passes - 1) * _PROGRAM_ROW * rows + more
+    more = bytes_beside_cfr(config, _PROGRAM_ROW * rows, positions, dtype)
+    return footprint.peak_bytes(tree, dtype) + more
+
+
+def bytes_beside_cfr(
+    config: FirstOrderConfig,
+    program: float,
+    positions: int,
+    dtype: np.typing.DTypeLike,
+) -> float:
+    """What a method takes more than CFR does on the same game.
+
+    Args:
+      config: the method.
+      program: what compiling a program with one pass over the trees takes, in bytes.
+      positions: of both players' sequences.
+      dtype: of the arithmetic.
+    """
+    passes, vectors = _NEEDS[type(config)]
+    return (passes - 1) * program + vectors * positions * np.dtype(dtype).itemsize

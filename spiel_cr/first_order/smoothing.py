@@ -211,11 +211,21 @@ def step(
             products + 2,
         )
 
-    first = attempt(state.steepness, state.products + 2)
+    # The loop does the first trial, too, so that the program holds one.
+    before = _Trial(
+        state.reach,
+        state.gradients,
+        state.centre,
+        state.centre_reach,
+        state.centre_gradients,
+        steepness=state.steepness / 2,
+        refused=jnp.ones((), bool),
+        products=state.products + 2,
+    )
     done = jax.lax.while_loop(
         lambda trial: trial.refused & (trial.steepness < 1e6),
         lambda trial: attempt(2 * trial.steepness, trial.products),
-        first,
+        before,
     )
     found = nash_conv_of(problem, done.gradients)
     reached = found <= state.goal

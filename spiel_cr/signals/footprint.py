@@ -116,17 +116,28 @@ def peak_bytes(signals: SignalGame, dtype: np.typing.DTypeLike) -> float:
     host += _GAMES * game_bytes(signals)
     host += sum(map(_hand_bytes, signals.kernels))
     vectors = 8 * _VECTORS * sequences
-    programs = _KIND * num_kinds(signals)
-    return _BASE + programs + host + _STATES * state + vectors
+    return _BASE + program_bytes(signals) + host + _STATES * state + vectors
 
 
-def check(signals: SignalGame, dtype: np.typing.DTypeLike, limit: memory.Limit) -> None:
+def program_bytes(signals: SignalGame) -> float:
+    """What compiling the program of full-width iterations takes."""
+    return _KIND * num_kinds(signals)
+
+
+def check(
+    signals: SignalGame,
+    dtype: np.typing.DTypeLike,
+    limit: memory.Limit,
+    *,
+    more: float = 0.0,
+) -> None:
     """Refuses what would take more memory than there may be.
 
     Args:
       signals: the game.
       dtype: of the arithmetic.
       limit: of the whole process, as users give it.
+      more: bytes that an algorithm takes beside those of full-width iterations.
 
     Raises:
       GameTooLargeError: it would.
@@ -135,4 +146,4 @@ def check(signals: SignalGame, dtype: np.typing.DTypeLike, limit: memory.Limit) 
     if np.dtype(dtype) != np.float32:
         remedy = "take dtype float32"
     what = f"solving {signals.game} in the form of signals"
-    memory.check_need(what, peak_bytes(signals, dtype), limit, remedy)
+    memory.check_need(what, peak_bytes(signals, dtype) + more, limit, remedy)

@@ -10,6 +10,8 @@ from spiel_cr.first_order import footprint as first_order
 from spiel_cr.first_order.config import FirstOrderConfig
 from spiel_cr.mccfr import footprint as sampling
 from spiel_cr.sequence_form.layout import SequenceForm
+from spiel_cr.signals import footprint as signal_footprint
+from spiel_cr.signals.game import SignalGame
 
 # A linear program in HiGHS, with its matrices, for each payoff.
 _PROGRAM, _PROGRAM_PAYOFF = 15e6, 550
@@ -34,6 +36,25 @@ def peak_bytes(
     if isinstance(algorithm, FirstOrderConfig):
         return first_order.peak_bytes(tree, algorithm, dtype or np.float64)
     return footprint.compiled_bytes(tree) + program_bytes(tree.form)
+
+
+def more_on_signals(
+    signals: SignalGame,
+    algorithm: CFRConfig | MCCFRConfig | FirstOrderConfig,
+    dtype: np.typing.DTypeLike,
+) -> float:
+    """What an algorithm takes on a signal game beside full-width iterations, in bytes.
+
+    Args:
+      signals: the game.
+      algorithm: settings.
+      dtype: of the arithmetic.
+    """
+    if not isinstance(algorithm, FirstOrderConfig):
+        return 0.0
+    sequences = sum(signal_footprint.size_of(signals, p).sequences for p in range(2))
+    program = signal_footprint.program_bytes(signals)
+    return first_order.bytes_beside_cfr(algorithm, program, sequences, dtype)
 
 
 def program_bytes(form: SequenceForm) -> float:

@@ -269,7 +269,9 @@ def build(
                 )
             )
         if not isinstance(algorithm, str):
-            signal_footprint.check(game, dtype or np.float64, memory_limit)
+            kind = dtype or np.float64
+            more = footprint.more_on_signals(game, algorithm, kind)
+            signal_footprint.check(game, kind, memory_limit, more=more)
         memory.trim()
         whole = SignalWhole(game, form_of(game))
         memory.trim()
