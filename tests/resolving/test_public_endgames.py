@@ -50,6 +50,33 @@ def test_safe_endgames_never_lose_and_beliefs_do():
         check_early_rounds(game, player, lifted[player], safe[player])
 
 
+@pytest.mark.slow
+def test_safe_endgames_need_not_beat_unsafe_ones():
+    """Buckets that do not see the board: safe ones lose for neither player."""
+    game = signal_game(SMALL.replace("num_ranks=4", "num_ranks=3"))
+    labels = []
+    for parents in game.parents:
+        own = [np.arange(len(parents[0]), dtype=np.int32)]
+        for parent in parents[1:]:
+            own.append(own[-1][parent])
+        labels.append(own)
+    partition = gameshrink.Partition(labels)
+    smaller = gameshrink.coarsen(game, partition)
+    average = spiel_cr.solve(smaller, "cfr+", iterations=300).average
+    lifted = gameshrink.lift(game, partition, average)
+    before = best_values(game, lifted)
+    safe, unsafe = (
+        best_values(
+            game,
+            public_endgames.solve_endgames(game, lifted, gadget=name, iterations=300),
+        )
+        for name in ("cfrd", "unsafe")
+    )
+    # Each solve is off by what 300 iterations leave.
+    assert safe[0] <= before[0] + 0.01 and safe[1] <= before[1] + 0.01
+    assert sum(unsafe) < sum(safe)
+
+
 def check_early_rounds(game, player, before, after):
     """Phase one is as it was; the last round is not."""
     decisions = public_nodes.public_decisions(game, player)
