@@ -199,5 +199,6 @@ def test_float32(algorithm):
 
 @pytest.mark.slow
 def test_too_little_memory_is_said_before():
-    with pytest.raises(GameTooLargeError, match="egt on liars_dice"):
-        spiel_cr.solve("liars_dice", "egt", 1, memory_limit="500MB")
+    tree = games.compiled("leduc")
+    with pytest.raises(GameTooLargeError, match="egt on leduc_poker"):
+        spiel_cr.solve(tree, "egt", 1, memory_limit="150MB")
