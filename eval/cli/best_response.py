@@ -57,7 +57,7 @@ from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.players import opponent_strings
 from spiel_cr.policies import conversions
 from spiel_cr.responses import opponents
-from spiel_cr.responses.ismcts_config import POSTERIORS, SearchConfig
+from spiel_cr.responses.ismcts_config import HISTORIES, POSTERIORS, SearchConfig
 from spiel_cr.responses.local_best_response import LEAVES
 from spiel_cr.responses.state_responder import BeliefRecord
 from spiel_cr.signals import footprint
@@ -114,6 +114,11 @@ def add(commands: Commands) -> None:
     option(parser, "--exploration", text, default.exploration, metavar="C")
     text = "uniform: all consistent histories alike, to show why not"
     option(parser, "--posterior", text, default.posterior, choices=POSTERIORS)
+    text = (
+        "of ismcts on states: follow whole beliefs where these are small, or histories "
+        "drawn one by one"
+    )
+    option(parser, "--histories", text, default.histories, choices=HISTORIES)
     text = "default play of lbr (default: call in poker, else uniform)"
     option(parser, "--leaf", text, choices=LEAVES)
     text = "of lbr, per decision, where the game is not compiled"
@@ -183,7 +188,9 @@ def _config(arguments: argparse.Namespace) -> ResponseConfig:
     """How the response is found; exactly where no method is chosen."""
     check_seed(arguments.seed)
     search = SearchConfig(
-        **given(arguments, "simulations", "learn", "exploration", "posterior")
+        **given(
+            arguments, "simulations", "learn", "exploration", "posterior", "histories"
+        )
     )
     method = "exact" if arguments.method is None else arguments.method
     if arguments.learn and method != "ismcts":

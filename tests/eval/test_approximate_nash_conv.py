@@ -134,6 +134,25 @@ def _by_enumeration(game, player, opponent, bot):
     return value(game.new_initial_state())
 
 
+@pytest.mark.parametrize("player", [0, 1])
+def test_searches_of_whole_beliefs_are_judged_exactly(player):
+    """Their trees are kept between decisions, and a match asked anew gives the same."""
+    tree = spiel_cr.compile_game("kuhn_poker")
+    behaviour = approximate_nash_conv.opponent_behaviour(tree, "cfr+(iterations=3)")
+    opponent = policy.tabular_policy(tree, behaviour)
+    known = approximate_nash_conv.Known(tree, behaviour)
+    search = SearchConfig(2)
+    config = ResponseConfig("ismcts", search, matches=6, seed=3)
+    seat = approximate_nash_conv.on_states(
+        tree.game, player, opponent, config, known=known
+    )
+    rollout = approximate_nash_conv.rollout_of(opponent, search)
+    bot = ISMCTSBRBot(tree.game, player, opponent, search, seed=3, rollout=rollout)
+    expected = _by_enumeration(tree.game, player, opponent, bot)
+    assert seat.is_exact and seat.value == pytest.approx(expected, abs=1e-12)
+    assert seat.value <= seat.exact_value + 1e-12
+
+
 @pytest.mark.parametrize("method", ["ismcts", "lbr"])
 @pytest.mark.parametrize("player", [0, 1])
 def test_responses_on_states_are_judged_exactly(method, player):

@@ -395,6 +395,7 @@ _VALUES: dict[str, Values] = {
     "--simulations": Values(("1", "16"), ["0", "-1", *_NOT_WHOLE]),
     "--learn": Values(("0", "4"), ["-1", *_NOT_WHOLE]),
     "--exploration": Values(("0.5", "2"), ["-1", "inf", *_NOT_NUMBER]),
+    "--histories": Values(("all", "drawn"), ["", "some", *_NO_WORD]),
     "--posterior": Values(("exact", "uniform"), ["", "mine", *_NO_WORD]),
     "--leaf": Values(("call", "uniform"), ["", "fold", *_NO_WORD]),
     "--depth": _COUNT,
@@ -748,7 +749,7 @@ def _spoil(draw: random.Random, command: str, flag: str, chosen: dict[str, str])
         chosen["--method"] = "lbr"
     if flag not in ("--learn", "--simulations"):
         chosen.pop("--learn", None)
-    searched = ("--simulations", "--exploration", "--posterior")
+    searched = ("--simulations", "--exploration", "--posterior", "--histories")
     if flag in searched and command == "best-response":
         chosen["--method"] = "ismcts"
     if flag == "--rounds" and command == "best-response":
