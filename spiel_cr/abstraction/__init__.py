@@ -7,6 +7,7 @@ from spiel_cr.abstraction.buckets import (
     read_budget,
 )
 from spiel_cr.abstraction.files import load_abstraction, save_abstraction
+from spiel_cr.abstraction.first_phase import check_down, early_rounds
 from spiel_cr.abstraction.methods import METHODS, Method, parse_method
 
 __all__ = [
@@ -14,6 +15,8 @@ __all__ = [
     "Abstraction",
     "Method",
     "abstract",
+    "check_down",
+    "early_rounds",
     "infoset_buckets",
     "load_abstraction",
     "parse_method",

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.gameshrink.partition import Partition
-from spiel_cr.signals.game import HandKernel, Kernel, SignalGame
+from spiel_cr.signals.game import HandKernel, Kernel, SignalGame, compares
 from spiel_cr.signals.kernels import lay_out
 
 
@@ -91,7 +91,7 @@ def outcomes(
     classes = np.zeros((1 + int(labels.max(initial=0)), len(labels)))
     classes[labels, np.arange(len(labels))] = 1.0
     dealt = max((_dealt(kernel, player) for kernel in kernels), key=np.sum)
-    compared = [kernel for kernel in kernels if _compares(kernel)] or kernels
+    compared = [kernel for kernel in kernels if compares(kernel)] or kernels
     divisor = np.where(dealt != 0, dealt, 1.0)
     columns = [_times(kernel, player, classes) / divisor for kernel in compared]
     weights = [dealt / dealt.sum()]
@@ -99,14 +99,6 @@ def outcomes(
         count = game.num_signals(player)[r - 1]
         weights.insert(0, np.bincount(game.parents[player][r], weights[0], count))
     return Outcomes(tuple(weights), np.concatenate(columns).T)
-
-
-def _compares(kernel: Kernel) -> bool:
-    """Whether signals win as well as lose by it; else somebody has folded."""
-    if isinstance(kernel, HandKernel):
-        return kernel.showdown
-    values = kernel.coordinates().values
-    return bool((values > 0).any() and (values < 0).any())
 
 
 def _dealt(kernel: Kernel, player: int) -> np.ndarray:

@@ -285,6 +285,14 @@ class SignalGame:
         yield "a stake is not finite", not np.isfinite(terms.stake).all()
 
 
+def compares(kernel: Kernel) -> bool:
+    """Whether signals win as well as lose by it; else somebody has folded."""
+    if isinstance(kernel, HandKernel):
+        return kernel.showdown
+    values = kernel.coordinates().values
+    return bool((values > 0).any() and (values < 0).any())
+
+
 def _outside(numbers: np.ndarray, counts: np.ndarray | int) -> bool:
     """Whether some number is not from 0 to below its count."""
     return bool(((numbers < 0) | (numbers >= counts)).any())
