@@ -28,6 +28,7 @@ from benchmarks.frame import Parser, Row, say
 from benchmarks.holdem import HOLDEM
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.compilation.compiler import compile_game
+from spiel_cr.compilation.loading import load_game
 from spiel_cr.deep.averages import ExactAverage
 from spiel_cr.deep.config import PRESETS
 from spiel_cr.deep.infosets import Seen
@@ -178,7 +179,8 @@ def measure_responses(
     responders = [TableResponder(setting, p, seed=seed + 1) for p in range(2)]
     for responder in responders:
         responder.learn(seconds, clock=time.process_time)
-    found = [measured(responder, matches, seed + 1) for responder in responders]
+    game = load_game(GAMES[name])
+    found = [measured(game, responder, matches, seed + 1) for responder in responders]
     widths = [one.half_width or 0.0 for one in found]
     return {
         "game": GAMES[name],

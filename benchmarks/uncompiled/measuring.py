@@ -157,7 +157,7 @@ def _response(game: str, algorithm: str, path: str, options: Row) -> Row:
     for player in range(2):
         responder = TableResponder(setting, player, seed=options["seed"])
         responder.learn(options["response_seconds"])
-        rooted = measured(responder, options["matches"], options["seed"])
+        rooted = measured(loaded, responder, options["matches"], options["seed"])
         row |= {f"root_{player}_{k}": v for k, v in rooted._asdict().items()}
         row[f"root_{player}_infosets"] = responder.infosets
     for player in range(2):

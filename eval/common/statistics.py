@@ -11,12 +11,20 @@ CONFIDENCE = 0.95
 
 
 def mean_and_half_width(
-    values: Sequence[float] | np.ndarray,
+    values: Sequence[float] | np.ndarray, bounds: tuple[float, float] | None = None
 ) -> tuple[float, float | None]:
     """The mean, and half of its 95 % confidence interval by Student's t distribution.
 
+    Observations that are all equal have no spread, which does not mean that others
+    cannot come. Of n draws that could have been another one with probability p all are
+    equal with probability (1 - p)^n, which is 5 % at p = 1 - 0.05^(1/n), about 3 / n
+    (the rule of three; Hanley & Lippman-Hand 1983). So far the mean may be from the
+    value that was seen, times how far another value may be from it.
+
     Args:
       values: independent observations, one or more.
+      bounds: the least and the greatest value there may be, where known; without them
+        the half width of equal observations is 0.
 
     Returns:
       Both in the units of the values. The half width is None for a single observation,
@@ -26,6 +34,9 @@ def mean_and_half_width(
     mean = float(np.mean(values))
     if count == 1:
         return mean, None
+    if bounds is not None and np.ptp(values) == 0:
+        furthest = max(bounds[1] - mean, mean - bounds[0], 0.0)
+        return mean, (1 - (1 - CONFIDENCE) ** (1 / count)) * furthest
     error = float(np.std(values, ddof=1)) / math.sqrt(count)
     return mean, float(special.stdtrit(count - 1, (1 + CONFIDENCE) / 2)) * error
 

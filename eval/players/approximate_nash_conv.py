@@ -12,6 +12,7 @@ from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
 from spiel_cr.common.checks import check_choice, check_iterations, check_whole
+from spiel_cr.compilation.game_checks import utility_bounds
 from spiel_cr.compilation.tree import TERMINAL, CompiledGame
 from spiel_cr.players import bots, opponent_strings
 from spiel_cr.policies import best_responses, conversions
@@ -179,13 +180,13 @@ def on_tree(
     if rival is not None:
         responder = bots.PolicyBot(player, conversions.tabular_policy(tree, both))
         returns, _ = _play(tree.game, player, responder, rival, config)
-        return _seat(player, returns, simulations, seconds)
+        return _seat(tree.game, player, returns, simulations, seconds)
     # Draws of its own for each seat: matches that end at different times would mix
     # equal ones up.
     random = np.random.default_rng([seed, 1, player])
     count = config.matches if config.always_play else 0
     returns = _play_on_tree(tree, both, count, random)[player]
-    seat = _seat(player, returns, simulations, seconds)
+    seat = _seat(tree.game, player, returns, simulations, seconds)
     return _judged(seat, Known(tree, behaviour), found)
 
 
@@ -226,9 +227,7 @@ def on_signals(
             rival = bots.PolicyBot(1 - player, policy, seed=config.seed)
             returns, _ = _play(policy.game, player, bot, rival, config)
         seat = Seat(player, value, True, best, sign * worth, returns, 0, seconds)
-        game = policy.game
-        largest = max(abs(game.max_utility()), abs(game.min_utility()))
-        seats.append(seat._replace(largest=largest))
+        seats.append(seat._replace(largest=_largest(policy.game)))
     return seats
 
 
@@ -304,7 +303,8 @@ def on_states(
             other = known.behaviour[1 - player]
             found = played_strategy(known.tree, responder, other, most=config.matches)
     seconds = time.perf_counter() - begun
-    seat = _seat(player, returns, simulations + responder.simulations, seconds)
+    simulations += responder.simulations
+    seat = _seat(game, player, returns, simulations, seconds)
     seat = seat._replace(plain_half_width=half, beliefs=responder.beliefs)
     return seat if known is None else _judged(seat, known, found)
 
@@ -438,10 +438,23 @@ def _asked_at(
     return [probability for _, probability in responder.get_policy(state)]
 
 
-def _seat(player: int, returns: np.ndarray, simulations: int, seconds: float) -> Seat:
+def _seat(
+    game: pyspiel.Game,
+    player: int,
+    returns: np.ndarray,
+    simulations: int,
+    seconds: float,
+) -> Seat:
     """A response by its returns in matches, float64 [matches]; nan without any."""
-    mean = mean_of_matches(returns)[0] if len(returns) else math.nan
-    return Seat(player, mean, False, None, None, returns, simulations, seconds)
+    largest = _largest(game)
+    mean = mean_of_matches(returns, largest)[0] if len(returns) else math.nan
+    seat = Seat(player, mean, False, None, None, returns, simulations, seconds)
+    return seat._replace(largest=largest)
+
+
+def _largest(game: pyspiel.Game) -> float:
+    """The largest utility of a game, without sign; 0 where it is not bounded."""
+    return float(np.abs(utility_bounds(game) or 0.0).max())
 
 
 def _judged(seat: Seat, known: Known, found: np.ndarray | None) -> Seat:
@@ -531,7 +544,9 @@ def _play(
     plain = np.array(returns)
     if luck is None:
         return plain, None
-    return without_luck(plain, np.array(lucks)), mean_of_matches(plain)[1]
+    return without_luck(plain, np.array(lucks)), mean_of_matches(plain, _largest(game))[
+        1
+    ]
 
 
 def _play_on_tree(

@@ -31,7 +31,7 @@ GivenPlayer: TypeAlias = GivenPolicy | pyspiel.Bot | BotMaker
 def prepare(
     game: Game, players: list[GivenPlayer], memory_limit: Limit
 ) -> CompiledGame | pyspiel.Game:
-    """The game, compiled where a player's string needs that; see `prepare`."""
+    """The game, compiled where a string needs that; see `bot_strings.prepare`."""
     strings = [player for player in players if isinstance(player, str)]
     return bot_strings.prepare(game, strings, memory_limit=memory_limit)
 

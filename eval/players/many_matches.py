@@ -14,7 +14,10 @@ from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.short_repr import short_repr
 from spiel_cr.compilation.compiler import Game
+from spiel_cr.compilation.game_checks import utility_bounds
+from spiel_cr.compilation.loading import load_game
 from spiel_cr.players.bot_strings import MEMORY_LIMIT
+from spiel_cr.players.bots import plain_game
 
 from ..common.statistics import mean_and_half_width
 from .given_players import GivenPlayer, prepare, seat_bot
@@ -94,5 +97,6 @@ def play_matches(
                 chance=generator(seed, slot, 0),
             )
             returns[deal, int(swapped)] = match.returns[int(swapped)]
-    mean, half_width = mean_and_half_width(returns.mean(axis=1))
+    bounds = utility_bounds(load_game(plain_game(known)))
+    mean, half_width = mean_and_half_width(returns.mean(axis=1), bounds)
     return Matches(mean, half_width, returns)

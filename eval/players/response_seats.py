@@ -67,7 +67,9 @@ class Seat(NamedTuple):
 
     @property
     def _interval(self) -> tuple[float | None, float | None]:
-        return mean_of_matches(self.returns) if len(self.returns) else (None, None)
+        if not len(self.returns):
+            return None, None
+        return mean_of_matches(self.returns, self.largest)
 
     def report(self) -> dict[str, Any]:
         """For JSON."""
@@ -119,7 +121,9 @@ def summary(seats: Sequence[Seat]) -> dict[str, Any]:
       also where its interval would be wider than itself.
     """
     estimated = [seat.returns for seat in seats if not seat.is_exact]
-    half = mean_of_matches(np.sum(estimated, axis=0))[1] if estimated else 0.0
+    half, largest = 0.0, sum(seat.largest for seat in seats)
+    if estimated:
+        half = mean_of_matches(np.sum(estimated, axis=0), largest)[1]
     value = sum(seat.value for seat in seats)
     exact = share = share_half = None
     if all(seat.exact_value is not None for seat in seats):
@@ -132,7 +136,7 @@ def summary(seats: Sequence[Seat]) -> dict[str, Any]:
     mean = matches_half = None
     if all(len(seat.returns) for seat in seats):
         sums = np.sum([seat.returns for seat in seats], axis=0)
-        mean, matches_half = mean_of_matches(sums)
+        mean, matches_half = mean_of_matches(sums, largest)
     return {
         "value": value,
         "half_width": half,
@@ -149,8 +153,13 @@ def summary(seats: Sequence[Seat]) -> dict[str, Any]:
     }
 
 
-def mean_of_matches(returns: np.ndarray) -> tuple[float, float]:
-    """The mean, and half of its interval; there are two or more."""
-    mean, half = mean_and_half_width(returns)
+def mean_of_matches(returns: np.ndarray, largest: float) -> tuple[float, float]:
+    """The mean of two or more, and half of its interval.
+
+    Args:
+      returns: float64 [n].
+      largest: that a return can be, without sign; 0 where it is not known.
+    """
+    mean, half = mean_and_half_width(returns, (-largest, largest))
     assert half is not None
     return mean, half

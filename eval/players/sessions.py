@@ -349,7 +349,7 @@ def _tabulate(bots: Sequence[str], records: Records) -> Sessions:
     sessions, wins, draws, hands = ([[0] * k for _ in range(k)] for _ in range(4))
     for i, j in itertools.combinations(range(k), 2):
         deals = _deals(records, i, j)
-        share, half = mean_and_half_width(deals.points / 2)
+        share, half = mean_and_half_width(deals.points / 2, (0.0, 1.0))
         won[i][j], won[j][i] = share, 1 - share
         won_half[i][j] = won_half[j][i] = half
         per_hand, half = ratio_and_half_width(deals.chips, deals.hands)

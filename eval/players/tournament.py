@@ -22,8 +22,10 @@ import pyspiel
 from spiel_cr.common import atomic
 from spiel_cr.common.memory import Limit
 from spiel_cr.compilation.compiler import Game
+from spiel_cr.compilation.game_checks import utility_bounds
+from spiel_cr.compilation.loading import load_game
 from spiel_cr.players import bot_strings
-from spiel_cr.players.bots import PolicyBot
+from spiel_cr.players.bots import PolicyBot, plain_game
 from spiel_cr.uncompiled.policy import TablePolicy
 
 from ..common.json_log import Record
@@ -150,7 +152,9 @@ def play_tournament(
             *(instance, bots, made, slot, seed, observers)
         ),
         check_line=functools.partial(_check_line, tuple(bots)),
-        tabulate=functools.partial(_outcome, bots),
+        tabulate=lambda records: _outcome(
+            *(bots, records, utility_bounds(load_game(plain_game(game))))
+        ),
     )
     return run_round_robin(
         *(game, bots, matches, out, kind),
@@ -257,22 +261,26 @@ def _row_returns(records: Records, row: int, column: int) -> np.ndarray:
     return returns
 
 
-def _outcome(bots: Sequence[str], records: Records) -> Outcome[Tournament]:
-    found = _tabulate(bots, records)
+def _outcome(
+    bots: Sequence[str], records: Records, bounds: tuple[float, float] | None
+) -> Outcome[Tournament]:
+    found = _tabulate(bots, records, bounds)
     efforts = [effort._asdict() for effort in found.efforts]
     return Outcome(
         found, {**found._asdict(), "efforts": efforts}, _table(found, records)
     )
 
 
-def _tabulate(bots: Sequence[str], records: Records) -> Tournament:
+def _tabulate(
+    bots: Sequence[str], records: Records, bounds: tuple[float, float] | None
+) -> Tournament:
     k = len(bots)
     mean: list[list[_Number]] = [[None] * k for _ in range(k)]
     half_width: list[list[_Number]] = [[None] * k for _ in range(k)]
     matches = [[0] * k for _ in range(k)]
     for i, j in itertools.combinations(range(k), 2):
         returns = _row_returns(records, i, j)
-        won, half = mean_and_half_width(returns.mean(axis=1))
+        won, half = mean_and_half_width(returns.mean(axis=1), bounds)
         mean[i][j], mean[j][i] = won, 0.0 - won
         half_width[i][j] = half_width[j][i] = half
         matches[i][j] = matches[j][i] = returns.size

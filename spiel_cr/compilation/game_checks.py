@@ -136,6 +136,12 @@ def check_returns(state: pyspiel.State, given: Sequence[float]) -> None:
         )
 
 
+def utility_bounds(game: pyspiel.Game) -> tuple[float, float] | None:
+    """The least and the greatest return a game declares; None: one is not finite."""
+    low, high = float(game.min_utility()), float(game.max_utility())
+    return (low, high) if math.isfinite(low) and math.isfinite(high) else None
+
+
 def sum_tolerance(game: pyspiel.Game, first: float, second: float) -> float:
     """How far from zero two returns of a game may be in sum."""
     declared = max(abs(game.min_utility()), abs(game.max_utility()))

@@ -7,13 +7,14 @@ import numpy as np
 
 from spiel_cr.cfr.solver import Solver
 from spiel_cr.common.arrays import ranges
+from spiel_cr.partial.compiler import Snapshot
 from spiel_cr.partial.knowledge_limited import (
     KnowledgeSet,
     LimitedGame,
     infosets_after,
     limited_game,
 )
-from spiel_cr.partial.tree import PartialTree, Snapshot
+from spiel_cr.partial.tree import PartialTree
 from spiel_cr.policies.conversions import (
     history_values,
     reach_from_behaviour,

@@ -8,24 +8,18 @@ all that does not lead to some histories, which makes room for what lies below t
 import dataclasses
 import itertools
 from collections.abc import Mapping
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pyspiel
 
 from spiel_cr.common.checks import check_whole
 from spiel_cr.common.short_repr import short_repr
-from spiel_cr.compilation import infostate_strings, loading, numbering
-from spiel_cr.compilation.replay import lazy_strings
-from spiel_cr.compilation.tree import (
-    CHANCE,
-    CompiledGame,
-    Histories,
-    assemble,
-)
+from spiel_cr.compilation import loading
+from spiel_cr.compilation.tree import CHANCE, CompiledGame
 from spiel_cr.compilation.vectorised import BrokenRulesError, of_game
 from spiel_cr.lookahead.frontier import FrontierFunction
-from spiel_cr.partial import growth
+from spiel_cr.partial import compiler, growth
 from spiel_cr.partial.frontier import Rows, breadth_first, with_choices
 from spiel_cr.partial.nodes import Ids, NodeTable
 from spiel_cr.partial.simulator import ArraySimulator, Nodes, Simulator
@@ -43,26 +37,6 @@ from spiel_cr.policies.leaf_values import (
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 PartialLeaf: TypeAlias = HistoryValue | ChoiceValues
-
-
-class Snapshot(NamedTuple):
-    """A partial tree as it is now, compiled.
-
-    Attributes:
-      tree: the compiled game; `tree.frontier` tells where it ends before the game does.
-      ids: int64 [N], the lasting number of each history; no other history has it, in
-        any tree made of the same one.
-      labels: for each player int32 [I], a number for each infoset, which lasts as long
-        as the partial tree and all that was made of it.
-      cut: int64, histories at which it ends in public states, see `PartialTree.ends`;
-        `tree` has them as terminals worth nothing, with what the opponent of who
-        resolves has observed there.
-    """
-
-    tree: CompiledGame
-    ids: np.ndarray
-    labels: tuple[np.ndarray, np.ndarray]
-    cut: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -475,7 +449,7 @@ class PartialTree:
         table.marks = [table.used]
         return dataclasses.replace(self, table=table, has_chance_root=True)
 
-    def compile(self) -> Snapshot:
+    def compile(self) -> compiler.Snapshot:
         """The tree as a compiled game, which ends at the frontier.
 
         If that is the whole game, it is what `compile_game` gives, bit for bit.
@@ -483,79 +457,11 @@ class PartialTree:
         Raises:
           ImperfectRecallError: in what is there a player seems to forget something.
         """
-        rows = self._rows()
-        order, level_start = breadth_first(rows.first, rows.num_children)
-        rank = np.empty(len(order), np.int32)
-        rank[order] = np.arange(len(order), dtype=np.int32)
-        player, parent = rows.player[order], rows.parent[order]
-        label, observation = np.full((2, len(order)), -1, np.int32)
-        known = []
-        for p in range(2):
-            acts = np.flatnonzero(player == p)
-            mine = order[acts]
-            labels, label[acts] = np.unique(rows.label[mine], return_inverse=True)
-            _, observation[acts] = np.unique(
-                rows.observation[mine], return_inverse=True
-            )
-            known.append(labels)
-        walked = Histories(
-            parent=np.where(parent >= 0, rank[parent], np.int32(-1)),
-            action=rows.action[order],
-            player=player,
-            infoset=label,
-            observations=observation if self.simulator.observations else None,
-            sequence=np.zeros((2, 0), np.int32),
-            chance=rows.chance[order],
-            utility=rows.utility[order],
-            level_start=level_start,
+        uncompiled = compiler.Uncompiled(
+            *(self._rows(), self.table, self.simulator),
+            *(self.player, self.has_chance_root),
         )
-
-        def key_at(history: int, player: int) -> str:
-            return self._strings(order[[history]], player)[0]
-
-        # Paths of a tree with a chance root cannot be replayed.
-        histories, infosets, numbers = numbering.number(
-            *(walked, self.game), key_at=key_at if self.has_chance_root else None
-        )
-        cut = np.sort(rank[self.table.cuts()]).astype(np.int64)
-        if len(cut) and histories.observations is not None:
-            self._observe(histories.observations, cut, order)
-        keys = [
-            self._keys(histories, own.history, order, p)
-            for p, own in enumerate(infosets)
-        ]
-        tree = assemble(self.game, histories, infosets, keys)
-        if rows.frontier.any() or self.has_chance_root:
-            tree = dataclasses.replace(
-                tree, frontier=rows.frontier[order], rooted=self.has_chance_root
-            )
-        one, other = (mine[own] for mine, own in zip(known, numbers, strict=True))
-        return Snapshot(tree, rows.id[order], (one, other), cut)
-
-    def _observe(
-        self, observations: np.ndarray, cut: np.ndarray, order: np.ndarray
-    ) -> None:
-        """Notes what o knows at a cut, in numbers that nothing else has.
-
-        Args:
-          observations: int32 [N], of the compiled game; written to.
-          cut: int64, histories.
-          order: int64 [N], the row of each history.
-        """
-        assert self.player is not None
-        known = self.table.known(order[cut], 1 - self.player)
-        _, number = np.unique(known, return_inverse=True)
-        number = number.reshape(-1) + int(observations.max(initial=-1)) + 1
-        observations[cut] = np.where(known < 0, -1, number)
-
-    def _keys(
-        self, histories: Histories, first: np.ndarray, order: np.ndarray, player: int
-    ) -> infostate_strings.Strings:
-        """A player's information-state strings, at the first histories of infosets."""
-        if isinstance(self.simulator, ArraySimulator) and not self.has_chance_root:
-            rules = self.simulator.rules
-            return lazy_strings(self.game, rules, histories, first, player)
-        return self._strings(order[first], player)
+        return compiler.snapshot_of(uncompiled)
 
     def _rows(self) -> Rows:
         """The histories, ending at the frontier, with the opponent's choices there."""
@@ -585,15 +491,6 @@ class PartialTree:
             *(table.label[leaves], table.observation[leaves], 1 - self.player),
         )
 
-    def _strings(self, rows: np.ndarray, player: int) -> infostate_strings.Strings:
-        """Information-state strings at some rows, on demand."""
-        states, strings = self.table.states[rows], self.simulator.strings
-        return infostate_strings.Strings(
-            len(rows),
-            lambda number: strings(states[number : number + 1], player)[0],
-            lambda: strings(states, player),
-        )
-
 
 def no_capacity(partial: PartialTree, player: int) -> ValueError:
     """What to raise for a tree that has no decision of a player."""
@@ -601,3 +498,45 @@ def no_capacity(partial: PartialTree, player: int) -> ValueError:
         f"max_histories={partial.table.capacity} has no room for a decision of player "
         f"{player} in {partial.game}; raise it"
     )
+
+
+def compile_partial(
+    game: str | pyspiel.Game,
+    max_histories: int,
+    leaf: str | HistoryValue,
+    *,
+    observations: bool = False,
+    vectorised: bool = True,
+) -> CompiledGame:
+    """Compiles at most `max_histories` histories of a game.
+
+    Whole levels are compiled as long as they fit, and of the next one whole infosets,
+    those first that chance and uniform play lead to.
+
+    Args:
+      game: OpenSpiel game string or game: two players, zero-sum, perfect recall.
+      max_histories: the most histories to compile.
+      leaf: what the histories at the frontier are worth, which are terminals of the
+        compiled game (`CompiledGame.frontier` tells which): "rollouts" or
+        "rollouts(n=4,seed=0)", the mean of random rollouts, or a function, see
+        `HistoryValue`, which is given states of the vectorised game or of OpenSpiel.
+      observations: also record the observations of the player who does not act.
+      vectorised: play by the game's own rules on arrays, if it has them.
+
+    Raises:
+      pyspiel.SpielError: OpenSpiel does not know the game.
+      ValueError: the game is not two-player zero-sum, a player forgets something, or
+        there is no room for a decision of each player.
+    """
+    partial = PartialTree.start(
+        *(game, max_histories),
+        leaf=leaf,
+        observations=observations,
+        vectorised=vectorised,
+    )
+    partial.grow()
+    tree = partial.compile().tree
+    for player, infosets in enumerate(tree.infosets):
+        if not (partial.is_whole or len(infosets)):
+            raise no_capacity(partial, player)
+    return tree

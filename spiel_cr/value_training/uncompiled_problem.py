@@ -27,11 +27,12 @@ from spiel_cr.lookahead.frontier_network import (
 from spiel_cr.lookahead.public_states import PublicStates
 from spiel_cr.lookahead.set_network import Architecture
 from spiel_cr.partial import growth
+from spiel_cr.partial.compiler import Snapshot
 from spiel_cr.partial.cut_off.places import cut_place, frontier_of
 from spiel_cr.partial.cut_off.shapes import CutPlace
 from spiel_cr.partial.nodes import Ids, NodeTable
 from spiel_cr.partial.solved_tree import SolvedTree, find_numbers
-from spiel_cr.partial.tree import PartialTree, Snapshot
+from spiel_cr.partial.tree import PartialTree
 from spiel_cr.resolving.gadget import attach_cut
 from spiel_cr.value_training.met_ranges import (
     Look,

@@ -30,6 +30,17 @@ def test_one_observation_has_no_interval():
     assert mean_and_half_width([2.0]) == (2.0, None)
 
 
+def test_equal_observations_have_an_interval_where_bounds_are_known():
+    """Of matches that miss another value 5 % of the time none may say ± 0."""
+    mean, half = mean_and_half_width([0.5, 0.5, 0.5], (-1.0, 2.0))
+    # (1 - p)^3 = 0.05, and the other bound is 1.5 away.
+    assert mean == 0.5
+    assert (1 - half / 1.5) ** 3 == pytest.approx(0.05)
+    # With a spread the bounds say nothing.
+    spread = [0.0, 1.0, 5.0]
+    assert mean_and_half_width(spread, (-9.0, 9.0)) == mean_and_half_width(spread)
+
+
 def test_intervals_cover_the_truth():
     """Of 2000 intervals 95 % do; 4 standard errors, a false alarm in 16 000 seeds."""
     rng, n, hit = np.random.default_rng(0), 2000, 0

@@ -3,7 +3,7 @@
 import pytest
 
 import spiel_cr
-from spiel_cr.partial.compiler import compile_partial
+from spiel_cr.partial.tree import compile_partial
 from tests.fuzz import malformed_games
 from tests.fuzz.malformed_games import CHANGES, GAMES, Mutant, complaint, mutants
 

@@ -14,8 +14,7 @@ from spiel_cr.common.errors import ImperfectRecallError, TooManyHistoriesError
 from spiel_cr.compilation import cache
 from spiel_cr.compilation import compiler as tree_lib
 from spiel_cr.compilation.tree import CHANCE, TERMINAL
-from spiel_cr.partial.compiler import compile_partial
-from spiel_cr.partial.tree import PartialTree
+from spiel_cr.partial.tree import PartialTree, compile_partial
 from spiel_cr.policies import conversions
 from spiel_cr.solving.whole_game import solve
 

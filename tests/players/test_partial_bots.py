@@ -14,9 +14,8 @@ import spiel_cr
 from spiel_cr.common.errors import ImperfectRecallError
 from spiel_cr.compilation import compiler
 from spiel_cr.eval.players import match
-from spiel_cr.partial.compiler import compile_partial
 from spiel_cr.partial.config import PartialConfig
-from spiel_cr.partial.tree import PartialTree
+from spiel_cr.partial.tree import PartialTree, compile_partial
 from spiel_cr.players import bot_strings, bots, partial_bots
 from spiel_cr.resolving.config import ResolvingConfig
 from tests.support import games

@@ -9,7 +9,7 @@ import pytest
 import spiel_cr
 from spiel_cr.compilation import compiler
 from spiel_cr.compilation.vectorised import of_game
-from spiel_cr.partial.compiler import compile_partial
+from spiel_cr.partial.tree import compile_partial
 from spiel_cr.policies import conversions
 from spiel_cr.policies.leaf_functions import LeafValue
 from spiel_cr.policies.leaf_values import (
