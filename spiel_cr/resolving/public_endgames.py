@@ -108,11 +108,11 @@ class _Saved(NamedTuple):
 
     Attributes:
       arrays: of each layer's state.
-      told: for each layer its iterations and seconds.
+      done: for each layer its iterations and seconds.
     """
 
     arrays: dict[str, np.ndarray]
-    told: list[tuple[int, float]]
+    done: list[tuple[int, float]]
 
 
 class Endgames:
@@ -241,13 +241,13 @@ class Endgames:
         """
         if self._checkpoint is None:
             return
-        arrays, told = {}, []
+        arrays, done = {}, []
         for number, layer in enumerate(self.layers):
             leaves = layer.solver.leaves()
-            told.append([layer.solver.iterations, layer.solver.seconds])
+            done.append([layer.solver.iterations, layer.solver.seconds])
             for k, leaf in enumerate(leaves):
                 arrays[f"layer{number}_leaf{k}"] = leaf
-        described = {"layers": told, "versions": storage.versions()}
+        described = {"layers": done, "versions": storage.versions()}
         storage.save(self._checkpoint, arrays, {**self._identity(), **described})
 
     def _read(self, most: int) -> _Saved | None:
@@ -263,18 +263,18 @@ class Endgames:
                     f"and this run has {mine!r}; give another path or the same "
                     "arguments"
                 )
-        told = said["layers"]
-        if max(count for count, _ in told) > most:
+        done = said["layers"]
+        if max(count for count, _ in done) > most:
             raise ValueError(
                 f"checkpoint={os.fspath(path)!r} has more than iterations={most} "
                 "already; ask for more, or give another path"
             )
-        return _Saved(arrays, told)
+        return _Saved(arrays, done)
 
     def _restore(self, saved: _Saved) -> None:
         """Puts back what a file held."""
         for number, (layer, (_, seconds)) in enumerate(
-            zip(self.layers, saved.told, strict=True)
+            zip(self.layers, saved.done, strict=True)
         ):
             size = len(layer.solver.leaves())
             leaves = [saved.arrays[f"layer{number}_leaf{k}"] for k in range(size)]

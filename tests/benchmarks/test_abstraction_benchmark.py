@@ -1,9 +1,9 @@
-"""The benchmark of abstractions judges each in the whole game, and draws the curves."""
+"""The benchmarks of abstractions and of endgames judge in the whole game."""
 
 import pytest
 
 from benchmarks import frame
-from benchmarks.signals import abstraction
+from benchmarks.signals import abstraction, endgames
 from tests.support.benchmark_pages import run_on_page
 
 
@@ -20,3 +20,33 @@ def test_more_buckets_lose_less(tmp_path, monkeypatch):
     assert few["nash_conv"] > 1.5 * many["nash_conv"]
     assert shrunk["buckets"][0] == 6
     assert "2-4" in str(page) and picture.stat().st_size > 1000
+
+
+@pytest.mark.slow
+def test_endgames_over_iterations(tmp_path, monkeypatch):
+    monkeypatch.setattr(frame, "in_a_process", lambda measure, *given: measure(*given))
+    command = ["--games", "python_leduc_poker(stack0=5,stack1=5,num_ranks=4)"]
+    command += ["--budgets", "2-4", "--looks", "5", "40", "--until", "0.05"]
+    command += ["--checkpoints", str(tmp_path)]
+    rows, page = run_on_page(endgames.BENCHMARK, tmp_path, command)
+    found = {
+        (row["first"], row["gadget"], row["iterations"]): row["nash_conv"]
+        for row in rows
+    }
+    assert len(found) == len(rows) == 2 * 2 * 3
+    one_phase = found["abstraction", "cfrd", 0]
+    assert one_phase == found["abstraction", "unsafe", 0]
+    # Each solve is off by what its iterations leave.
+    assert found["abstraction", "cfrd", 40] < one_phase + 0.02
+    # Nobody bets in the last round: whoever does, wins.
+    assert found["rollouts", "unsafe", 40] < 0.9 * found["rollouts", "unsafe", 0]
+    assert found["rollouts", "unsafe", 0] > 2 * one_phase
+    assert len(list(tmp_path.glob("*.npz"))) == 4
+    assert "| safe |" in page and "40 iterations" in page
+
+
+def test_looks_are_refused(tmp_path, capsys):
+    for looks in (["0"], ["5", "5"], ["x"]):
+        with pytest.raises(SystemExit):
+            endgames.BENCHMARK.main(["--looks", *looks, "--out", str(tmp_path / "x")])
+        assert "must be whole numbers" in capsys.readouterr().err
