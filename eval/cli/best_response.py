@@ -49,6 +49,7 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import memory
+from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.compilation.compiler import Game, as_compiled
@@ -150,6 +151,7 @@ def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
         )
     players = [0, 1] if arguments.player == "both" else [int(arguments.player)]
     opponent_strings.check_opponent(arguments.policy, arguments.game)
+    announce(f"looking at {arguments.game}")
     path = None
     if config.method == "exact" and not arguments.states:
         path = opponent_strings.signal_file(arguments.policy)
@@ -216,6 +218,7 @@ def _on_tree(
 ) -> tuple[openspiel_policy.Policy | None, list[Seat]]:
     """Responses on the compiled game; the policy of a file, asked at each infoset."""
     opponent = None
+    announce(f"taking the policy {arguments.policy}")
     if arguments.policy.strip().endswith(".npz"):
         opponent = opponent_strings.load_opponent(arguments.policy, tree)
         behaviour = conversions.behaviour_from_policy(tree, opponent)
@@ -256,6 +259,7 @@ def _on_signals(
     config: ResponseConfig,
 ) -> list[Seat]:
     """Best responses to a policy of a signal game, by its file."""
+    announce(f"taking the policy {path}")
     policy = load_policy(path, arguments.game)
     assert isinstance(policy, SignalPolicy)
     need = footprint.peak_bytes(policy.signals, np.float32)
@@ -276,6 +280,7 @@ def _on_states(
     """Searches in matches; where the game fits, best responses are known."""
     game = load_game(arguments.game)
     known = game if tree is None else tree
+    announce(f"taking the policy {arguments.policy}")
     opponent = opponent_strings.load_opponent(
         arguments.policy, known, **given(arguments, "seed", "memory_limit")
     )

@@ -40,6 +40,7 @@ import pyspiel
 from tqdm import tqdm
 
 from spiel_cr.common import storage
+from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.compilation.compiler import as_compiled
@@ -153,6 +154,7 @@ def _evaluate(arguments: argparse.Namespace) -> dict[str, object]:
                     seats.append(_play(compiled, make, log, (repeat, seat), own, seed))
                 else:
                     seats.append(_traverse(compiled, make, log, (repeat, seat)))
+            announce("judging")
             evaluations.append(traversing.evaluate(compiled, (seats[0], seats[1])))
     report: dict[str, object] = traversing.summarise(evaluations)._asdict()
     # What counts at infosets where the bot was never met.
@@ -256,6 +258,12 @@ def _mix(seed: int, number: int) -> int:
     return int(mixed) >> 1
 
 
+def _making(key: tuple[int, int]) -> str:
+    repeat, seat = key
+    again = f", repeat {repeat + 1}" if repeat else ""
+    return f"making the bot of seat {seat}{again}"
+
+
 def _traverse(
     compiled: CompiledGame,
     make: Callable[[], pyspiel.Bot],
@@ -264,7 +272,9 @@ def _traverse(
 ) -> traversing.SeatStrategy:
     """A (repeat, seat), from the log if it is there."""
     if key not in log.records:
-        found = traversing.traverse(compiled, make(), progress=True)
+        announce(_making(key))
+        bot = make()
+        found = traversing.traverse(compiled, bot, progress=True)
         row = {"behaviour": found.behaviour.tolist(), "work": found.work._asdict()}
         log.add({"repeat": key[0], "seat": key[1], **row})
     row = log.records[key]
@@ -283,9 +293,12 @@ def _play(
 ) -> traversing.SeatStrategy:
     """The matches of a (repeat, seat); those in the log are not played."""
     shown, bot = [], None
+    if any((*key, match) not in log.records for match in matches):
+        announce(_making(key))
+        bot = make()
     for match in tqdm(matches, desc=f"seat {key[1]}"):
         if (*key, match) not in log.records:
-            bot = bot or make()
+            assert bot is not None
             met = playing.play(compiled, bot, match, seed=seed)
             row = {**met._asdict(), "work": met.work._asdict()}
             log.add({"repeat": key[0], **row})

@@ -9,6 +9,7 @@ import numpy as np
 
 from spiel_cr.cfr.config import parse_any
 from spiel_cr.common import memory
+from spiel_cr.common.announcing import announce
 from spiel_cr.compilation.compiler import as_compiled
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.tree import TERMINAL
@@ -43,6 +44,7 @@ def _info(arguments: argparse.Namespace) -> dict[str, object]:
     chosen = forms.choose(
         game, arguments.form, parse_any("cfr+"), memory_limit=arguments.memory_limit
     )
+    announce(f"estimating how many histories {game} has")
     estimate = memory.describe_histories(memory.estimate_histories(game, rollouts=20))
     print(f"{game} has {estimate}, by an estimate", file=sys.stderr)
     if chosen.form == "signals":

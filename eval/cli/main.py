@@ -33,7 +33,7 @@ from jax.errors import JaxRuntimeError
 
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
-from spiel_cr.common import atomic, plugins, program_cache
+from spiel_cr.common import announcing, atomic, plugins, program_cache
 from spiel_cr.common.errors import (
     SolverFailedError,
     UnsavedWarning,
@@ -151,7 +151,7 @@ def _run(arguments: argparse.Namespace) -> None:
         plugins.import_own(getattr(arguments, "imports", ()))
         # What cannot be written must be said before the work, not after it.
         check_arguments(arguments)
-        with signals.interrupting(), _warnings_in_lines(arguments):
+        with signals.interrupting(), _warnings_in_lines(arguments), _announcing():
             report = arguments.run(arguments)
     except KeyboardInterrupt as stopped:
         _say_what_is_kept(arguments)
@@ -196,6 +196,13 @@ def _run(arguments: argparse.Namespace) -> None:
         code = code or 1
     if code:
         sys.exit(code)
+
+
+@contextlib.contextmanager
+def _announcing() -> Iterator[None]:
+    """No phase is silent on stderr; what is written to stdout stays as it is."""
+    with announcing.listening(), program_cache.announcing_programs():
+        yield
 
 
 def _is_expected(error: Exception) -> bool:

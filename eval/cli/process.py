@@ -7,6 +7,8 @@ import select
 import sys
 from typing import Any, TextIO
 
+from spiel_cr.common.announcing import announce
+
 from ..common import help_pages
 
 # As shells count: 128 and the number of the signal SIGPIPE.
@@ -25,6 +27,9 @@ def main() -> None:
         if page is not None:
             print(page, end="")
         else:
+            # Takes a second or two; answers about options alone need no line.
+            if sys.argv[1:] and not sys.argv[1].startswith("-"):
+                announce("importing JAX and OpenSpiel", progress=True)
             from . import main as commands
 
             commands.main()

@@ -27,6 +27,7 @@ from collections.abc import Sequence
 
 import spiel_cr
 from spiel_cr.common import atomic
+from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.compilation.compiler import as_compiled
 from spiel_cr.compilation.tree import CompiledGame
@@ -106,12 +107,14 @@ def _show(arguments: argparse.Namespace) -> dict[str, object]:
         memory_limit=arguments.memory_limit,
         progress=True,
     )
+    announce(f"taking the policy {arguments.policy}")
     policy = spiel_cr.load_policy(arguments.policy, tree)
     strategy = conversions.behaviour_from_policy(tree, policy)
     # What is refused is refused before anything is printed.
     if arguments.html:
         tree_page.check_size(tree)
     players = _players(tree, arguments.gadgets) if arguments.gadgets else ()
+    announce("values of all information states")
     views = infoset_view.view_infosets(tree, strategy)
     chosen, left_off = [], 0
     for player, own in enumerate(views):
@@ -131,6 +134,7 @@ def _show(arguments: argparse.Namespace) -> dict[str, object]:
     }
     if arguments.html:
         target = pathlib.Path(arguments.html)
+        announce(f"making the page {target}")
         page = tree_page.tree_page(
             tree,
             strategy,

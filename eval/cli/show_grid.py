@@ -2,6 +2,7 @@
 
 import argparse
 
+from spiel_cr.common.announcing import announce
 from spiel_cr.signals.policy import SignalPolicy
 from spiel_cr.solving.policy_files import load_policy
 
@@ -53,6 +54,7 @@ def show(arguments: argparse.Namespace) -> dict[str, object]:
     Raises:
       ValueError: the policy is of another game, or there is no such node or board.
     """
+    announce(f"taking the policy {arguments.policy}")
     policy = load_policy(arguments.policy, arguments.game)
     assert isinstance(policy, SignalPolicy)
     grid = hand_grid.hand_grid(policy, arguments.node or "", arguments.board)

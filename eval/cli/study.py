@@ -10,6 +10,7 @@ from there.
 import argparse
 import time
 
+from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_number
 
 from ..studies import (
@@ -59,6 +60,7 @@ def _study(arguments: argparse.Namespace) -> dict[str, object]:
         )
     started = time.perf_counter()
     print(f"{study.text}\n  source: {study.source}\n")
+    announce(f"computing the figures of {study.name}")
     found = study.run(arguments.size)
     if arguments.out and study.run_in is not None:
         found = study.run_in(arguments.size, arguments.out)

@@ -16,6 +16,7 @@ import pathlib
 from typing import Any, get_args
 
 from spiel_cr.common import atomic
+from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.compilation.compiler import as_compiled
 from spiel_cr.policies import conversions
@@ -78,6 +79,7 @@ def _subgame(arguments: argparse.Namespace) -> dict[str, object]:
         progress=True,
     )
     python_judge.check_memory(compiled, arguments.memory_limit)
+    announce("cutting the game into subgames")
     place = one_step.find(compiled, arguments.actions.split(","))
     trunk = one_step.solve_trunk(
         place, arguments.trunk_iterations, arguments.algorithm, progress=True
@@ -90,6 +92,7 @@ def _subgame(arguments: argparse.Namespace) -> dict[str, object]:
         progress=True,
         **given(arguments, "values", "noise", "seed", "gadget"),
     )
+    announce("judging")
     table = conversions.tabular_policy(compiled, found.behaviours)
     facts: dict[str, Any] = {
         **given(arguments, "game", "actions"),

@@ -18,6 +18,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from spiel_cr.common import processes
+from spiel_cr.common.announcing import announce
 from spiel_cr.common.processes import Worker
 
 from ..common.json_log import Record
@@ -30,6 +31,7 @@ _FAREWELL_SECONDS = 5.0
 def run_here(runs: Sequence[Run]) -> Iterator[Record]:
     """One after the other, in this process."""
     for run in runs:
+        announce(_named(run))
         yield measure_run(run)
 
 
@@ -50,6 +52,7 @@ def run_in_processes(
         while left or busy:
             while left and len(busy) < workers:
                 worker, run = idle.pop() if idle else processes.start(_work), left.pop()
+                announce(_named(run))
                 # Whether it still lives, reading its answer will tell.
                 with contextlib.suppress(OSError):
                     worker.pipe.send_bytes(json.dumps(run).encode())
@@ -83,6 +86,10 @@ def run_in_processes(
         for worker in idle:
             worker.process.join(_FAREWELL_SECONDS)
             processes.end(worker)
+
+
+def _named(run: Run) -> str:
+    return f"{run.algorithm} on {run.game}, seed {run.seed}"
 
 
 def _work(pipe: Connection) -> None:

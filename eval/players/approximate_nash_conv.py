@@ -11,6 +11,7 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
+from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_choice, check_iterations, check_whole
 from spiel_cr.compilation.game_checks import utility_bounds
 from spiel_cr.compilation.tree import TERMINAL, CompiledGame
@@ -153,6 +154,7 @@ def on_tree(
       ValueError: a bad argument.
       ImportError: "learned" without the extra [deep].
     """
+    announce(f"{config.method} response of player {player}")
     other, seed = behaviour[1 - player], config.seed
     begun, simulations = time.perf_counter(), 0
     if not len(tree.infosets[player]):
@@ -280,6 +282,7 @@ def on_states(
             f"method={config.method!r} needs the whole tree, and the game was not "
             f"compiled; choose ismcts, lbr or learned, or allow more memory"
         )
+    announce(f"{config.method} response of player {player}, on states")
     begun = time.perf_counter()
     responder, simulations = _responder(game, player, opponent, config)
     found = None

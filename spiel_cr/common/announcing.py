@@ -1,19 +1,53 @@
-"""What is being done, in lines on stderr, with the time since the process began."""
+"""What is being done, in lines on stderr, with the time since the process began.
 
+A command listens for as long as it runs (`listening`). A function that is called from
+Python says something only where its argument `progress` asks for it.
+"""
+
+import contextlib
 import sys
 import time
+from collections.abc import Iterator
 
 _BEGAN = time.monotonic()
 
+_listens = False
 
-def announce(text: str, *, progress: bool = True) -> None:
-    """Says what begins now.
+
+@contextlib.contextmanager
+def listening() -> Iterator[None]:
+    """Whatever is announced in the block is shown, and so are bars of long walks."""
+    global _listens
+    before, _listens = _listens, True
+    try:
+        yield
+    finally:
+        _listens = before
+
+
+def is_wanted(progress: bool | None = None) -> bool:
+    """Whether progress is to be shown.
+
+    Args:
+      progress: what the caller was asked for; None or False: shown to a command only.
+    """
+    return bool(progress) or _listens
+
+
+def announce(text: str, *, progress: bool | None = None) -> None:
+    """Says what begins now, above the bars that are shown.
 
     Args:
       text: such as "judging (OpenSpiel)".
-      progress: whether anybody wants to know.
+      progress: as of `is_wanted`.
     """
-    if progress:
-        print(
-            f"[{time.monotonic() - _BEGAN:6.1f} s] {text}", file=sys.stderr, flush=True
-        )
+    if not is_wanted(progress):
+        return
+    line = f"[{time.monotonic() - _BEGAN:6.1f} s] {text}"
+    # Without it there are no bars. Importing it for a line would delay the first one.
+    bars = sys.modules.get("tqdm")
+    if bars is None:
+        print(line, file=sys.stderr)
+    else:
+        bars.tqdm.write(line, file=sys.stderr)
+    sys.stderr.flush()

@@ -1,20 +1,27 @@
-"""Compiled programs kept in files for the next time, by JAX's persistent cache."""
+"""Compiled programs: kept in files for the next time, and announced."""
 
 import contextlib
 import hashlib
 import os
 import platform
+from collections.abc import Iterator
 from pathlib import Path
 
 import jax
 
 from spiel_cr.common import atomic
+from spiel_cr.common.announcing import announce
 
 # A folder, or "off".
 VARIABLE = "SPIEL_CR_PROGRAM_CACHE"
 # JAX's own variable: who sets it has a cache already.
 _JAX_VARIABLE = "JAX_COMPILATION_CACHE_DIR"
 _MOST_BYTES = 1 << 30
+# What JAX tells of a program when all that is left is to compile it.
+_LOWERED = "/jax/core/compile/jaxpr_to_mlir_module_duration"
+# Seconds that this took, at least, of a program that is announced. XLA then takes ten
+# times as long, or more; those of single operations stay below.
+_LONG = 0.05
 
 
 def keep_programs(folder: atomic.Path | None = None) -> Path | None:
@@ -46,6 +53,29 @@ def keep_programs(folder: atomic.Path | None = None) -> Path | None:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     return place
+
+
+@contextlib.contextmanager
+def announcing_programs() -> Iterator[None]:
+    """Programs are announced before they are compiled, those that take long.
+
+    JAX says when; so a search, a network or a bot is announced without a word of its
+    own. Whether anybody listens is asked as ever (`announcing`).
+    """
+    count = 0
+
+    def tell(event: str, duration_secs: float, **more: str | int) -> None:
+        nonlocal count
+        if event == _LOWERED and duration_secs >= _LONG:
+            count += 1
+            name = str(more.get("fun_name", "")).removeprefix("jit(").strip("_)")
+            announce(f"compiling program {count} ({name})" if name else "compiling")
+
+    jax.monitoring.register_event_duration_secs_listener(tell)
+    try:
+        yield
+    finally:
+        jax.monitoring.unregister_event_duration_listener(tell)
 
 
 def _default_folder() -> Path:

@@ -7,9 +7,10 @@ import pyspiel
 from tqdm import tqdm
 
 from spiel_cr.common import memory
+from spiel_cr.common.announcing import is_wanted
 
 # Seconds between two looks at memory and clock, and before progress is shown.
-_EVERY, _SILENT = 0.05, 2.0
+_EVERY, _SILENT = 0.05, 1.0
 # What is yet to come when a walk is at its end, for each history: numbering.
 _BYTES_AFTER = 75
 
@@ -30,7 +31,8 @@ class Watch:
         Args:
           game: a sequential game.
           limit: of memory; see `memory.parse_limit`.
-          progress: show the histories so far on stderr, after two seconds.
+          progress: show the histories so far on stderr, after a second; commands
+            always do.
 
         Raises:
           GameTooLargeError: the game is clearly too large.
@@ -47,7 +49,7 @@ class Watch:
             unit=" histories",
             unit_scale=True,
             delay=_SILENT,
-            disable=not progress,
+            disable=not is_wanted(progress),
         )
 
     def __enter__(self) -> "Watch":

@@ -19,6 +19,7 @@ import pyspiel
 from tqdm import tqdm
 
 from spiel_cr.cfr import cfr
+from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_seed
 from spiel_cr.compilation.game_checks import chance_outcomes
 from spiel_cr.partial.config import PartialConfig
@@ -99,11 +100,16 @@ class PartialResolver(PartialAgent):
         """Progress of the construction, on terminals."""
         total = 2 + self.settings.warmup_matches
         described = f"player {self.player}: {first}"
-        return tqdm(total=total, desc=described, disable=None, leave=False)
+        bar = tqdm(total=total, desc=described, disable=None, leave=False)
+        if bar.disable:
+            announce(described)
+        return bar
 
     def _step(self, bar: "tqdm[NoReturn]", what: str) -> None:
         """Says what comes next, and what compiling took so far."""
         programs, seconds = self._layers.compiled
+        if bar.disable:
+            announce(f"player {self.player}: {what}")
         bar.set_description(f"player {self.player}: {what}", refresh=False)
         bar.set_postfix_str(f"{programs} programs compiled in {seconds:.1f} s", False)
         bar.update()

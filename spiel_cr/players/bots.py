@@ -13,6 +13,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.cfr.config import MCCFRConfig, parse_sampled
 from spiel_cr.cfr.solver import State
+from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_choice, check_number
 from spiel_cr.common.memory import Limit
 from spiel_cr.compilation.compiler import Game, as_compiled
@@ -219,6 +220,7 @@ class OOSBot(PolicyPlayer):
         footprint.check(self._tree, config, None, memory_limit)
         everywhere = np.ones(len(self._tree.histories), bool)
         layout = sample_tree.build(self._tree, target=everywhere)
+        announce(f"player {player}: warming up {config.name}")
         self._solver = mccfr.make_solver(
             self._tree, config=config, seed=seed, layout=layout
         )

@@ -16,6 +16,7 @@ import numpy as np
 from spiel_cr.cfr import cfr
 from spiel_cr.cfr.config import CFRConfig, parse_any
 from spiel_cr.cfr.solver import Solver
+from spiel_cr.common.announcing import announce
 from spiel_cr.resolving.clock import Clock, Statistics
 from spiel_cr.resolving.config import ResolvingConfig
 from spiel_cr.resolving.public_deals import Deal, Deals
@@ -109,16 +110,20 @@ class PublicResolver:
         self._clock = Clock(config.move_ms, config.iterations)
         self._start = _blank()
         if d.num_layers:
+            announce(f"player {player}: solving the whole game")
             # Twice: the program is compiled the first time.
             self._solve(_blank(), _WHOLE, None, 1)
             deadline = self._clock.init_deadline(config.init_ms)
             self._solve(self._start, _WHOLE, deadline)
         examples = self._examples()
-        for _ in range(2):
+        for first in (True, False):
             # The second time tells what a solve costs besides iterating. What the whole
             # game cost says nothing of subgames.
             self._clock = Clock(config.move_ms, config.iterations)
-            for place in examples:
+            for number, place in enumerate(examples, 1):
+                if first:
+                    of = f"{number} of {len(examples)}"
+                    announce(f"player {player}: warming up subgame {of}")
                 self._solve(_blank(), place, None, 1)
         self._clock.restart_statistics()
 

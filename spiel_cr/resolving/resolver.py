@@ -16,6 +16,7 @@ import numpy as np
 from spiel_cr.cfr import cfr
 from spiel_cr.cfr.config import CFRConfig, parse_any
 from spiel_cr.cfr.solver import Solver
+from spiel_cr.common.announcing import announce
 from spiel_cr.common.arrays import ranges
 from spiel_cr.common.checks import check_seed
 from spiel_cr.compilation.tree import CompiledGame
@@ -147,9 +148,12 @@ class Resolver:
         self._start = self._blank()
         # Twice: programs are compiled the first time, and the second time tells what a
         # solve costs besides iterating.
-        for _ in range(2):
+        for first in (True, False):
             self._clock = Clock(config.move_ms, config.iterations)
             for number, layer in enumerate(self._layers, 1):
+                if first:
+                    of = f"{number} of {d.num_layers}"
+                    announce(f"player {player}: warming up layer {of}")
                 self._solve(self._blank(), _Place(number, layer.widest), None, 1)
         if self._layers:
             deadline = self._clock.init_deadline(config.init_ms)

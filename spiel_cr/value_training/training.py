@@ -15,6 +15,7 @@ from tqdm import tqdm
 
 from spiel_cr.cfr.config import parse_algorithm
 from spiel_cr.common import atomic, storage
+from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_choice, check_number
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.compilation.compiler import as_compiled
@@ -125,7 +126,9 @@ def train_values(
         if path is not None:
             atomic.check_writable(path, name)
     with atomic.reserved(checkpoint, "checkpoint"):
+        announce("laying the game out", progress=progress)
         problem = _problem(game, depth, depth_unit, config, compile, progress)
+        announce("making the network", progress=progress)
         result = _train(problem, config, minutes, checkpoint, progress)
     result.network.save(out)
     if curve is not None:

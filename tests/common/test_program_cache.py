@@ -5,7 +5,9 @@ import subprocess
 import sys
 
 import jax
+import numpy as np
 import pytest
+from tqdm import tqdm
 
 from spiel_cr.common import announcing, program_cache
 
@@ -92,8 +94,64 @@ def test_a_second_process_compiles_nothing(tmp_path):
 
 
 def test_announcements_have_the_time(capsys):
-    announcing.announce("judging")
+    announcing.announce("judging", progress=True)
     announcing.announce("nobody asks", progress=False)
+    announcing.announce("nobody listens")
     out, err = capsys.readouterr()
     assert not out
     assert err.endswith(" s] judging\n") and err.startswith("[")
+    assert err.count("\n") == 1
+
+
+def test_commands_listen_to_everything(capsys):
+    with announcing.listening():
+        with announcing.listening():
+            announcing.announce("inside")
+        announcing.announce("walking", progress=False)
+        assert announcing.is_wanted(False)
+    announcing.announce("after")
+    assert not announcing.is_wanted()
+    said = capsys.readouterr().err.splitlines()
+    assert [line.partition("] ")[2] for line in said] == ["inside", "walking"]
+
+
+def test_lines_stand_above_bars(capsys):
+    with tqdm(total=2, desc="bar", delay=0) as bar:
+        bar.update()
+        announcing.announce("judging", progress=True)
+        bar.update()
+    lines = capsys.readouterr().err.splitlines()
+    assert any(line.endswith("s] judging") and "bar" not in line for line in lines)
+
+
+def test_programs_are_announced_before_they_are_compiled(capsys, monkeypatch):
+    monkeypatch.setattr(program_cache, "_LONG", 0.0)
+    said = []
+
+    def compiled(event, seconds, **more):
+        if event.endswith("backend_compile_duration"):
+            said.append(capsys.readouterr().err)
+
+    def _frobnicated(x):
+        return x * 3 + 1
+
+    program, given = jax.jit(_frobnicated), np.ones(3)
+    jax.monitoring.register_event_duration_secs_listener(compiled)
+    try:
+        with announcing.listening(), program_cache.announcing_programs():
+            for _ in range(2):
+                program(given)
+        # Whoever stopped listening hears nothing of another program.
+        jax.jit(lambda x: x * 5)(given)
+    finally:
+        jax.monitoring.unregister_event_duration_listener(compiled)
+    assert len(said) == 2 and said[1] == ""
+    assert said[0].endswith("] compiling program 1 (frobnicated)\n")
+    assert capsys.readouterr().err == ""
+
+
+def test_single_operations_are_not_announced(capsys, monkeypatch):
+    monkeypatch.setattr(program_cache, "_LONG", 60.0)
+    with announcing.listening(), program_cache.announcing_programs():
+        jax.jit(lambda x: x * 7)(np.ones(3))
+    assert capsys.readouterr().err == ""

@@ -1,7 +1,8 @@
 """Blocks of code on the pages, and what the tests make of them.
 
 A block says by itself how tests shorten it, in a comment on the line before it, which
-pages do not show: `<!-- tests: 600 as 5; a as b -->` replaces these words.
+pages do not show: `<!-- tests: 600 as 5; a as b -->` replaces these words. Commands
+stand in blocks of the kind "sh", or after a "$ " above what they printed.
 """
 
 import pathlib
@@ -18,6 +19,10 @@ _BLOCK = re.compile(
     r"(?:^<!-- tests: (?P<shorter>.*?) -->\n)?^```(?P<kind>\w*)\n(?P<text>.*?)^```",
     re.MULTILINE | re.DOTALL,
 )
+
+_PROMPT = "$ "
+# Such as "GLIBC_TUNABLES=...", before a command.
+_VARIABLE = re.compile(r"[A-Z_]+=")
 
 
 class Block(NamedTuple):
@@ -58,17 +63,29 @@ def blocks(page: pathlib.Path, kind: str) -> Iterator[Block]:
             yield Block(page, line, kind, match["text"], short)
 
 
+def _lines(block: Block, short: bool) -> Iterator[str]:
+    """The lines of a block that are commands, without what continues them."""
+    text = (block.short if short else block.text).replace("\\\n", " ")
+    for line in text.splitlines():
+        if block.kind == "sh":
+            yield line
+        elif line.startswith(_PROMPT):
+            yield line.removeprefix(_PROMPT)
+
+
 def commands(page: pathlib.Path, *, short: bool = False) -> Iterator[list[str]]:
-    """The words of each command in the blocks of a page.
+    """The words of each command in the blocks of a page, without variables set for it.
 
     Args:
       page: to read.
       short: as tests run them.
     """
-    for block in blocks(page, "sh"):
-        text = (block.short if short else block.text).replace("\\\n", " ")
-        for line in text.splitlines():
+    found = [*blocks(page, "sh"), *blocks(page, "")]
+    for block in sorted(found, key=lambda block: block.line):
+        for line in _lines(block, short):
             for part in line.split(" && "):
                 words = shlex.split(part, comments=True)
+                while words and _VARIABLE.match(words[0]):
+                    del words[0]
                 if words:
                     yield words

@@ -23,10 +23,25 @@ from benchmarks import frame
 from spiel_cr.eval.cli import main
 from tests.project import pages
 
-each_page = pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.name)
 
-# The blocks of these are run by quick tests, beside what they print.
-_ELSEWHERE = {"README.md", "vectorised-games.md"}
+def each_page(has):
+    """A test for each page that has something to run."""
+    found = [page for page in pages.PAGES if has(page)]
+    return pytest.mark.parametrize("page", found, ids=lambda page: page.name)
+
+
+def _python(page):
+    return list(pages.blocks(page, "python"))
+
+
+def _commands(page):
+    """Those that are run here: not the benchmarks."""
+    found = pages.commands(page, short=True)
+    return [words for words in found if words[0] == "spiel-cr"]
+
+
+# A line of output that looks like a command would not be run.
+_COMMAND = re.compile(r"^([A-Z_]+=\S+ )*(spiel-cr|python|pip|make) ", re.MULTILINE)
 # A command may stand in a sentence, too.
 _INLINE = re.compile(r"`(spiel-cr [^`\n]* --game [^`\n]*)`")
 
@@ -38,7 +53,7 @@ def test_pages_are_read():
         fences = re.findall(r"^```", page.read_text("utf-8"), re.MULTILINE)
         assert 2 * len(list(itertools.chain(*kinds))) == len(fences), page.name
         for block in kinds[2]:
-            assert not block.text.startswith(("spiel-cr ", "python ")), block.line
+            assert not _COMMAND.search(block.text), block.line
         assert all(block.text.strip() for block in itertools.chain(*kinds))
 
 
@@ -121,26 +136,21 @@ _BEFORE_COMMANDS = {"best-responses.md": _make_phantom, "deep.md": _make_mine}
 
 
 @pytest.mark.slow
-@each_page
+@each_page(_python)
 def test_python_runs(page, folder):
-    if page.name in _ELSEWHERE or not list(pages.blocks(page, "python")):
-        pytest.skip("none, or run by other tests")
     before = _BEFORE.get(page.name, lambda: None)()
     names = before or {"__name__": "docs"}
-    for block in pages.blocks(page, "python"):
+    for block in _python(page):
         code = compile(block.short, f"{page.name}:{block.line}", "exec")
         exec(code, names)
 
 
 @pytest.mark.slow
-@each_page
+@each_page(_commands)
 def test_commands_run(page, folder, monkeypatch, capsys):
-    lines = [w for w in pages.commands(page, short=True) if w[0] == "spiel-cr"]
-    if not lines:
-        pytest.skip("none")
     _BEFORE_COMMANDS.get(page.name, lambda: None)()
     rng = np.random.default_rng(0)
-    for words in lines:
+    for words in _commands(page):
         # For the one that asks a person; the same move is not always legal.
         answers = "".join(f"{rng.integers(3)}\n" for _ in range(1000))
         monkeypatch.setattr(sys, "stdin", io.StringIO(answers))

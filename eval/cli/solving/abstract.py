@@ -21,6 +21,7 @@ from spiel_cr import gameshrink
 from spiel_cr.abstraction import buckets, files
 from spiel_cr.abstraction.methods import METHODS, parse_method
 from spiel_cr.cfr.config import parse_algorithm
+from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.policies import best_responses, conversions
@@ -60,6 +61,7 @@ def _abstract(arguments: argparse.Namespace) -> dict[str, object]:
     limits = given(arguments, "memory_limit", "cache")
     signals = find_signals(game, progress=True, **limits)
     buckets.check_budget(signals, budget)
+    announce("putting signals into buckets")
     started = time.perf_counter()
     found = buckets.abstract(signals, budget, method, seed=arguments.seed)
     row: dict[str, Any] = {
@@ -94,12 +96,15 @@ def _solved(
     arguments: argparse.Namespace,
 ) -> dict[str, float]:
     """Solves the game of buckets; both NashConvs, in the game's units."""
+    announce("solving the game of buckets")
     result = spiel_cr.solve(
         gameshrink.coarsen(signals, partition),
         arguments.algorithm,
         iterations=arguments.iterations,
         memory_limit=arguments.memory_limit,
+        progress=True,
     )
+    announce("judging in the whole game")
     low, high = result.value_bounds()
     lifted = gameshrink.lift(signals, partition, result.average)
     return {

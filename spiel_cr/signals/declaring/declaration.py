@@ -10,6 +10,7 @@ import pyspiel
 from tqdm import tqdm
 
 from spiel_cr.common import memory
+from spiel_cr.common.announcing import is_wanted
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.compilation.tree import CHANCE
 from spiel_cr.signals.declaring import deals as dealing
@@ -37,7 +38,7 @@ _MOST_PAYOFFS = 1 << 24
 # Deals that are played: more than a million per second, so hours.
 _MOST_PLAYED = 1e10
 # Seconds before progress is shown.
-_SILENT = 2.0
+_SILENT = 1.0
 
 
 def build(
@@ -54,7 +55,8 @@ def build(
       game: a sequential OpenSpiel game.
       rules: its rules on arrays, which declare signals.
       random: consumed, by the deals on which leaves are compared and checked.
-      progress: show the deals played so far on stderr, after two seconds.
+      progress: show the deals played so far on stderr, after a second; commands
+        always do.
       memory_limit: refuse games whose public tree or signals take more.
 
     Returns:
@@ -121,7 +123,7 @@ class _Watch:
             unit=" deals",
             unit_scale=True,
             delay=_SILENT,
-            disable=not progress,
+            disable=not is_wanted(progress),
         )
 
     def __enter__(self) -> "_Watch":

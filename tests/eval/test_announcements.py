@@ -1,0 +1,153 @@
+"""No command is silent: each phase has a line on stderr, and stdout stays as it is."""
+
+import contextlib
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+import spiel_cr
+from spiel_cr.eval.cli import main
+
+LINE = re.compile(r"\[ *[0-9]+\.[0-9] s\] (.*)")
+GAME = ("--game", "kuhn_poker")
+# Commands, and what they announce, in this order.
+PHASES = {
+    "info": ((), ["estimating how many histories kuhn_poker() has"]),
+    "solve": (("--iterations", "2"), ["compiling the program of cfr+", "judging"]),
+    "resolve": (("--iterations", "2"), ["judging"]),
+    "evaluate": (
+        ("--bot", "resolving(iterations=2)"),
+        [
+            "making the bot of seat 0",
+            "player 0: warming up layer 1 of 2",
+            "player 0: warming up layer 2 of 2",
+            "making the bot of seat 1",
+            "player 1: warming up layer 1 of 1",
+            "judging",
+        ],
+    ),
+    "best-response": (
+        ("--policy", "uniform"),
+        [
+            "looking at kuhn_poker",
+            "taking the policy uniform",
+            "exact response of player 0",
+            "exact response of player 1",
+        ],
+    ),
+    "exploit": (
+        ("--policy", "uniform", "--minutes", "0.01", "--instruments", "exact;lbr"),
+        ["taking the policy uniform", r"exact, player 0: \d s are its share"],
+    ),
+    "subgame": (
+        ("--actions", "0,1,0,1", "--iterations", "2", "--trunk-iterations", "2"),
+        ["cutting the game into subgames", "judging"],
+    ),
+    "show": (
+        ("--policy", "policy.npz", "--html", "page.html"),
+        [
+            "taking the policy policy.npz",
+            "values of all information states",
+            "making the page page.html",
+        ],
+    ),
+    "tournament": (
+        ("--bots", "resolving(iterations=2);uniform", "--matches", "2", "--out", "t"),
+        ["player 0: warming up layer 1 of 2", "player 1: warming up layer 1 of 1"],
+    ),
+    "compare": (
+        ("--algorithms", "cfr+", "--iterations", "2", "--workers", "0", "--out", "c"),
+        ["cfr+ on kuhn_poker, seed 0"],
+    ),
+    "abstract": (
+        ("--game", "python_leduc_poker", "--budget", "2-4", "--iterations", "2"),
+        [
+            "putting signals into buckets",
+            "solving the game of buckets",
+            "judging in the whole game",
+        ],
+    ),
+    "train-values": (
+        (
+            *("--depth", "1", "--out", "v.npz", "--rounds", "0", "--steps", "2"),
+            *("--config", "general(random_ranges=2,hidden=4,label_iterations=2)"),
+        ),
+        ["laying the game out", "making the network"],
+    ),
+}
+
+
+def run(capsys, command, words):
+    """Runs a command in this process; its stdout, and what it announced."""
+    given = () if "--game" in words else GAME
+    main._run(main._parse(["spiel-cr", command, *given, *words]))
+    out, err = capsys.readouterr()
+    return out, LINE.findall(err)
+
+
+# Most of its time is the compilation of what fits the network.
+_SLOW = "train-values"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name == _SLOW else [])
+        for name in PHASES
+    ],
+)
+def test_commands_announce_their_phases(command, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    words, wanted = PHASES[command]
+    if command == "show":
+        spiel_cr.solve("kuhn_poker", iterations=2).save("policy.npz")
+    out, said = run(capsys, command, (*words, "--json"))
+    places = [
+        next(i for i, line in enumerate(said) if re.fullmatch(_pattern(text), line))
+        for text in wanted
+    ]
+    assert places == sorted(places), said
+    assert out and not LINE.search(out)
+    json.loads(out.splitlines()[-1])
+
+
+def _pattern(text):
+    return text if "\\" in text else re.escape(text)
+
+
+@pytest.mark.parametrize("command", ["info", "show"])
+def test_stdout_is_that_of_a_silent_command(command, tmp_path, monkeypatch, capsys):
+    """Those two print no times."""
+    monkeypatch.chdir(tmp_path)
+    spiel_cr.solve("kuhn_poker", iterations=2).save("policy.npz")
+    words = ("--policy", "policy.npz", "--json") if command == "show" else ("--json",)
+    out, said = run(capsys, command, words)
+    monkeypatch.setattr(main, "_announcing", contextlib.nullcontext)
+    assert run(capsys, command, words) == (out, [])
+    assert out and said
+
+
+def test_the_first_line_comes_before_slow_imports():
+    """Importing them is what takes a second or two; here it fails."""
+    code = """
+        import sys
+        sys.modules["spiel_cr.eval.cli.main"] = None
+        sys.argv = ["spiel-cr", *sys.argv[1:]]
+        from spiel_cr.eval.cli import entry
+        try:
+            entry.main()
+        except ImportError:
+            print("imported", sorted({"jax", "pyspiel", "numpy"} & set(sys.modules)))
+    """
+    code = "\n".join(line[8:] for line in code.splitlines())
+    done = subprocess.run(
+        [sys.executable, "-c", code, "info", *GAME],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout == "imported []\n"
+    assert LINE.findall(done.stderr) == ["importing JAX and OpenSpiel"]
