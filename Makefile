@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help demo test test-quick test-compiler test-slow lint types format docs bench bench-players bench-sampling \
+.PHONY: help demo test test-quick test-compiler test-slow lint types format dist docs bench bench-players bench-sampling \
 	bench-best-response bench-learning-curves bench-holdem bench-large bench-partial \
 	bench-uncompiled bench-resolving bench-deep fuzz-moves help-pages clean
 
@@ -15,6 +15,7 @@ help:
 	@echo "make test-slow  the tests marked slow (large games)"
 	@echo "make test-compiler   the tests of make test, compiled as users' programs are (6 minutes)"
 	@echo "make docs       the documentation site, into build/site (needs the network once)"
+	@echo "SPIEL_CR_HOME=https://ADDRESS make dist   a wheel with absolute links, into dist/"
 	@echo "make bench      benchmarks against the peers; writes JSON lines to out/"
 	@echo "make bench-players   the players: NashConv, late answers, matches (half an hour)"
 	@echo "make bench-sampling  the sampled solvers beside OpenSpiel's (half an hour)"
@@ -75,6 +76,10 @@ test: $(VENV)/.installed-test
 test-compiler: $(VENV)/.installed-test
 	SPIEL_CR_TEST_COMPILER=default $(BIN)/python -m pytest -m 'not slow' -n 2 \
 		--dist loadfile --no-loadscope-reorder
+
+# For a package index; SPIEL_CR_HOME says where the links of README.md lead to.
+dist: $(VENV)/.installed-test
+	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
 
 docs: $(VENV)/.installed-docs linked
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet

@@ -1,6 +1,8 @@
 """A wheel, installed into a fresh environment, beside files of a user called `eval`."""
 
+import os
 import pathlib
+import re
 import subprocess
 import sys
 import sysconfig
@@ -10,6 +12,9 @@ import zipfile
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
+
+# Where the wheel says that the project is at home.
+HOME = "https://example.org/someone/spiel_cr"
 
 # What a user may well have in the folder where they work.
 HOSTILE = "raise RuntimeError('the eval of a user was imported')\n"
@@ -32,7 +37,7 @@ def wheel(tmp_path_factory) -> pathlib.Path:
             (source / name).write_bytes((ROOT / name).read_bytes())
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
     build += ["--no-build-isolation", "--wheel-dir", str(folder), str(source)]
-    subprocess.run(build, check=True)
+    subprocess.run(build, check=True, env={**os.environ, "SPIEL_CR_HOME": HOME})
     (found,) = folder.glob("*.whl")
     return found
 
@@ -76,6 +81,21 @@ def test_only_two_names_are_installed(wheel):
     assert any(name.startswith("game_defs/maps/") for name in inside)
     for page in ("inspection/tree_page.js", "reporting/html_page.css"):
         assert f"spiel_cr/eval/{page}" in inside
+
+
+def test_links_work_where_a_package_index_shows_them(wheel):
+    """All are absolute, and lead to files that there are."""
+    inside = zipfile.ZipFile(wheel)
+    (name,) = (n for n in inside.namelist() if n.endswith("/METADATA"))
+    metadata = inside.read(name).decode()
+    assert f"Project-URL: Source, {HOME}" in metadata
+    links = re.findall(r"\]\(([^)\s]+)\)", metadata)
+    assert all(link.startswith("https://") for link in links)
+    ours = [link for link in links if link.startswith(HOME)]
+    assert len(ours) > 20 and any(link.startswith(f"{HOME}/raw/") for link in ours)
+    for link in ours:
+        path = re.sub(f"^{HOME}/(blob|raw)/main/", "", link).split("#")[0]
+        assert (ROOT / path).exists(), link
 
 
 def test_the_command_line_ignores_a_users_eval(environment, workplace):
