@@ -79,9 +79,8 @@ _COMMANDS = (
     jam_fold,
 )
 
-
-# Whose ValueErrors are for people.
-_PACKAGES = ("spiel_cr", "game_defs")
+# How XLA begins to say that it was asked for what makes no sense.
+_ASKED_WRONGLY = ("INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE")
 
 
 def main() -> None:
@@ -158,6 +157,8 @@ def _run(arguments: argparse.Namespace) -> None:
         print("spiel-cr: interrupted", file=sys.stderr)
         number = getattr(stopped, "number", signal.SIGINT)
         sys.exit(128 + number)
+    # The last place that can tell people anything, so it is wide. Nothing is hidden:
+    # what is not about their input or their machine is shown with its traceback.
     except Exception as error:
         if (module := _own_module(error)) is not None:
             traceback.print_exception(error)
@@ -212,11 +213,14 @@ def _is_expected(error: Exception) -> bool:
     """
     if isinstance(error, ValueError):
         return _is_deliberate(error)
+    if isinstance(error, ImportError):
+        # An extra is missing, or a library does not load. We import what we have.
+        return str(error.name).partition(".")[0] not in plugins.PACKAGES
+    if isinstance(error, JaxRuntimeError):
+        return not str(error).startswith(_ASKED_WRONGLY)
     return isinstance(
         error,
-        ImportError
-        | JaxRuntimeError
-        | MemoryError
+        MemoryError
         | OSError
         | SolverFailedError
         | WorkerFailedError
@@ -226,27 +230,22 @@ def _is_expected(error: Exception) -> bool:
 
 def _own_module(error: Exception) -> str | None:
     """The user's module in which an error was raised; None: it was not."""
-    place = error.__traceback__
-    while place is not None and place.tb_next is not None:
-        place = place.tb_next
+    place = plugins.origin(error)
     if place is None:
         return None
-    module = str(place.tb_frame.f_globals.get("__name__"))
-    package = module.partition(".")[0]
-    own = plugins.own_modules - set(_PACKAGES)
-    return module if package in own else None
+    own = plugins.own_modules - set(plugins.PACKAGES)
+    if plugins.package_of(error) not in own:
+        return None
+    return str(place.tb_frame.f_globals.get("__name__"))
 
 
 def _is_deliberate(error: Exception) -> bool:
     """Whether a `raise` of this project raised it; numpy raises ValueErrors, too."""
-    place = error.__traceback__
-    while place is not None and place.tb_next is not None:
-        place = place.tb_next
-    if place is None:
+    place = plugins.origin(error)
+    if place is None or plugins.package_of(error) not in plugins.PACKAGES:
         return False
-    package = str(place.tb_frame.f_globals.get("__name__")).partition(".")[0]
     instruction = place.tb_frame.f_code.co_code[place.tb_lasti]
-    return package in _PACKAGES and dis.opname[instruction] == "RAISE_VARARGS"
+    return dis.opname[instruction] == "RAISE_VARARGS"
 
 
 def _say_what_is_kept(arguments: argparse.Namespace) -> None:

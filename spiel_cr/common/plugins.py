@@ -8,14 +8,19 @@ import importlib
 import importlib.util
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from types import TracebackType
 
 # Modules and files, with the system's separator of paths between them.
 VARIABLE = "SPIEL_CR_IMPORT"
 
 # Top-level names of what was imported here: mistakes in them are their authors'.
 own_modules: set[str] = set()
+
+# What raises in these is no mistake of the users', unless it was meant for them.
+PACKAGES = ("spiel_cr", "game_defs")
 
 
 def import_own(names: Sequence[str]) -> None:
@@ -29,17 +34,23 @@ def import_own(names: Sequence[str]) -> None:
 
     Raises:
       ValueError: there is no such module or file, another module has a file's name, or
-        importing fails.
+        the module raises; then the text says where. What goes wrong in this package
+        while the module is executed is raised as it is.
     """
     for name in names:
         try:
             _import_one(name)
-        except Exception as error:  # a user's module may raise anything
-            if isinstance(error, _NameTakenError):
-                raise
+        except _NameTakenError:
+            raise
+        # A user's module may raise anything while it is executed, so this is wide.
+        # Nothing is hidden: type, text and line are told, and mistakes of ours go on.
+        except Exception as error:
+            if not isinstance(error, ValueError) and package_of(error) in PACKAGES:
+                if not isinstance(error, _NoPythonFileError):
+                    raise
             raise ValueError(
-                f"--import={name!r}: {type(error).__name__}: {error}; give a module "
-                f"that Python finds, or the path of a .py file"
+                f"--import={name!r}: {type(error).__name__}: {error}"
+                f"{_place(error)}; {_remedy(error, name)}"
             ) from error
     before = os.environ.get(VARIABLE, "").split(os.pathsep)
     paths = [str(Path(n).resolve()) if _is_file(n) else n for n in names]
@@ -59,8 +70,51 @@ def import_from_environment() -> None:
     )
 
 
+def origin(error: BaseException) -> TracebackType | None:
+    """Where an error was raised: the innermost place of its traceback."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    return place
+
+
+def package_of(error: BaseException) -> str:
+    """The top-level package of the module in which an error was raised; "": none."""
+    place = origin(error)
+    module = "" if place is None else str(place.tb_frame.f_globals.get("__name__", ""))
+    return module.partition(".")[0]
+
+
 class _NameTakenError(ValueError):
     """Another module has a file's name."""
+
+
+class _NoPythonFileError(ImportError):
+    """A file that Python cannot import."""
+
+
+def _place(error: Exception) -> str:
+    """Where in a user's module an error comes from, in brackets; "" if in none."""
+    own = [
+        (frame.f_code.co_filename, line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if str(frame.f_globals.get("__name__")).partition(".")[0] in own_modules
+    ]
+    return f" ({own[-1][0]}, line {own[-1][1]})" if own else ""
+
+
+def _remedy(error: Exception, name: str) -> str:
+    """What to do: give another name, or correct the module."""
+    missing = error.name if isinstance(error, ModuleNotFoundError) else None
+    if missing is not None:
+        found = missing != name and not name.startswith(f"{missing}.")
+    else:
+        found = not isinstance(error, _NoPythonFileError) and not (
+            isinstance(error, FileNotFoundError) and not Path(name).exists()
+        )
+    if found:
+        return "correct it there"
+    return "give a module that Python finds, or the path of a .py file"
 
 
 def _is_file(name: str) -> bool:
@@ -89,7 +143,7 @@ def _import_one(name: str) -> None:
         )
     spec = importlib.util.spec_from_file_location(module_name, path)
     if spec is None or spec.loader is None:
-        raise ImportError("it is no Python file")
+        raise _NoPythonFileError("it is no Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module
     try:

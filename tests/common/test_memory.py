@@ -9,7 +9,7 @@ import pytest
 
 import spiel_cr
 from spiel_cr.cfr import cfr
-from spiel_cr.common import memory
+from spiel_cr.common import announcing, memory
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.compilation import watch
 from spiel_cr.compilation.tree import CHANCE, TERMINAL
@@ -205,6 +205,12 @@ def test_progress_is_shown_of_long_walks_only(monkeypatch, capsys):
     monkeypatch.setattr(watch, "_EVERY", 0.0)
     spiel_cr.compile_game("leduc_poker", progress=True)
     assert "walking leduc_poker: 9.46k histories" in capsys.readouterr().err
+    # A command shows walks that nobody asked to see, such as those for bots.
+    with announcing.listening():
+        spiel_cr.compile_game("leduc_poker")
+    assert "walking leduc_poker: 9.46k histories" in capsys.readouterr().err
+    spiel_cr.compile_game("leduc_poker")
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import argparse
 import errno
 import gc
+import importlib
 import json
 import os
 import pathlib
@@ -18,6 +19,7 @@ import warnings
 
 import pyspiel
 import pytest
+from jax.errors import JaxRuntimeError
 from tqdm import tqdm
 
 from spiel_cr.common import atomic
@@ -137,12 +139,17 @@ def test_early_signals_end_it_without_a_word(number):
         (lambda: open("/no/such/file"), 2),
         (lambda: (_ for _ in ()).throw(SolverFailedError("no optimum")), 2),
         (lambda: (_ for _ in ()).throw(MemoryError("too much")), 2),
+        (lambda: (_ for _ in ()).throw(JaxRuntimeError("RESOURCE_EXHAUSTED: x")), 2),
+        (lambda: importlib.import_module("no_such_library"), 2),
         # Mistakes of ours, whatever their type.
         (lambda: int("many"), 1),
         (lambda: [][0], 1),
         (lambda: {}["x"], 1),
         (lambda: None + 1, 1),
         (lambda: (_ for _ in ()).throw(RuntimeError("lost")), 1),
+        (lambda: (_ for _ in ()).throw(JaxRuntimeError("INVALID_ARGUMENT: x")), 1),
+        (lambda: importlib.import_module("spiel_cr.no_such_module"), 1),
+        (lambda: exec("from spiel_cr.common import no_such_name"), 1),
     ],
 )
 def test_mistakes_of_users_are_told_from_ours(capsys, error, code):

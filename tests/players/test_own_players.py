@@ -175,16 +175,37 @@ def test_import_by_module_or_file_and_again(tmp_path):
         ("missing.py", "--import='missing.py': FileNotFoundError"),
         ("no_such_module", "No module named 'no_such_module'; give a module"),
         ("json.py", "there is a module 'json' already"),
-        ("bad.py", "--import='bad.py': ZeroDivisionError: division by zero"),
+        ("bad.py", r"bad.py': ZeroDivisionError: .*bad.py, line 2\); correct it there"),
+        ("wrong.py", r"SyntaxError: .*wrong.py, line 1\); correct it there"),
+        ("lost.py", r"No module named 'nowhere' \(.*lost.py, line 1\); correct it"),
+        ("no_package.module", "No module named 'no_package'; give a module"),
     ],
 )
 def test_what_cannot_be_imported(tmp_path, name, message):
     (tmp_path / "json.py").write_text("", encoding="utf-8")
-    (tmp_path / "bad.py").write_text("1 / 0", encoding="utf-8")
+    (tmp_path / "bad.py").write_text("\n1 / 0", encoding="utf-8")
+    (tmp_path / "wrong.py").write_text("def", encoding="utf-8")
+    (tmp_path / "lost.py").write_text("import nowhere", encoding="utf-8")
     with pytest.raises(ValueError, match=message):
         plugins.import_own([name])
     assert os.environ[plugins.VARIABLE] == ""
     assert "bad" not in sys.modules
+
+
+def test_mistakes_of_ours_are_not_laid_on_an_import(tmp_path, monkeypatch, capsys):
+    """A module may call us while it is executed, and meet a mistake of ours."""
+    names = {"__name__": "spiel_cr.somewhere"}
+    exec("def broken(text): return [][0]", names)
+    monkeypatch.setattr(spiel_cr, "parse_algorithm", names["broken"], raising=False)
+    text = "import spiel_cr\nspiel_cr.parse_algorithm('cfr+')"
+    (tmp_path / "calls.py").write_text(text, encoding="utf-8")
+    with pytest.raises(IndexError):
+        plugins.import_own(["calls.py"])
+    with pytest.raises(SystemExit) as ended:
+        run("info", "--import", "calls.py", "--game", "kuhn_poker")
+    assert ended.value.code == 1
+    said = capsys.readouterr().err
+    assert "calls.py" in said and "a mistake in spiel_cr" in said
 
 
 def run(*words):
