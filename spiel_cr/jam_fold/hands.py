@@ -155,15 +155,20 @@ def three(tables: HandTables, jams: jax.Array, worth: jax.Array, slow: Slow) -> 
     """
     x, f, j, fj, jf, jj = jnp.moveaxis(jams, 1, 0)
     chance = _chances(tables, _pair(tables))
-
-    def showdown(
-        folding: jax.Array, first: jax.Array, second: jax.Array, start: int
-    ) -> _Showdown:
-        return _showdown(tables, chance, folding, first, second, worth, start)
-
-    after_fold = showdown(x, f, fj, 2)
-    after_jam = showdown(j, x, jf, 6)
-    between = showdown(jj, x, j, 9)
+    batch, classes = x.shape
+    # One product for all who fold: the table is read once.
+    jammed = jnp.concatenate([x, j, jj]) @ tables.deal3.T
+    after_fold, after_jam, between = (
+        _showdown(tables, chance, *players, worth, start)
+        for *players, start in zip(
+            (x, j, jj),
+            jammed.reshape(3, batch, classes, classes),
+            (f, x, x),
+            (fj, jf, j),
+            (2, 6, 9),
+            strict=True,
+        )
+    )
     jam_f = after_fold.first[1] + after_fold.alone * worth[:, 1, 1, None]
     fold_f = after_fold.there * worth[:, 0, 1, None]
     fold_fj = after_fold.facing * worth[:, 1, 2, None]
@@ -212,6 +217,7 @@ def _showdown(
     tables: HandTables,
     chance: jax.Array,
     folding: jax.Array,
+    jammed: jax.Array,
     first: jax.Array,
     second: jax.Array,
     worth: jax.Array,
@@ -223,12 +229,11 @@ def _showdown(
       tables: of deals and showdowns.
       chance: [3, C, C] of `_chances`.
       folding: [B, C], the probability to jam of the player who does not.
+      jammed: [B, C, C], the chances of the others' hands with its jams.
       first, second: [B, C], the same of the others.
       worth: [B, O, n].
       start: the first of the three outcomes.
     """
-    batch, classes = first.shape
-    jammed = (folding @ tables.deal3.T).reshape(batch, classes, classes)
     deals = tables.deal[None] - jammed
     # Sums over a row are products of matrices, which are fast.
     shown = deals[:, None] * chance[None]

@@ -20,7 +20,7 @@ from spiel_cr.jam_fold.outer import ALGORITHMS, Round
 from spiel_cr.jam_fold.tournament import Setting, Tournament
 
 # Rounds and steps of fictitious play by the number of players, where none are given.
-_ROUNDS = {2: 20, 3: 6}
+_ROUNDS = {2: 20, 3: 7}
 _STEPS = {2: 300, 3: 40}
 _REFRESH = 20
 # Dense linear systems of all states and positions are solved.
@@ -35,7 +35,7 @@ class SolveSettings:
 
     Attributes:
       algorithm: see `outer`.
-      rounds: of the loop outside; None: 20 of two players, 6 of three.
+      rounds: of the loop outside; None: 20 of two players, 7 of three.
       steps: of fictitious play in each round; None: 300 of two players, 40 of three.
 
     With three players the tournament of the last two is always solved by pi-fp with

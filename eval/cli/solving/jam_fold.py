@@ -53,7 +53,7 @@ def add(commands: Commands) -> None:
     option(parser, "--blinds", text, required=True, type=text_value, metavar="A/B")
     text = "outer loop and inner: value or policy iteration, fictitious play"
     option(parser, "--algorithm", text, "pi-fp", choices=ALGORITHMS)
-    text = "of the loop outside (default 6, or 20 with two players)"
+    text = "of the loop outside (default 7, or 20 with two players)"
     option(parser, "--rounds", text, metavar="N", type=int)
     text = "of fictitious play per round (default 40, or 300 with two players)"
     option(parser, "--steps", text, metavar="N", type=int)
