@@ -105,7 +105,7 @@ def markdown(rows: Sequence[Row]) -> str:
         "NashConv among buckets": "{nash_conv_of_buckets:.4f}",
         "in the whole game": "{nash_conv:.4f}",
     }
-    return table(rows, columns, labels=3)
+    return f"{frame.sentence(rows[0], ['cpu'])}\n\n{table(rows, columns, labels=4)}"
 
 
 def plot(rows: Sequence[Row], path: str) -> None:

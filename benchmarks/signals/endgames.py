@@ -227,7 +227,8 @@ def markdown(rows: Sequence[Row]) -> str:
     }
     for look in looks:
         columns[f"{look} iterations"] = f"{{nash_conv_{look}:.4f}}"
-    return table(list(lines.values()), columns, labels=4)
+    text = table(list(lines.values()), columns, labels=4)
+    return f"{frame.sentence(rows[0], ['cpu'])}\n\n{text}"
 
 
 def _group(row: Row) -> tuple[str, ...]:
