@@ -7,11 +7,18 @@ from spiel_cr.jam_fold import hand_classes
 
 from . import html_page
 
+# Cells as wide as a phone allows; no wider than is easily read.
 _STYLE = (
-    "<style>table.push{border-collapse:collapse;font-size:.7rem}"
-    "table.push td{width:2.6rem;height:1.5rem;text-align:center;border:1px solid #8884}"
+    "<style>table.push{table-layout:fixed;width:100%;max-width:44rem;font-size:.78rem}"
+    "table.push td{padding:0;height:1.9em;text-align:center;border:1px solid #8884}"
+    "table.push td.dark{color:#fff}"
+    "thead th{white-space:normal}"
+    "@media (max-width:700px){table.push{font-size:.6rem}tbody th{min-width:90px}}"
     "</style>"
 )
+# From here on letters are white: both are told from the cell then.
+_DARK = 0.5
+_NAMES = ("button", "small blind", "big blind")
 
 
 def push_page(title: str, summary: Mapping[str, Any]) -> str:
@@ -22,25 +29,28 @@ def push_page(title: str, summary: Mapping[str, Any]) -> str:
       summary: of `spiel_cr.jam_fold.solve.summary`.
     """
     rows = "".join(
-        f"<tr><td>{html_page.text(name)}</td>"
-        + "".join(f"<td>{html_page.number(x, 5)}</td>" for x in summary[key])
+        f"<tr><th>{html_page.text(name)}</th>"
+        + "".join(f"<td>{html_page.number(x, digits)}</td>" for x in summary[key])
         + "</tr>"
-        for name, key in (
-            ("stack", "stacks"),
-            ("independent chip model", "chip_model"),
-            ("value", "values"),
-            ("gain by deviating, % of the first prize", "gains_percent"),
-            ("the same, at the worst stacks", "worst_gains_percent"),
+        for name, key, digits in (
+            ("stack", "stacks", 9),
+            ("independent chip model", "chip_model", 5),
+            ("value", "values", 5),
+            ("gain by deviating, % of the first prize", "gains_percent", 2),
+            ("the same, at the worst stacks", "worst_gains_percent", 2),
         )
     )
+    heads = "".join(f"<th>{n}</th>" for n in _NAMES[3 - len(summary["stacks"]) :])
     charts = "".join(
         f"<h2>{html_page.text(name)}: {_share(jams):.1%} of hands</h2>{_grid(jams)}"
         for name, jams in summary["jams"].items()
     )
     body = (
-        f"{_STYLE}<h1>{html_page.text(title)}</h1><table>{rows}</table>"
+        f"{_STYLE}<header><h1>{html_page.text(title)}</h1></header><main>"
+        f'<div class="scroll"><table><thead><tr><th></th>{heads}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
         f"<p>The darker, the more often the hand is jammed. Suited hands are above the "
-        f"diagonal.</p>{charts}"
+        f"diagonal.</p>{charts}</main>"
     )
     return html_page.page(title, body)
 
@@ -53,8 +63,8 @@ def _share(jams: Sequence[float]) -> float:
 def _grid(jams: Sequence[float]) -> str:
     names = hand_classes.class_names()
     cells = [
-        f'<td title="{name}: {jam:.1%}" style="background:rgba(11,92,173,{jam:.2f})">'
-        f"{name}</td>"
+        f'<td title="{name}: {jam:.1%}"{_dark(jam)} '
+        f'style="background:rgba(11,92,173,{jam:.2f})">{name}</td>'
         for name, jam in zip(names, jams, strict=True)
     ]
     lines = (cells[i : i + 13] for i in range(0, len(cells), 13))
@@ -63,3 +73,7 @@ def _grid(jams: Sequence[float]) -> str:
         + "".join(f"<tr>{''.join(line)}</tr>" for line in lines)
         + "</table>"
     )
+
+
+def _dark(jam: float) -> str:
+    return ' class="dark"' if jam >= _DARK else ""

@@ -2,7 +2,8 @@
 
 `solve_tournament` finds an approximate equilibrium for every distribution of the chips,
 and says what each player could still win by deviating. `chip_model` is what stacks are
-worth by the independent chip model, for any number of players.
+worth by the independent chip model, for any number of players. `guarantee` is what jam
+or fold wins heads-up against an opponent who may bet as it likes.
 """
 
 from spiel_cr.jam_fold.charts import text_chart
@@ -10,6 +11,7 @@ from spiel_cr.jam_fold.chip_model import chip_model
 from spiel_cr.jam_fold.engine import InnerSettings, LocalEngine, PoolEngine
 from spiel_cr.jam_fold.equities import Equities, hand_tables
 from spiel_cr.jam_fold.hand_classes import class_names
+from spiel_cr.jam_fold.one_sided import Guarantee, guarantee
 from spiel_cr.jam_fold.outer import ALGORITHMS, StochasticGame, ex_post_gains
 from spiel_cr.jam_fold.solve import Solution, SolveSettings, solve_tournament
 from spiel_cr.jam_fold.tournament import Setting, Tournament
@@ -17,6 +19,7 @@ from spiel_cr.jam_fold.tournament import Setting, Tournament
 __all__ = [
     "ALGORITHMS",
     "Equities",
+    "Guarantee",
     "InnerSettings",
     "LocalEngine",
     "PoolEngine",
@@ -28,6 +31,7 @@ __all__ = [
     "chip_model",
     "class_names",
     "ex_post_gains",
+    "guarantee",
     "hand_tables",
     "solve_tournament",
     "text_chart",

@@ -158,17 +158,10 @@ def three(tables: HandTables, jams: jax.Array, worth: jax.Array, slow: Slow) -> 
     batch, classes = x.shape
     # One product for all who fold: the table is read once.
     jammed = jnp.concatenate([x, j, jj]) @ tables.deal3.T
-    after_fold, after_jam, between = (
-        _showdown(tables, chance, *players, worth, start)
-        for *players, start in zip(
-            (x, j, jj),
-            jammed.reshape(3, batch, classes, classes),
-            (f, x, x),
-            (fj, jf, j),
-            (2, 6, 9),
-            strict=True,
-        )
-    )
+    jammed = jammed.reshape(3, batch, classes, classes)
+    after_fold = _showdown(tables, chance, x, jammed[0], f, fj, worth, 2)
+    after_jam = _showdown(tables, chance, j, jammed[1], x, jf, worth, 6)
+    between = _showdown(tables, chance, jj, jammed[2], x, j, worth, 9)
     jam_f = after_fold.first[1] + after_fold.alone * worth[:, 1, 1, None]
     fold_f = after_fold.there * worth[:, 0, 1, None]
     fold_fj = after_fold.facing * worth[:, 1, 2, None]

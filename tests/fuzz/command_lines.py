@@ -539,6 +539,7 @@ SWITCHES |= {
     "--styles",
     "--web",
     "--no-open",
+    "--unrestricted-opponent",
 }
 # What one line of a command always has, beside what its parser requires: small work.
 _ALWAYS: dict[str, dict[str, str]] = {

@@ -23,7 +23,7 @@ import tqdm
 from game_defs.bundled.holdem import strengths
 from spiel_cr.common import atomic
 from spiel_cr.common.checks import check_whole
-from spiel_cr.jam_fold import charts, equities, solve
+from spiel_cr.jam_fold import charts, equities, one_sided, solve
 from spiel_cr.jam_fold.engine import Engine, LocalEngine, PoolEngine
 from spiel_cr.jam_fold.outer import ALGORITHMS, Round
 
@@ -57,6 +57,10 @@ def add(commands: Commands) -> None:
     option(parser, "--rounds", text, metavar="N", type=int)
     text = "of fictitious play per round (default 40, or 300 with two players)"
     option(parser, "--steps", text, metavar="N", type=int)
+    text = (
+        "heads-up: what jam or fold wins at least if the opponent may bet as it likes"
+    )
+    option(parser, "--unrestricted-opponent", text, action="store_true")
     text = "sampled for the table of all-in hands"
     option(parser, "--boards", text, _BOARDS, metavar="N")
     option(parser, "--seed", "of the table of all-in hands")
@@ -78,6 +82,8 @@ def _solve(arguments: argparse.Namespace) -> dict[str, object]:
     unit, setting = solve.units_of(stacks, prizes, blinds)
     settings = solve.SolveSettings(**given(arguments, "algorithm", "rounds", "steps"))
     check_whole(arguments.workers, "workers", 0, 1024)
+    if arguments.unrestricted_opponent:
+        one_sided.check_room(setting)
     folder = arguments.cache or equities.default_folder()
     table = equities.through(
         folder,
@@ -99,12 +105,16 @@ def _solve(arguments: argparse.Namespace) -> dict[str, object]:
             checkpoint=out / "state.npz" if out else None,
             on_round=tell,
         )
-    report: dict[str, Any] = {
-        **solve.summary(found),
-        "algorithm": settings.algorithm,
-        "boards": table.boards,
-        "standard_errors": list(table.error),
-    }
+        report: dict[str, Any] = {
+            **solve.summary(found),
+            "algorithm": settings.algorithm,
+            "boards": table.boards,
+            "standard_errors": list(table.error),
+        }
+        if arguments.unrestricted_opponent:
+            loops = given(arguments, "rounds", "steps")
+            least = one_sided.guarantee(setting, engine.tables, on_round=tell, **loops)
+            report["unrestricted_opponent"] = _least(least, unit)
     _print(report)
     title = f"Jam or fold: {arguments.stacks} chips, blinds {arguments.blinds}"
     if out:
@@ -117,6 +127,17 @@ def _solve(arguments: argparse.Namespace) -> dict[str, object]:
             atomic.write_text(arguments.html, push_charts.push_page(title, report))
             print(f"charts       {arguments.html}")
     return report
+
+
+def _least(found: one_sided.Guarantee, unit: int) -> dict[str, Any]:
+    """For JSON: chances to win by our chips, on the small blind and on the big one."""
+    return {
+        "stacks": (found.stacks * unit).tolist(),
+        "lower": found.lower.tolist(),
+        "upper": found.upper.tolist(),
+        "gap_points": (100 * found.gap).tolist(),
+        "largest_gap_points": float(100 * found.gap.max()),
+    }
 
 
 def _numbers(flag: str, text: str, pattern: str) -> list[str]:
@@ -176,7 +197,24 @@ def _print(report: dict[str, Any]) -> None:
         print(f"  {name:<11}{stack:9d}{model:13.4f}{value:10.4f}{gain:10.4f}")
     worst = max(report["worst_gains_percent"])
     print(f"  largest gain at any stacks: {worst:.4f} %")
+    if "unrestricted_opponent" in report:
+        _print_least(report["unrestricted_opponent"], report["stacks"])
     for name, jams in report["jams"].items():
         values = np.array(jams)
         print(f"\n{name}: {charts.share(values):.1%}")
         print(charts.text_chart(values))
+
+
+def _print_least(least: dict[str, Any], stacks: list[int]) -> None:
+    """What jam or fold wins at least, at the given stacks, and what it may lose."""
+    print("\nagainst an opponent who may bet as it likes: chance to win the tournament")
+    print("               stack   at least   jam or fold at most   points to any play")
+    for seat, (name, stack) in enumerate(
+        zip(("small blind", "big blind"), stacks, strict=True)
+    ):
+        at = least["stacks"].index(stack)
+        lower, upper, gap = (
+            least[key][at][seat] for key in ("lower", "upper", "gap_points")
+        )
+        print(f"  {name:<11}{stack:9d}{lower:11.4f}{upper:22.4f}{gap:21.3f}")
+    print(f"  most points at any stacks: {least['largest_gap_points']:.3f}")

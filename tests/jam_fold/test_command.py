@@ -1,0 +1,117 @@
+"""The command: what it says, its page in a browser, and going on after Ctrl-C."""
+
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from spiel_cr.common import storage
+from spiel_cr.eval.cli import main
+from spiel_cr.eval.reporting import push_charts
+from tests.support import browser
+
+SMALL = ["--stacks=1800/1200", "--prizes=1", "--blinds=300/600", "--boards=16"]
+
+
+def run(capsys, *words):
+    """The JSON of the command."""
+    main._run(main._parse(["spiel-cr", "jam-fold", *words, "--json"]))
+    return json.loads(capsys.readouterr().out.splitlines()[-1])
+
+
+def test_unrestricted_opponent(capsys, tmp_path):
+    """Stacks are named in chips; the given ones are printed, and what may be lost."""
+    words = ["--stacks=4200/4200", *SMALL[1:], "--rounds=3", "--steps=200"]
+    words.append(f"--cache={tmp_path}")
+    found = run(capsys, *words, "--unrestricted-opponent")
+    least = found["unrestricted_opponent"]
+    assert least["stacks"] == list(range(300, 8400, 300))
+    lower, gap = np.array(least["lower"]), np.array(least["gap_points"])
+    np.testing.assert_allclose(gap, 100 * (1 - lower[::-1, ::-1] - lower))
+    assert least["largest_gap_points"] == gap.max() > 0.1
+    # Who may raise and give up does not win less than who may not.
+    assert lower[13, 0] < found["values"][0] + 0.005
+    assert "unrestricted_opponent" not in run(capsys, *words)
+    with pytest.raises(SystemExit):
+        run(
+            capsys,
+            *("--stacks=900/900/900", "--prizes=1", "--blinds=300/600"),
+            *("--unrestricted-opponent", f"--cache={tmp_path}"),
+        )
+    assert "two stacks" in capsys.readouterr().err
+
+
+def test_going_on_after_ctrl_c(tmp_path):
+    """To the bits of a run that nothing disturbed."""
+    code = "from spiel_cr.eval.cli import entry; entry.main()"
+    words = [*SMALL, "--rounds=100", "--steps=300", f"--cache={tmp_path / 'k'}"]
+
+    def start(out):
+        return subprocess.Popen(
+            [sys.executable, "-c", code, "jam-fold", *words, f"--out={out}"],
+            stdout=subprocess.DEVNULL,
+        )
+
+    cut, whole = tmp_path / "cut", tmp_path / "whole"
+    assert start(whole).wait(300) == 0
+    process = start(cut)
+    end = time.monotonic() + 300
+    while not (cut / "state.npz").exists():
+        assert process.poll() is None and time.monotonic() < end
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(300) == 130
+    assert 1 <= storage.load(cut / "state.npz")[1]["number"] < 100
+    assert start(cut).wait(300) == 0
+    mine, theirs = (storage.load(f / "solution.npz")[0] for f in (cut, whole))
+    assert mine.keys() == theirs.keys()
+    for name, array in mine.items():
+        np.testing.assert_array_equal(array, theirs[name], strict=True, err_msg=name)
+
+
+def page(folder: pathlib.Path, players: int) -> pathlib.Path:
+    """A page of charts that jam a class of hands more, the later it is listed."""
+    names = ("button", "small blind", "big blind")[3 - players :]
+    each = [1000.0 * (p + 1) for p in range(players)]
+    keys = ("stacks", "chip_model", "values", "gains_percent", "worst_gains_percent")
+    text = push_charts.push_page(
+        "Jam or fold: 4500/4500/4500 chips, blinds 300/600",
+        {
+            **dict.fromkeys(keys, each),
+            "jams": {name: (np.arange(169) / 168).tolist() for name in names},
+        },
+    )
+    path = folder / "charts.html"
+    path.write_text(text, "utf-8")
+    return path
+
+
+@browser.needs_browser
+@pytest.mark.parametrize("width", [1280, 390])
+def test_page_in_a_real_browser(tmp_path, width):
+    """All 13 columns are there without scrolling; no name of a hand is cut."""
+    with browser.LiveBrowser(tmp_path, width=width) as live:
+        live.open(page(tmp_path, 3).as_uri())
+        assert not live.console
+        assert live.value("document.documentElement.scrollWidth") == width
+        boxes = "[...document.querySelectorAll('.scroll')]"
+        assert live.value(f"{boxes}.map(b => b.scrollWidth - b.clientWidth)") == [0]
+        charts = live.value(
+            "[...document.querySelectorAll('table.push')].map(t => ["
+            "t.rows.length, t.getBoundingClientRect().left,"
+            "t.getBoundingClientRect().right,"
+            "Math.max(...[...t.querySelectorAll('td')].map("
+            "d => d.scrollWidth - d.clientWidth)),"
+            "...[0, 168].map(i => getComputedStyle(t.querySelectorAll('td')[i]).color)"
+            "])"
+        )
+        assert len(charts) == 3
+        for rows, left, right, cut, seldom, always in charts:
+            assert rows == 13 and left >= 8 and right <= width - 8 and cut <= 0
+            # Letters on the darkest cells are light.
+            assert always == "rgb(255, 255, 255)" != seldom
