@@ -27,6 +27,11 @@ F, J = False, True
         ((3, 9, 3), (J, F, J), (0, 0), {(4, 8, 3): 0.5, (3, 8, 4): 0.5}),
         # A big blind of one chip wins one from each.
         ((9, 9, 1), (J, F, J), (1, 0), {(8, 8, 3): 1}),
+        # Two all-ins below the big blind: what it paid above them comes back.
+        ((1, 1, 9), (J, J, F), (0, 1), {(3, 0, 8): 1}),
+        ((1, 1, 9), (J, J, F), (1, 0), {(0, 3, 8): 1}),
+        # A steal of one chip wins one chip of each blind.
+        ((1, 9, 9), (J, F, F), (), {(3, 8, 8): 1}),
         ((9, 9), (F, F), (), {(8, 10): 1}),
         # The big blind covers no more than the small blind has.
         ((1, 9), (F, F), (), {(0, 10): 1}),
