@@ -108,6 +108,12 @@ def test_least_is_that_of_linear_programs(maximin):
     most = np.abs(found.gap).max()
     np.testing.assert_allclose(found.gap, 1 - maximin[::-1, ::-1] - maximin, atol=1e-3)
     assert found.gap.min() > -SOLVED and most == found.gap.max() > 20 * SOLVED
+    # Who is in by its blind does not fold: we with 1 chip on the small blind, and with
+    # 1 or 2 on the big one; the opponent with 1 left to it on the small blind.
+    big = found.profile[TOTAL - 1 :]
+    offers = big.shape[1] // 3
+    assert (found.profile[0, 0] == 1).all() and (big[:2, :offers] == 1).all()
+    assert (big[-1, -1] == 0).all() and (big[-2, -1] != 1).any()
 
 
 def test_less_than_a_good_strategy_is_judged_exactly(maximin):
