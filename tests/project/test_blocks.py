@@ -9,11 +9,16 @@ read here: they take minutes to hours, and tests/benchmarks runs them in small.
 import importlib
 import io
 import itertools
+import os
 import re
 import runpy
 import shlex
 import shutil
+import signal
 import sys
+import threading
+import urllib.request
+import webbrowser
 
 import numpy as np
 import pytest
@@ -145,9 +150,36 @@ def test_python_runs(page, folder):
         exec(code, names)
 
 
+@pytest.fixture
+def visitor(monkeypatch):
+    """In the browser's place: looks at the page that a command serves, then Ctrl-C.
+
+    Returns:
+      The pages that it has seen.
+    """
+    seen = []
+    # Not by a proxy that the environment names.
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+    def look(address):
+        try:
+            with direct.open(address, timeout=60) as answer:
+                seen.append(answer.read().decode())
+        finally:
+            # Whatever happens, or the command waits for ever.
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def visit(address):
+        # The page is served only after this returns.
+        threading.Thread(target=look, args=(address,), daemon=True).start()
+
+    monkeypatch.setattr(webbrowser, "open", visit)
+    return seen
+
+
 @pytest.mark.slow
 @each_page(_commands)
-def test_commands_run(page, folder, monkeypatch, capsys):
+def test_commands_run(page, folder, visitor, monkeypatch, capsys):
     _BEFORE_COMMANDS.get(page.name, lambda: None)()
     rng = np.random.default_rng(0)
     for words in _commands(page):
@@ -159,6 +191,8 @@ def test_commands_run(page, folder, monkeypatch, capsys):
             main.main()
         except SystemExit as stopped:
             assert not stopped.code, (words, capsys.readouterr().err[-2000:])
+    served = sum("--web" in words for words in _commands(page))
+    assert len(visitor) == served and all("<html" in text for text in visitor)
 
 
 @pytest.mark.slow
