@@ -44,6 +44,7 @@ ALGORITHMS = {
     "dilated-mmd": 100_000,
     "pcfr+30": 10_000,
     "cfr+": 10_000,
+    "dcfr": 10_000,
 }
 PARTS = ("curves", "memory", "rhode island")
 
@@ -52,7 +53,7 @@ def _add_options(parser: frame.Parser) -> None:
     parser.games(GAMES)
     parser.several("--algorithms", list(ALGORITHMS), "to measure")
     parser.several("--parts", PARTS, "of the benchmark")
-    parser.number("--seconds", 900.0, "of iterating, per method on Rhode Island")
+    parser.number("--seconds", 900.0, "of the processor, per method on Rhode Island")
 
 
 def _measure(options: argparse.Namespace) -> Iterator[Row]:
@@ -152,7 +153,7 @@ def measure_large(algorithm: str, seconds: float) -> Row:
 
     Args:
       algorithm: full-width or first-order.
-      seconds: of iterating.
+      seconds: of the processor, of iterating.
     """
     frame.one_thread()
     form = form_of(merged(spiel_cr.signal_game(RHODE_ISLAND)))
@@ -161,28 +162,24 @@ def measure_large(algorithm: str, seconds: float) -> Row:
     solver = make(form, algorithm, "float32")
     made = peak_bytes()
     curve: list[list[float]] = []
-    began = time.process_time()
-    next_look = seconds / 16
+    spent, mark, next_look = 0.0, time.process_time(), seconds / 64
+
+    def point() -> list[float]:
+        return [solver.iterations, products_of(solver), spent, solver.nash_conv()]
 
     def look(_: int) -> bool:
-        nonlocal next_look
-        if solver.seconds >= next_look:
-            next_look *= 2
-            curve.append(
-                [
-                    solver.iterations,
-                    products_of(solver),
-                    solver.seconds,
-                    solver.nash_conv(),
-                ]
-            )
-        return solver.seconds >= seconds
+        nonlocal spent, mark, next_look
+        spent += time.process_time() - mark
+        if spent >= next_look:
+            while spent >= next_look:
+                next_look *= 2
+            curve.append(point())
+        mark = time.process_time()  # judging is not counted
+        return spent >= seconds
 
     solver.run(1_000_000, after_chunk=look)
-    spent = time.process_time() - began
-    curve.append(
-        [solver.iterations, products_of(solver), solver.seconds, solver.nash_conv()]
-    )
+    if curve[-1][0] < solver.iterations:
+        curve.append(point())
     return {
         "part": "rhode island",
         "name": "Rhode Island Hold'em",
@@ -191,6 +188,7 @@ def measure_large(algorithm: str, seconds: float) -> Row:
         "device": jax.default_backend(),
         "curve": curve,
         "process_seconds": spent,
+        "clock_seconds": solver.seconds,
         "nash_conv": curve[-1][-1],
         "compile_seconds": solver.compile_seconds,
         "peak_bytes": peak_bytes(),
@@ -207,6 +205,17 @@ def _at(row: Mapping[str, Any], *, products: int) -> str:
     """NashConv at the last point with at most so many pairs of products."""
     found = [point[-1] for point in row["curve"] if point[1] <= products]
     return f"{found[-1]:.1e}" if found else "–"
+
+
+def _after(row: Mapping[str, Any], seconds: float) -> float | None:
+    """NashConv at the point that was due after so many seconds, if there is one."""
+    found = [p for p in row["curve"] if seconds <= p[2] < 1.2 * seconds]
+    return found[0][-1] if found else None
+
+
+def _said_after(row: Mapping[str, Any], *, seconds: float) -> str:
+    found = _after(row, seconds)
+    return "–" if found is None else f"{found:.3g}"
 
 
 def markdown(rows: Sequence[Row]) -> str:
@@ -232,64 +241,87 @@ def markdown(rows: Sequence[Row]) -> str:
         columns = {"algorithm": "`{algorithm}`", **document.MEMORY}
         text.append(table(parts["memory"], columns))
     if "rhode island" in parts:
-        text.append("Rhode Island Hold'em, 7 969 classes of signals, float32.\n")
-        columns = {
-            "algorithm": "`{algorithm}`",
+        found = parts["rhode island"]
+        text.append(
+            "Rhode Island Hold'em, 7 969 classes of signals, float32: NashConv in chips"
+            " after so many seconds of the processor.\n"
+        )
+        columns = {"algorithm": "`{algorithm}`"}
+        for count in (15, 30, 60, 120, 240, 450, 900):
+            if any(_after(row, count) is not None for row in found):
+                columns[f"{count} s"] = functools.partial(_said_after, seconds=count)
+        columns |= {
             "iterations": lambda row: f"{row['curve'][-1][0]:,}",
-            "NashConv (after s)": lambda row: ", ".join(
-                f"{p[-1]:.3g} ({p[2]:.0f})" for p in row["curve"]
-            ),
+            "pairs of products": lambda row: f"{row['curve'][-1][1]:,}",
+            "on the clock, s": lambda row: f"{row['clock_seconds']:.0f}",
+            "load": lambda row: f"{row['load']:.0f}",
             "state, MB": lambda row: f"{row['state_bytes'] / 1e6:.0f}",
             "peak, MB": lambda row: f"{row['peak_bytes'] / 1e6:.0f}",
             "before the solver, MB": lambda row: f"{row['start_bytes'] / 1e6:.0f}",
         }
-        text.append(table(parts["rhode island"], columns))
+        text.append(table(found, columns))
     return "\n".join(text)
 
 
 def _draw(rows: Sequence[Row], options: argparse.Namespace) -> None:
-    """One picture per game: NashConv by iterations, on a logarithmic axis."""
-    drawn = [row for row in rows if row["part"] == "curves"]
-    if not drawn or not options.markdown:
+    """One picture per game: NashConv by products, or by seconds; straight lines."""
+    if not options.markdown:
         return
+    parts = frame.group_by(rows, "part")
+    if small := parts.get("curves"):
+        games = frame.group_by(small, "name")
+        drawn = {
+            game: {row["algorithm"]: _points(row, 1) for row in mine}
+            for game, mine in games.items()
+        }
+        _picture(drawn, "pairs of products", "first-order.png", options)
+        # Linear convergence is a straight line where only one axis is logarithmic.
+        lines = {}
+        for row in small:
+            if row["algorithm"] in ("pdhg", "iterated-smoothing"):
+                points = _points(row, 1)
+                last = points[-1][0]
+                label = f"{row['algorithm']}, {row['name']}, {last:,}"
+                lines[label] = [(x / last, y) for x, y in points]
+        words = "share of the pairs of products"
+        _picture({"": lines}, words, "first-order-linear.png", options, xscale="linear")
+    if large := parts.get("rhode island"):
+        lines = {row["algorithm"]: _points(row, 2) for row in large}
+        _picture(
+            {large[0]["name"]: lines},
+            *("seconds of the processor", "first-order-rhode-island.png", options),
+        )
+
+
+def _points(row: Row, column: int) -> list[tuple[float, float]]:
+    """A column of a curve, and NashConv; what rounding leaves is not drawn."""
+    return [(p[column], p[-1]) for p in row["curve"] if p[-1] > 1e-15]
+
+
+def _picture(
+    drawn: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]],
+    words: str,
+    name: str,
+    options: argparse.Namespace,
+    *,
+    xscale: str = "log",
+) -> None:
+    """Lines by their labels, one axis per title, side by side."""
     from matplotlib import pyplot
 
-    games = list(dict.fromkeys(row["name"] for row in drawn))
     figure, axes = pyplot.subplots(
-        1, len(games), figsize=(5 * len(games), 4), squeeze=False
+        1, len(drawn), figsize=(1 + 5 * len(drawn), 4), squeeze=False
     )
-    for axis, game in zip(axes[0], games, strict=True):
-        for row in drawn:
-            if row["name"] == game:
-                points = [p for p in row["curve"] if p[-1] > 0]
-                axis.plot(
-                    [p[1] for p in points],
-                    [p[-1] for p in points],
-                    label=row["algorithm"],
-                )
-        axis.set(title=game, xlabel="pairs of products", xscale="log", yscale="log")
+    for axis, (title, lines) in zip(axes[0], drawn.items(), strict=True):
+        for label, points in lines.items():
+            axis.plot(*zip(*points, strict=True), label=label)
+        axis.set(title=title, xlabel=words, xscale=xscale, yscale="log")
     axes[0][0].set_ylabel("NashConv")
-    axes[0][-1].legend()
+    axes[0][-1].legend(fontsize=7)
     figure.tight_layout()
-    path = document.image_path(options, "first-order.png")
+    path = document.image_path(options, name)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=80)
-    pyplot.close(figure)
-    # Linear convergence is a straight line where only one axis is logarithmic.
-    figure, axis = pyplot.subplots(figsize=(6, 4))
-    for row in drawn:
-        if row["algorithm"] in ("pdhg", "iterated-smoothing"):
-            points = [p for p in row["curve"] if p[-1] > 1e-15]
-            last = max(p[1] for p in points)
-            axis.plot(
-                [p[1] / last for p in points],
-                [p[-1] for p in points],
-                label=f"{row['algorithm']}, {row['name']}, {last:,}",
-            )
-    axis.set(xlabel="share of the pairs of products", ylabel="NashConv", yscale="log")
-    axis.legend(fontsize=7)
-    figure.tight_layout()
-    figure.savefig(document.image_path(options, "first-order-linear.png"), dpi=80)
     pyplot.close(figure)
 
 

@@ -11,13 +11,14 @@ its own utility, the condition is F_0(x_1) + F_1(x_0) ≤ 0; then NashConv of (x
 is at most Σ μ_p max d_p.
 
 A step moves towards three smoothed responses. Each is the best one against a mean of
-gradients, measured from the uniform strategy: a divergence from the response before
-differs from that by a linear function, which is the gradient that the response answers.
-So the last response of a step is the one in the condition, too. And so one loop of
-moves, each of one player, makes a step: a program with one pass per player.
+the opponent's strategies, measured from the uniform strategy: a divergence from the
+response before differs from that by a linear function, which is the gradient that the
+response answers. So the last response of a step is the one in the condition, and the
+first one of the next step, too: three responses and three products make a step. And so
+one loop of moves, each of one player, makes it: a program with one pass per player,
+which holds no gradients between moves.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -26,7 +27,7 @@ import jax.numpy as jnp
 from spiel_cr.first_order import regularisers
 from spiel_cr.first_order.config import EGTConfig
 from spiel_cr.first_order.problem import Problem
-from spiel_cr.first_order.regularisers import gradient, mix, respond
+from spiel_cr.first_order.regularisers import mix, respond
 from spiel_cr.sequence_form import treeplex
 
 
@@ -34,8 +35,10 @@ class EGTState(NamedTuple):
     """What the excessive gap technique remembers.
 
     Attributes:
-      reach: for each player float [S], its strategy in sequence form.
-      gradients: for each player float [S], `gradient` at the other's reach.
+      reach: float [2, S], S of the player who has more: both players' strategies in
+        sequence form.
+      reply: float [S], the smoothed best response of `owner` to the other's strategy.
+      owner: int scalar, a player.
       smoothing: float [2], μ of both players.
       share: float scalar, the length τ of the next step that is tried.
       excess: float scalar, F_0 + F_1 after the last step, in units of 2^exponent;
@@ -44,8 +47,9 @@ class EGTState(NamedTuple):
       iteration: int scalar, steps done.
     """
 
-    reach: tuple[jax.Array, jax.Array]
-    gradients: tuple[jax.Array, jax.Array]
+    reach: jax.Array
+    reply: jax.Array
+    owner: jax.Array
     smoothing: jax.Array
     share: jax.Array
     excess: jax.Array
@@ -54,127 +58,144 @@ class EGTState(NamedTuple):
 
 
 class _Work(NamedTuple):
-    """What a step, or the start, works with between moves.
+    """What there is between moves, and between attempts at a step.
 
     Attributes:
-      reach: for each player float [S], its last response.
-      gradients: for each player float [S], at the other's last response.
-      values: float [2], F of each player's last response.
-      share: float scalar, the τ that is tried; at the start, the μ.
-      move: int scalar, the next move of the step; the last one: it is done.
+      reach: float [2, S], what a step makes of both strategies so far.
+      reply: float [S], the last response, once there were all moves; before, what the
+        chosen player moves towards.
+      excess: float scalar, the sum of F of the last two responses.
+      move: int scalar, the next move.
       products: int scalar, products with the payoff coupling so far.
     """
 
-    reach: tuple[jax.Array, jax.Array]
-    gradients: tuple[jax.Array, jax.Array]
-    values: jax.Array
-    share: jax.Array
+    reach: jax.Array
+    reply: jax.Array
+    excess: jax.Array
     move: jax.Array
     products: jax.Array
 
 
-def _respond(
-    problem: Problem,
-    player: jax.Array,
-    slopes: Callable[[int], jax.Array],
-    scale: jax.Array,
-    work: _Work,
-    judge: jax.Array,
-) -> _Work:
-    """A player's smoothed best response; what it does to the other player's gradient.
+class _Tried(NamedTuple):
+    """A step with a share that was tried.
+
+    Attributes:
+      work: what came of it.
+      share: float scalar, of this attempt; where it failed, of the next.
+      known: bool scalar, whether `work.reply` is the chosen player's response.
+      done: bool scalar.
+    """
+
+    work: _Work
+    share: jax.Array
+    known: jax.Array
+    done: jax.Array
+
+
+def _response(
+    problem: Problem, player: jax.Array, reach: jax.Array, scale: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """A player's smoothed best response: its value F, float [S], its reach, and whose.
+
+    What is done with the number of the player that is returned is done afterwards: a
+    compiler would take rows of strategies out before, and keep them meanwhile.
 
     Args:
       problem: the game.
       player: int scalar, who responds.
-      slopes: float [S], what a player responds to.
-      scale: float scalar, its μ.
-      work: what there is; the answer takes its place.
-      judge: only the value is asked for.
+      reach: float [2, S], the other player's strategy among them.
+      scale: float scalar, the player's μ.
     """
 
-    def by(mine: int) -> _Work:
+    def by(mine: int) -> tuple[jax.Array, jax.Array, jax.Array]:
         tree = problem.trees[mine]
+        leaves = treeplex.leaf_values(tree, reach[1 - mine])
         answer = respond(
-            *(tree, "entropy", problem.weights[mine], slopes(mine), scale),
-            regularisers.uniform_centre(tree),
+            *(tree, "entropy", problem.weights[mine], regularisers.Leaves(leaves)),
+            *(scale, regularisers.uniform_centre(tree)),
         )
-        values = work.values.at[mine].set(answer.value)
-
-        def moved() -> tuple[jax.Array, jax.Array]:
-            reach = treeplex.reach(tree, answer.strategy)
-            return reach, gradient(problem.trees[1 - mine], reach)
-
-        reach, pull = jax.lax.cond(
-            judge, lambda: (work.reach[mine], work.gradients[1 - mine]), moved
-        )
-        return work._replace(
-            reach=_exchanged(work.reach, mine, reach),
-            gradients=_exchanged(work.gradients, 1 - mine, pull),
-            values=values,
-            products=work.products + jnp.where(judge, 0, 1),
-        )
+        found = treeplex.reach(tree, answer.strategy)
+        return answer.value, _padded(found, reach.shape[1]), jnp.int32(mine)
 
     return jax.lax.cond(player == 0, lambda: by(0), lambda: by(1))
 
 
-def _exchanged(
-    pair: tuple[jax.Array, jax.Array], player: int, new: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    return (new, pair[1]) if player == 0 else (pair[0], new)
+def _padded(vector: jax.Array, size: int) -> jax.Array:
+    return jnp.pad(vector, (0, size - len(vector)))
 
 
-def _nothing(problem: Problem, share: jax.Array, products: jax.Array) -> _Work:
-    """Before the first move."""
-    sizes = [
-        1 + sum(level.num_sequences for level in tree.levels) for tree in problem.trees
-    ]
-    empty = [jnp.zeros(size, share.dtype) for size in sizes]
-    return _Work(
-        *((empty[0], empty[1]), (empty[0], empty[1]), jnp.zeros(2, share.dtype), share),
-        *(jnp.zeros((), jnp.int32), products),
-    )
+def _moves(
+    problem: Problem,
+    begun: _Work,
+    before: jax.Array,
+    chosen: jax.Array,
+    share: jax.Array,
+    scales: jax.Array,
+) -> _Work:
+    """The moves of a step that are left; afterwards `excess` is what it comes to.
+
+    Args:
+      problem: the game.
+      begun: what there is.
+      before: float [2, S], strategies before the step.
+      chosen: int scalar, who makes moves 0 and 2; the other one 1 and 3.
+      share: float scalar, τ.
+      scales: float [4], μ at each move.
+    """
+
+    def move(work: _Work) -> _Work:
+        player = jnp.where(work.move % 2 == 0, chosen, 1 - chosen)
+        value, found, player = _response(problem, player, work.reach, scales[work.move])
+        # The last one is what the next step begins with.
+        last = work.move == 3
+        moved = mix(share, before[player], found)
+        return _Work(
+            work.reach.at[player].set(jnp.where(last, work.reach[player], moved)),
+            jnp.where(last, found, work.reply),
+            jnp.where(last, work.excess, 0) + value,
+            *(work.move + 1, work.products + 1),
+        )
+
+    return jax.lax.while_loop(lambda work: work.move < 4, move, begun)
 
 
 def init(problem: Problem, *, config: EGTConfig) -> EGTState:
     """The start of Hoda et al.'s algorithm 1, with the least μ of a sequence.
 
     Theory takes the norm of the payoff coupling for μ. Here μ is doubled from a small
-    share of the largest payoff until the condition holds.
+    share of the largest payoff until the condition holds: player 1 moves to its
+    response to the uniform strategy, player 0 to that to it.
 
     Args:
       problem: the game.
       config: settings.
     """
-    trees = problem.trees
-    uniform = treeplex.reach(trees[0], treeplex.uniform_strategy(trees[0]))
-    slope = gradient(trees[1], uniform)
-    dtype = uniform.dtype
+    uniform = [
+        treeplex.reach(tree, treeplex.uniform_strategy(tree)) for tree in problem.trees
+    ]
+    size, dtype = max(map(len, uniform)), uniform[0].dtype
+    first = jnp.stack([_padded(reach, size) for reach in uniform])
+    one, zero = jnp.ones((), dtype), jnp.zeros((), jnp.int32)
 
-    def move(work: _Work) -> _Work:
-        # Player 1 against the uniform strategy, player 0 against that; then it is
-        # judged what player 1 has against player 0.
-        def slopes(player: int) -> jax.Array:
-            if player == 0:
-                return work.gradients[0]
-            return jnp.where(work.move == 0, slope, work.gradients[1])
-
-        player = jnp.where(work.move == 1, 0, 1)
-        judge = work.move == 2
-        found = _respond(problem, player, slopes, work.share, work, judge)
-        again = judge & (found.values.sum() > 0)
-        return found._replace(
-            move=jnp.where(again, 0, work.move + 1),
-            share=jnp.where(again, 2 * work.share, work.share),
+    def attempt(state: EGTState) -> EGTState:
+        scale = 2 * state.smoothing[0]
+        work = _Work(first, state.reply, 0 * one, zero + 1, state.products)
+        done = _moves(problem, work, first, zero, one, jnp.full(4, scale))
+        return state._replace(
+            reach=done.reach,
+            reply=done.reply,
+            smoothing=jnp.full(2, scale),
+            excess=done.excess,
+            products=done.products,
         )
 
-    scale, one = jnp.asarray(_FIRST_SMOOTHING, dtype), jnp.ones((), jnp.int32)
-    found = jax.lax.while_loop(
-        lambda work: work.move < 3, move, _nothing(problem, scale, one)
-    )
-    return EGTState(
-        *(found.reach, found.gradients, jnp.stack([found.share, found.share])),
-        *(jnp.asarray(config.first_share, dtype), found.values.sum()),
-        *(found.products, jnp.zeros((), jnp.int32)),
+    return jax.lax.while_loop(
+        lambda state: state.excess > 0,
+        attempt,
+        EGTState(
+            *(first, first[0], zero + 1, jnp.full(2, _FIRST_SMOOTHING / 2, dtype)),
+            *(config.first_share * one, one, zero, zero),
+        ),
     )
 
 
@@ -187,47 +208,44 @@ _LEAST_SHARE = 1e-9
 def step(problem: Problem, state: EGTState, *, config: EGTConfig) -> EGTState:
     """One step: the smoothing of one player is reduced (algorithm 2 of Hoda et al.).
 
-    Player p's is. Move 0: its response to the gradient that it has. Move 1: the
-    other's to a mean of its gradient and of that. Move 2: p's to a mean of its own
-    gradient and of that, with the new μ. Move 3: what the other has against it all.
-    Where the condition fails, a shorter share begins at move 0.
+    Player p's is. Move 0: its response to the other's strategy; the step before may
+    have left it. Move 1: the other's to p's strategy moved towards that, with which it
+    moves. Move 2: p's to the other's as it is now, with the new μ, with which p moves.
+    Move 3: what the other has against it all. Where the condition fails, a shorter
+    share begins anew.
 
     Args:
       problem: the game.
       state: the state to advance.
       config: settings.
     """
-    chosen = jnp.where(state.smoothing[0] < state.smoothing[1], 1, 0)
+    chosen = (state.smoothing[0] < state.smoothing[1]).astype(jnp.int32)
+    own, others = state.smoothing[chosen], state.smoothing[1 - chosen]
 
-    def move(work: _Work) -> _Work:
-        def slopes(player: int) -> jax.Array:
-            share = jnp.where(work.move == 0, 0, work.share)
-            return mix(share, state.gradients[player], work.gradients[player])
-
-        player = jnp.where(work.move % 2 == 0, chosen, 1 - chosen)
-        scale = state.smoothing[player]
-        scale = jnp.where(work.move == 2, (1 - work.share) * scale, scale)
-        judge = work.move == 3
-        found = _respond(problem, player, slopes, scale, work, judge)
-        again = judge & (found.values.sum() > 0) & (work.share > _LEAST_SHARE)
-        return found._replace(
-            move=jnp.where(again, 0, work.move + 1),
-            share=jnp.where(again, work.share * config.shrinkage, work.share),
+    def attempt(tried: _Tried) -> _Tried:
+        # What does not depend on the share would else be kept beside all this.
+        before, share = jax.lax.optimization_barrier((state.reach, tried.share))
+        toward = jnp.where(tried.known, share, 0)
+        moved = mix(toward, before[chosen], tried.work.reply)
+        work = tried.work._replace(
+            reach=before.at[chosen].set(moved), move=tried.known.astype(jnp.int32)
         )
+        scales = jnp.stack([own, others, (1 - share) * own, others])
+        work = _moves(problem, work, before, chosen, share, scales)
+        done = (work.excess <= 0) | (share <= _LEAST_SHARE)
+        shorter = jnp.where(done, share, share * config.shrinkage)
+        return _Tried(work, shorter, jnp.zeros((), bool), done)
 
+    zero = jnp.zeros((), jnp.int32)
+    work = _Work(state.reach, state.reply, state.excess, zero, state.products)
     found = jax.lax.while_loop(
-        lambda work: work.move < 4,
-        move,
-        _nothing(problem, state.share, state.products),
+        lambda tried: ~tried.done,
+        attempt,
+        _Tried(work, state.share, state.owner == chosen, jnp.zeros((), bool)),
     )
-
-    def moved(old: tuple, new: tuple) -> tuple[jax.Array, jax.Array]:
-        return mix(found.share, old[0], new[0]), mix(found.share, old[1], new[1])
-
     return EGTState(
-        moved(state.reach, found.reach),
-        moved(state.gradients, found.gradients),
+        *(found.work.reach, found.work.reply, 1 - chosen),
         state.smoothing.at[chosen].multiply(1 - found.share),
         jnp.minimum(found.share * config.growth, config.first_share),
-        *(found.values.sum(), found.products, state.iteration + 1),
+        *(found.work.excess, found.work.products, state.iteration + 1),
     )

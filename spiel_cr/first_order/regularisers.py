@@ -40,6 +40,16 @@ class Response(NamedTuple):
     strategy: Blocks
 
 
+class Leaves(NamedTuple):
+    """Payoffs of a player's positions, before they are laid out.
+
+    Attributes:
+      values: float [R + Z], see `treeplex.leaf_values`.
+    """
+
+    values: jax.Array
+
+
 def gradient(tree: Treeplex, other_reach: jax.Array) -> jax.Array:
     """The payoff coupling times the opponent's reach.
 
@@ -84,7 +94,7 @@ def respond(
     tree: Treeplex,
     kind: Kind,
     weights: Weights,
-    slope: jax.Array,
+    slope: jax.Array | Leaves,
     scale: jax.Array,
     centre: Blocks,
 ) -> Response:
@@ -97,28 +107,42 @@ def respond(
       tree: the player's treeplex.
       kind: of regulariser.
       weights: of its infosets.
-      slope: float [S], payoffs by position.
+      slope: float [S], payoffs by position; or leaves, of which only one level at a
+        time is then laid out.
       scale: float scalar, above 0.
       centre: of the regulariser, one [A, n] or [A, 1] a block; of an entropy its rows
         need not sum to 1.
     """
     local = _entropy if kind == "entropy" else _euclidean
+    leaves = slope.values if isinstance(slope, Leaves) else None
+    parts = [] if isinstance(slope, Leaves) else split(tree, slope)
     child: Level | None = None
     child_values: jax.Array | None = None
     strategy = []
-    for level, part, factors, middle in reversed(
-        list(zip(tree.levels, split(tree, slope), weights, centre, strict=True))
-    ):
+    for number, level in reversed(list(enumerate(tree.levels))):
+        if leaves is None:
+            part = parts[number]
+        else:
+            if child_values is not None:
+                # Or a compiler may lay out all levels before the first is needed.
+                leaves, child_values = jax.lax.optimization_barrier(
+                    (leaves, child_values)
+                )
+            part = treeplex.leaves_of(level, leaves)
         gains = level.split(treeplex.with_children(part, child, child_values))
         found = [
             local(gain, scale * factor, mid, uniform > 0)
             for gain, factor, mid, uniform in zip(
-                gains, factors, middle, level.uniform, strict=True
+                gains, weights[number], centre[number], level.uniform, strict=True
             )
         ]
         strategy.append(tuple(played for _, played in found))
         child, child_values = level, treeplex.join([value for value, _ in found])
-    value = slope[0]
+    value = (
+        treeplex.root_value(tree, slope.values)
+        if isinstance(slope, Leaves)
+        else slope[0]
+    )
     if child_values is not None:
         value = value + child_values.sum()
     return Response(value, tuple(strategy[::-1]))

@@ -86,7 +86,7 @@ _PROGRAMS = _Programs(
 
 
 @functools.cache
-def _large_programs() -> _Programs:
+def large_programs() -> _Programs:
     """Programs for large games: state written in place, less memory to compile."""
     options = quick_options()
     return _Programs(
@@ -117,7 +117,7 @@ class _Iterates:
         """float [S], reach by position; what matters are shares at each infoset."""
         if isinstance(state, primal_dual.PDHGState):
             return np.asarray(state.now.reach[player])
-        return np.asarray(state.reach[player])
+        return np.asarray(state.reach[player])[: self._form.layouts[player].size]
 
     def average(self, state: Any, player: int) -> np.ndarray:
         by_position = self.positions(state, player)
@@ -167,7 +167,7 @@ def make_solver(
     problem = _problem(form, trees, config, dtype)
     large = sum(own.size for own in form.layouts) > _LARGE_STATE
 
-    programs = _large_programs() if large else _PROGRAMS
+    programs = large_programs() if large else _PROGRAMS
     with precision(dtype):
         if large:
             programs.compile(problem, config)
