@@ -47,6 +47,8 @@ ALGORITHMS = {
     "dcfr": 10_000,
 }
 PARTS = ("curves", "memory", "rhode island")
+# Seconds after which NashConv on Rhode Island is shown; each is twice the one before.
+_COLUMNS = (15, 30, 60, 120, 240, 480)
 
 
 def _add_options(parser: frame.Parser) -> None:
@@ -162,7 +164,7 @@ def measure_large(algorithm: str, seconds: float) -> Row:
     solver = make(form, algorithm, "float32")
     made = peak_bytes()
     curve: list[list[float]] = []
-    spent, mark, next_look = 0.0, time.process_time(), seconds / 64
+    spent, mark, next_look = 0.0, time.process_time(), _COLUMNS[0] / 16
 
     def point() -> list[float]:
         return [solver.iterations, products_of(solver), spent, solver.nash_conv()]
@@ -178,7 +180,7 @@ def measure_large(algorithm: str, seconds: float) -> Row:
         return spent >= seconds
 
     solver.run(1_000_000, after_chunk=look)
-    if curve[-1][0] < solver.iterations:
+    if not curve or curve[-1][0] < solver.iterations:
         curve.append(point())
     return {
         "part": "rhode island",
@@ -247,7 +249,7 @@ def markdown(rows: Sequence[Row]) -> str:
             " after so many seconds of the processor.\n"
         )
         columns = {"algorithm": "`{algorithm}`"}
-        for count in (15, 30, 60, 120, 240, 450, 900):
+        for count in _COLUMNS:
             if any(_after(row, count) is not None for row in found):
                 columns[f"{count} s"] = functools.partial(_said_after, seconds=count)
         columns |= {
