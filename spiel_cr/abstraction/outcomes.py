@@ -12,7 +12,14 @@ from scipy import sparse
 
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.gameshrink.partition import Partition
-from spiel_cr.signals.game import HandKernel, Kernel, SignalGame, compares
+from spiel_cr.signals import kernel_boards
+from spiel_cr.signals.game import (
+    BoardKernel,
+    HandKernel,
+    Kernel,
+    SignalGame,
+    compares,
+)
 from spiel_cr.signals.kernels import lay_out
 
 
@@ -107,6 +114,8 @@ def _dealt(kernel: Kernel, player: int) -> np.ndarray:
         folded = dataclasses.replace(kernel, showdown=False)
         ones = np.ones((1, kernel.shape[1 - player]))
         return np.abs(_times(folded, player, ones)[0])
+    if isinstance(kernel, BoardKernel):
+        return kernel_boards.dealt(kernel, player)
     rows, columns, values = kernel.coordinates()
     own = rows if player == 0 else columns
     return np.bincount(own, np.abs(values), kernel.shape[player])
@@ -127,6 +136,8 @@ def _times(kernel: Kernel, player: int, other: np.ndarray) -> np.ndarray:
         with jax.enable_x64(True):
             laid = lay_out(kernel, player)
             return np.asarray(laid.apply(jax.numpy.asarray(other)))
+    if isinstance(kernel, BoardKernel):
+        return kernel_boards.times(kernel, player, other)
     rows, columns, values = kernel.coordinates()
     matrix = sparse.csr_array((values, (rows, columns)), shape=kernel.shape)
     found: np.ndarray = (matrix if player == 0 else -matrix.T) @ other.T

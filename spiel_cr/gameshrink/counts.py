@@ -79,13 +79,10 @@ def list_entries(kernel: Kernel) -> Payoffs:
     """The entries of a kernel.
 
     Raises:
-      GameTooLargeError: it compares more than 50 million pairs of hands.
+      GameTooLargeError: it compares more than 50 million pairs of hands or signals.
     """
     if isinstance(kernel, HandKernel):
-        first, second = kernel.hands
-        boards = 1 + max(first.board.max(initial=0), second.board.max(initial=0))
-        meet = [np.bincount(own.board, minlength=boards) for own in (first, second)]
-        pairs = int(meet[0] @ meet[1])
+        pairs = num_pairs(kernel)
         if pairs > _MOST_PAIRS:
             raise GameTooLargeError(
                 f"a kernel of round {kernel.round} compares {pairs:,} pairs of hands, "
@@ -93,6 +90,14 @@ def list_entries(kernel: Kernel) -> Payoffs:
                 "of a smaller game, such as one of fewer boards"
             )
     return kernel.coordinates()
+
+
+def num_pairs(kernel: HandKernel) -> int:
+    """How many pairs of hands meet on a board, those with a card in common, too."""
+    first, second = kernel.hands
+    boards = 1 + max(first.board.max(initial=0), second.board.max(initial=0))
+    meet = [np.bincount(own.board, minlength=boards) for own in (first, second)]
+    return int(meet[0] @ meet[1])
 
 
 def _integers(game: SignalGame) -> list[sparse.csr_array]:

@@ -15,10 +15,20 @@ import numpy as np
 import pyspiel
 from scipy import sparse
 
-from spiel_cr.gameshrink.counts import list_entries
+from spiel_cr.gameshrink.counts import list_entries, num_pairs
 from spiel_cr.sequence_form.decisions import Payoffs
-from spiel_cr.signals import public_nodes
-from spiel_cr.signals.game import Kernel, Reader, SignalGame, SparseKernel
+from spiel_cr.signals import kernel_boards, public_nodes
+from spiel_cr.signals.game import (
+    BoardKernel,
+    HandKernel,
+    Kernel,
+    Reader,
+    SignalGame,
+    SparseKernel,
+)
+
+# Pairs of hands: more are summed board by board, and never listed.
+_MANY_PAIRS = 1_000_000
 
 # For each player and round int32 [H], the class of each signal, from 0.
 Labels = tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
@@ -111,7 +121,6 @@ def coarsen(game: SignalGame, partition: Partition) -> SignalGame:
 
     Raises:
       ValueError: the partition is none of this game's signals.
-      GameTooLargeError: see `counts.list_entries`.
     """
     partition.check(game)
     return dataclasses.replace(
@@ -120,6 +129,11 @@ def coarsen(game: SignalGame, partition: Partition) -> SignalGame:
         kernels=tuple(_summed(kernel, partition) for kernel in game.kernels),
         reader=_ClassReader(game.reader, partition, public_nodes.Finder(game)),
     )
+
+
+def class_sizes(game: SignalGame, partition: Partition) -> SignalGame:
+    """The public tree with as many signals as there are classes; kernels do not fit."""
+    return dataclasses.replace(game, parents=_class_parents(game, partition))
 
 
 def _class_parents(game: SignalGame, partition: Partition) -> Labels:
@@ -137,6 +151,11 @@ def _class_parents(game: SignalGame, partition: Partition) -> Labels:
 
 def _summed(kernel: Kernel, partition: Partition) -> SparseKernel:
     """A kernel summed over classes."""
+    if isinstance(kernel, BoardKernel) or (
+        isinstance(kernel, HandKernel) and num_pairs(kernel) > _MANY_PAIRS
+    ):
+        first, second = (own[kernel.round] for own in partition.labels)
+        return kernel_boards.summed(kernel, (first, second))
     rows, columns, values = list_entries(kernel)
     first, second = (own[kernel.round] for own in partition.labels)
     shape = (1 + int(first.max(initial=-1)), 1 + int(second.max(initial=-1)))
@@ -180,8 +199,7 @@ def lift(
         fit the smaller game.
     """
     partition.check(game)
-    # Only the sizes are asked for.
-    smaller = dataclasses.replace(game, parents=_class_parents(game, partition))
+    smaller = class_sizes(game, partition)
     first, second = (
         _lifted(smaller, player, partition, np.asarray(behaviour[player]))
         for player in range(2)

@@ -24,7 +24,7 @@ from spiel_cr.common.arrays import ranges
 from spiel_cr.sequence_form import layout, treeplex
 from spiel_cr.sequence_form.treeplex import Slices
 from spiel_cr.signals import kernels as kernel_forms
-from spiel_cr.signals.game import HandKernel, Kernel, SignalGame
+from spiel_cr.signals.game import BoardKernel, HandKernel, Kernel, SignalGame
 from spiel_cr.signals.places import (
     Places,
     host,
@@ -79,7 +79,7 @@ def form_of(game: SignalGame, *, products: bool | None = None) -> layout.Sequenc
 
 def _num_entries(kernel: Kernel) -> float:
     """How many entries a kernel has, or at most has."""
-    if isinstance(kernel, HandKernel):
+    if isinstance(kernel, HandKernel | BoardKernel):
         return float(np.prod(kernel.shape))
     return float(len(kernel.coordinates().values))
 

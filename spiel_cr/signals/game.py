@@ -20,7 +20,7 @@ import numpy as np
 import pyspiel
 from scipy import sparse
 
-from spiel_cr.common.errors import InvalidGameError
+from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
 from spiel_cr.common.short_repr import short_repr
 from spiel_cr.compilation.tree import TERMINAL
 from spiel_cr.sequence_form.decisions import Payoffs
@@ -46,6 +46,10 @@ class Betting:
 
     def __len__(self) -> int:
         return len(self.parent)
+
+
+# As many entries of a kernel of boards are listed; they take 16 bytes each.
+_MOST_ENTRIES = 50_000_000
 
 
 class Kernel(Protocol):
@@ -139,6 +143,79 @@ class HandKernel:
         if self.showdown:
             values = values * np.sign(first.strength[i] - second.strength[j])
         return sum_entries(first.signal[i], second.signal[j], values, self.shape)
+
+
+@dataclasses.dataclass(frozen=True)
+class BoardKernel:
+    """A kernel of boards, on each of which every signal meets every other one.
+
+    The entry of signals i and j of a board is weight[i] times the number in `values`;
+    signals of different boards never meet. See `game.Kernel`.
+
+    Attributes:
+      round: whose signals it compares.
+      shape: H0 and H1.
+      starts: for each player int64 [B + 1], where the signals of each board begin.
+      weight: float64 [H0], of player 0's signals.
+      values: for each board integers [n0, n1].
+      showdown: whether hands win and lose; else (somebody folded) only who can have
+        what.
+    """
+
+    round: int
+    shape: tuple[int, int]
+    starts: tuple[np.ndarray, np.ndarray]
+    weight: np.ndarray
+    values: tuple[np.ndarray, ...]
+    showdown: bool
+
+    def part(self, player: int, board: int) -> slice:
+        """The signals of a player on a board."""
+        begin, end = self.starts[player][board : board + 2]
+        return slice(int(begin), int(end))
+
+    def problems(self, name: str) -> Iterator[tuple[str, bool]]:
+        """What may be wrong with it, and whether it is."""
+        misfit = any(
+            len(begin) != 1 + len(self.values) or begin[0] != 0 or begin[-1] != count
+            for begin, count in zip(self.starts, self.shape, strict=True)
+        )
+        yield f"{name} has boards of other signals", misfit
+        if misfit:
+            return
+        shapes = zip(*(np.diff(begin).tolist() for begin in self.starts), strict=True)
+        wrong = any(
+            own.shape != shape for own, shape in zip(self.values, shapes, strict=True)
+        )
+        yield f"{name} has a board of another size", wrong
+        weights = self.weight.shape == (self.shape[0],)
+        yield f"{name} has no weight for some signal", not weights
+        yield (
+            f"{name} has weights that are not finite",
+            not np.isfinite(self.weight).all(),
+        )
+
+    def coordinates(self) -> Payoffs:
+        """The entries; for games that are small enough to list them.
+
+        Raises:
+          GameTooLargeError: there are more than 50 million.
+        """
+        count = sum(own.size for own in self.values)
+        if count > _MOST_ENTRIES:
+            raise GameTooLargeError(
+                f"a kernel of round {self.round} has {count:,} entries, more than the "
+                f"{_MOST_ENTRIES:,} that are listed; put signals into buckets first "
+                "(abstraction.abstract, gameshrink.coarsen)"
+            )
+        parts = [Payoffs(*(np.zeros(0, kind) for kind in ("i4", "i4", "f8")))]
+        for board, values in enumerate(self.values):
+            i, j = np.nonzero(values)
+            rows = i + self.starts[0][board]
+            entries = self.weight[rows] * values[i, j]
+            columns = (j + self.starts[1][board]).astype(np.int32)
+            parts.append(Payoffs(rows.astype(np.int32), columns, entries))
+        return Payoffs(*(np.concatenate(own) for own in zip(*parts, strict=True)))
 
 
 class Terms(NamedTuple):
@@ -263,6 +340,9 @@ class SignalGame:
             shape = tuple(len(own[kernel.round]) for own in self.parents)
             problem = f"{name} does not fit the signals of its round"
             yield problem, tuple(kernel.shape) != shape
+            if isinstance(kernel, BoardKernel):
+                yield from kernel.problems(name)
+                continue
             if isinstance(kernel, HandKernel):
                 numbers = [own.signal for own in kernel.hands]
                 values = [own.weight for own in kernel.hands]
@@ -287,7 +367,7 @@ class SignalGame:
 
 def compares(kernel: Kernel) -> bool:
     """Whether signals win as well as lose by it; else somebody has folded."""
-    if isinstance(kernel, HandKernel):
+    if isinstance(kernel, HandKernel | BoardKernel):
         return kernel.showdown
     values = kernel.coordinates().values
     return bool((values > 0).any() and (values < 0).any())

@@ -4,6 +4,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common import memory
+from spiel_cr.common.checks import check_whole
 from spiel_cr.compilation import vectorised
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.signals import bundled
@@ -57,6 +58,34 @@ def signal_game(
     raise ValueError(
         f"{game}: nobody has declared its signals; give its vectorised game a method "
         f"`signal` (docs/signals.md), or compile the game"
+    )
+
+
+def declared_rounds(
+    game: str | pyspiel.Game,
+    rounds: int,
+    *,
+    progress: bool = False,
+    memory_limit: memory.Limit = None,
+) -> SignalGame | None:
+    """The first rounds of a game alone, where somebody has declared these.
+
+    Args:
+      game: OpenSpiel game string or game.
+      rounds: how many, at least 1.
+      progress: show on stderr how far hands are compared.
+      memory_limit: as for `compile_game`.
+
+    Returns:
+      The game that ends after these rounds, where hands are compared on all cards to
+      come; None: nobody has declared it.
+
+    Raises:
+      As `bundled.of_bundled`.
+    """
+    check_whole(rounds, "rounds", 1)
+    return bundled.of_bundled(
+        load_game(game), rounds=rounds, progress=progress, memory_limit=memory_limit
     )
 
 

@@ -479,6 +479,7 @@ _OWN_VALUES: dict[tuple[str, str], Values] = {
     ("train-values", "--compile"): Values(
         ("always", "never"), ["", "auto", "maybe", *_NO_WORD]
     ),
+    ("abstract", "--rounds"): Values(("1",), ["0", "-1", "2", "9", *_NOT_WHOLE]),
     ("train-values", "--rounds"): Values(("0", "1"), ["-1", "1001", *_NOT_WHOLE]),
     # Of public nodes, which the policies here have not.
     ("show", "--plot"): Values(("x.png",), ["x.png", "y.svg"]),
@@ -698,6 +699,8 @@ def _agree(
             chosen.setdefault("--depth", "2")
         if "kuhn.npz" in chosen.get("--leaf", ""):
             chosen["--game"] = "kuhn_poker"
+    if command == "abstract" and "--rounds" in chosen:
+        chosen["--budget"] = "2"
     if command == "train-values":
         # Kuhn poker has one round.
         chosen.pop("--depth-unit", None)
@@ -753,6 +756,8 @@ def _spoil(draw: random.Random, command: str, flag: str, chosen: dict[str, str])
     searched = ("--simulations", "--exploration", "--posterior", "--histories")
     if flag in searched and command == "best-response":
         chosen["--method"] = "ismcts"
+    if flag == "--budget":
+        chosen.pop("--rounds", None)
     if flag == "--rounds" and command == "best-response":
         chosen["--method"] = "learned"
     if flag in _COMPILED_ONLY:

@@ -109,5 +109,3 @@ def test_too_many_hands_are_refused(game):
     for refused in (gameshrink.count, gameshrink.lp_size):
         with pytest.raises(GameTooLargeError, match="compares 100,000,000 pairs of"):
             refused(large)
-    with pytest.raises(GameTooLargeError, match="a kernel of round 2 compares"):
-        gameshrink.coarsen(large, alone(game))

@@ -22,6 +22,8 @@ class Rules(NamedTuple):
       late: they are dealt after bets; else before.
       reaches: float64 [2, n], how likely each player is to hold each hand, in the order
         of `cards.Sets`; None: all hands are equally likely.
+      later: how many public cards are dealt after the last round that is kept, where
+        hands are compared as if nobody bet any more; 0: all rounds are kept.
     """
 
     deck: Deck
@@ -30,10 +32,16 @@ class Rules(NamedTuple):
     deal: int
     late: bool
     reaches: np.ndarray | None
+    later: int = 0
 
 
-def rules_of(game: pyspiel.Game) -> Rules:
+def rules_of(game: pyspiel.Game, rounds: int | None = None) -> Rules:
     """Reads them off the parameters.
+
+    Args:
+      game: a `universal_poker`.
+      rounds: keep the first rounds only; a round ends where public cards are dealt.
+        None: all.
 
     Raises:
       ValueError: this is no signal game, or not one that is supported; says why.
@@ -53,6 +61,14 @@ def rules_of(game: pyspiel.Game) -> Rules:
     board = tuple(deck.cards(given["boardCards"]))
     deals = _deals(given, len(board))
     late = [cards for cards in deals[1:] if cards]
+    later = 0
+    if rounds is not None:
+        if not 1 <= rounds <= 1 + len(late):
+            raise ValueError(
+                f"rounds={rounds}: this game has {1 + len(late)} rounds, each of which "
+                f"ends where public cards are dealt; give a number up to that"
+            )
+        late, later = late[: rounds - 1], sum(late[rounds - 1 :])
     if len(late) + (deals[0] > 0) > 1:
         shown = len(board) + deals[0]
         raise ValueError(
@@ -61,10 +77,17 @@ def rules_of(game: pyspiel.Game) -> Rules:
             f" {', '.join(map(str, late))}): OpenSpiel's information states do not say"
             " which of them came first, and all of hold'em is too large. Take a"
             " subgame with at most one deal to come, such as a turn or a river: give"
-            " potSize and boardCards"
+            " potSize and boardCards; or the first rounds alone, with one deal at most"
+            " (spiel-cr abstract --rounds)"
         )
     reaches = _reaches(given["handReaches"], deck, hole)
-    return Rules(deck, hole, board, deals[0] or sum(late), not deals[0], reaches)
+    if later and reaches is not None:
+        raise ValueError(
+            "handReaches: the first rounds alone are taken where all hands are equally"
+            " likely; leave handReaches out"
+        )
+    deal = deals[0] or sum(late)
+    return Rules(deck, hole, board, deal, not deals[0], reaches, later)
 
 
 def _deals(given: dict, shown: int) -> list[int]:
