@@ -77,8 +77,12 @@ test-compiler: $(VENV)/.installed-test
 	SPIEL_CR_TEST_COMPILER=default $(BIN)/python -m pytest -m 'not slow' -n 2 \
 		--dist loadfile --no-loadscope-reorder
 
-# For a package index; SPIEL_CR_HOME says where the links of README.md lead to.
+# For a package index; SPIEL_CR_HOME says where the links of README.md lead to. What was
+# built before may hold files that are gone.
 dist: $(VENV)/.installed-test
+	@test -n "$(SPIEL_CR_HOME)" || { \
+		echo "SPIEL_CR_HOME is not set; call SPIEL_CR_HOME=https://ADDRESS make dist" >&2; exit 2; }
+	rm -rf build/lib build/bdist.*
 	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
 
 docs: $(VENV)/.installed-docs linked

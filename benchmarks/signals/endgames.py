@@ -120,7 +120,8 @@ def solve_both_phases(
       checkpoints: folder of endgames that were begun; None: none.
 
     Returns:
-      `rows`: a fact for the first phase, with 0 iterations, and for each look.
+      `rows`: a fact for the first phase, with 0 iterations, and for each look that the
+      checkpoint is not past. `cpu_seconds` are of `timed_iterations`, this run's own.
     """
     signals = signal_game(game)
     began = time.process_time()
@@ -155,12 +156,22 @@ def solve_both_phases(
     shared["endgames"] = list(endgames.counts)
     shared["build_cpu_seconds"] = time.process_time() - began
     spent = 0.0
+    # Of a checkpoint; a run that was stopped may have ended between two layers.
+    before = [layer.solver.iterations for layer in endgames.layers]
     for look in looks:
+        if look < max(before):
+            frame.say(f"{look} iterations: the checkpoint has {max(before)} already")
+            continue
         began = time.process_time()
         endgames.run_to(look, progress=True)
         spent += time.process_time() - began
         nash_conv = whole_nash_conv(signals, endgames.behaviour())
-        row = {"iterations": look, "cpu_seconds": spent, "nash_conv": nash_conv}
+        row = {
+            "iterations": look,
+            "timed_iterations": look - float(np.mean(before)),
+            "cpu_seconds": spent,
+            "nash_conv": nash_conv,
+        }
         frame.say(f"{look} iterations, {spent:.0f} CPU s: NashConv {nash_conv:.4f}")
         rows.append({**shared, **row})
     return {"rows": rows}
@@ -212,8 +223,8 @@ def markdown(rows: Sequence[Row]) -> str:
         line = lines.setdefault(_group(row), dict(row))
         line[f"nash_conv_{row['iterations']}"] = row["nash_conv"]
         line.update({k: row[k] for k in ("build_cpu_seconds", "endgames") if k in row})
-        if row["iterations"]:
-            line["each"] = row["cpu_seconds"] / row["iterations"]
+        if timed := row.get("timed_iterations", row["iterations"]):
+            line["each"] = row["cpu_seconds"] / timed
     looks = sorted({row["iterations"] for row in rows if row["iterations"]})
     columns: dict[str, Column] = {
         "game": "{game}",

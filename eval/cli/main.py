@@ -15,7 +15,6 @@ python_rhode_island_holdem, python_rock_paper_scissors and python_scotland_yard.
 
 import argparse
 import contextlib
-import dis
 import json
 import logging
 import os
@@ -212,7 +211,7 @@ def _is_expected(error: Exception) -> bool:
     Then its text is written for people. Everything else is a mistake in the code.
     """
     if isinstance(error, ValueError):
-        return _is_deliberate(error)
+        return plugins.is_deliberate(error)
     if isinstance(error, ImportError):
         # An extra is missing, or a library does not load. We import what we have.
         return str(error.name).partition(".")[0] not in plugins.PACKAGES
@@ -237,15 +236,6 @@ def _own_module(error: Exception) -> str | None:
     if plugins.package_of(error) not in own:
         return None
     return str(place.tb_frame.f_globals.get("__name__"))
-
-
-def _is_deliberate(error: Exception) -> bool:
-    """Whether a `raise` of this project raised it; numpy raises ValueErrors, too."""
-    place = plugins.origin(error)
-    if place is None or plugins.package_of(error) not in plugins.PACKAGES:
-        return False
-    instruction = place.tb_frame.f_code.co_code[place.tb_lasti]
-    return dis.opname[instruction] == "RAISE_VARARGS"
 
 
 def _say_what_is_kept(arguments: argparse.Namespace) -> None:

@@ -8,6 +8,8 @@ from scipy import special
 
 # Of every interval that is reported.
 CONFIDENCE = 0.95
+# Observations that differ by less than this share of what they may be are equal.
+_ROUNDING = 1e-12
 
 
 def mean_and_half_width(
@@ -24,7 +26,8 @@ def mean_and_half_width(
     Args:
       values: independent observations, one or more.
       bounds: the least and the greatest value there may be, where known; without them
-        the half width of equal observations is 0.
+        the half width of equal observations is 0. Observations that differ by rounding
+        only are equal.
 
     Returns:
       Both in the units of the values. The half width is None for a single observation,
@@ -34,7 +37,7 @@ def mean_and_half_width(
     mean = float(np.mean(values))
     if count == 1:
         return mean, None
-    if bounds is not None and np.ptp(values) == 0:
+    if bounds is not None and np.ptp(values) <= _ROUNDING * max(map(abs, bounds)):
         furthest = max(bounds[1] - mean, mean - bounds[0], 0.0)
         return mean, (1 - (1 - CONFIDENCE) ** (1 / count)) * furthest
     error = float(np.std(values, ddof=1)) / math.sqrt(count)
@@ -55,9 +58,12 @@ def ratio_and_half_width(
 
     Returns:
       Both in units of the numerators per unit of the denominators. The half width is
-      None for a single observation.
+      None where the observations do not tell it: there is one, or all have the same
+      ratio.
     """
     above, below = (np.asarray(part, float) for part in (numerators, denominators))
     ratio = float(above.sum() / below.sum())
-    _, half_width = mean_and_half_width((above - ratio * below) / below.mean())
-    return ratio, half_width
+    rests = (above - ratio * below) / below.mean()
+    if np.ptp(rests) <= _ROUNDING * np.abs(above / below.mean()).max():
+        return ratio, None
+    return ratio, mean_and_half_width(rests)[1]

@@ -121,8 +121,9 @@ def summary(seats: Sequence[Seat]) -> dict[str, Any]:
       also where its interval would be wider than itself.
     """
     estimated = [seat.returns for seat in seats if not seat.is_exact]
-    half, largest = 0.0, sum(seat.largest for seat in seats)
+    half = 0.0
     if estimated:
+        largest = _largest([seat for seat in seats if not seat.is_exact])
         half = mean_of_matches(np.sum(estimated, axis=0), largest)[1]
     value = sum(seat.value for seat in seats)
     exact = share = share_half = None
@@ -136,7 +137,7 @@ def summary(seats: Sequence[Seat]) -> dict[str, Any]:
     mean = matches_half = None
     if all(len(seat.returns) for seat in seats):
         sums = np.sum([seat.returns for seat in seats], axis=0)
-        mean, matches_half = mean_of_matches(sums, largest)
+        mean, matches_half = mean_of_matches(sums, _largest(seats))
     return {
         "value": value,
         "half_width": half,
@@ -153,6 +154,12 @@ def summary(seats: Sequence[Seat]) -> dict[str, Any]:
     }
 
 
+def _largest(seats: Sequence[Seat]) -> float:
+    """That a sum of the seats' returns can be, without sign; 0 where not known."""
+    known = [seat.largest for seat in seats]
+    return sum(known) if all(known) else 0.0
+
+
 def mean_of_matches(returns: np.ndarray, largest: float) -> tuple[float, float]:
     """The mean of two or more, and half of its interval.
 
@@ -160,6 +167,7 @@ def mean_of_matches(returns: np.ndarray, largest: float) -> tuple[float, float]:
       returns: float64 [n].
       largest: that a return can be, without sign; 0 where it is not known.
     """
-    mean, half = mean_and_half_width(returns, (-largest, largest))
+    bounds = (-largest, largest) if largest else None
+    mean, half = mean_and_half_width(returns, bounds)
     assert half is not None
     return mean, half

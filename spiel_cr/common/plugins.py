@@ -4,6 +4,7 @@ What a command imports, its worker processes import, too: they read the same env
 variable.
 """
 
+import dis
 import importlib
 import importlib.util
 import os
@@ -45,9 +46,8 @@ def import_own(names: Sequence[str]) -> None:
         # A user's module may raise anything while it is executed, so this is wide.
         # Nothing is hidden: type, text and line are told, and mistakes of ours go on.
         except Exception as error:
-            if not isinstance(error, ValueError) and package_of(error) in PACKAGES:
-                if not isinstance(error, _NoPythonFileError):
-                    raise
+            if _is_ours(error):
+                raise
             raise ValueError(
                 f"--import={name!r}: {type(error).__name__}: {error}"
                 f"{_place(error)}; {_remedy(error, name)}"
@@ -85,12 +85,37 @@ def package_of(error: BaseException) -> str:
     return module.partition(".")[0]
 
 
+def is_deliberate(error: Exception) -> bool:
+    """Whether a `raise` of this project raised it; numpy raises ValueErrors, too."""
+    place = origin(error)
+    if place is None or package_of(error) not in PACKAGES:
+        return False
+    instruction = place.tb_frame.f_code.co_code[place.tb_lasti]
+    return dis.opname[instruction] == "RAISE_VARARGS"
+
+
 class _NameTakenError(ValueError):
     """Another module has a file's name."""
 
 
 class _NoPythonFileError(ImportError):
     """A file that Python cannot import."""
+
+
+def _is_ours(error: Exception) -> bool:
+    """Whether an error while a user's module is executed is a mistake of this project.
+
+    It is if the last code of the user's or of this project that was called is this
+    project's, and did not refuse what the user gave.
+    """
+    for frame, _ in reversed(list(traceback.walk_tb(error.__traceback__))):
+        module = str(frame.f_globals.get("__name__"))
+        package = module.partition(".")[0]
+        if package in own_modules - set(PACKAGES):
+            return False
+        if package in PACKAGES and module != __name__:
+            return not (isinstance(error, ValueError) and is_deliberate(error))
+    return False
 
 
 def _place(error: Exception) -> str:

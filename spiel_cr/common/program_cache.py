@@ -69,7 +69,8 @@ def announcing_programs() -> Iterator[None]:
         if event == _LOWERED and duration_secs >= _LONG:
             count += 1
             name = str(more.get("fun_name", "")).removeprefix("jit(").strip("_)")
-            announce(f"compiling program {count} ({name})" if name else "compiling")
+            more_said = f" ({name})" if name else ""
+            announce(f"compiling or loading program {count}{more_said}")
 
     jax.monitoring.register_event_duration_secs_listener(tell)
     try:

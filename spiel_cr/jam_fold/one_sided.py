@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from spiel_cr.common.checks import check_whole
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.jam_fold import outer, rules
 from spiel_cr.jam_fold.engine import InnerSettings
@@ -27,7 +28,8 @@ from spiel_cr.jam_fold.outer import Round
 from spiel_cr.jam_fold.rules import Outcome
 from spiel_cr.jam_fold.tournament import Setting
 
-_ROUNDS, _STEPS = 4, 1000
+# Of `guarantee`, unless it is told.
+ROUNDS, STEPS = 4, 1000
 # Arrays of a raise for every unit grow with the cube of the chips.
 _MOST_UNITS = 300
 # Of chances to win: what the decision processes of the check are solved to.
@@ -71,7 +73,7 @@ class Guarantee(NamedTuple):
       stacks: int [M], our chips in units.
       lower: float64 [M, 2], the chance to win the tournament against a best response.
       upper: float64 [M, 2], what no jam-or-fold strategy surpasses, by a best response
-        to the opponent's strategy.
+        to the opponent's strategy; a called blind that we do not raise is lost there.
       gap: float64 [M, 2], the most by which any strategy at all may win more often.
       profile: float32 [2 * M, 3 * K + 1, C], see `OneSided`.
     """
@@ -106,12 +108,16 @@ def guarantee(
       on_round: called with 2 and each round.
 
     Raises:
-      ValueError: the setting is of three players.
+      ValueError: the setting is of three players, or `rounds` or `steps` is no whole
+        number of at least 1.
       GameTooLargeError: there are more than 300 units of chips.
     """
+    rounds = ROUNDS if rounds is None else rounds
+    steps = STEPS if steps is None else steps
+    check_whole(rounds, "rounds", 1)
+    check_whole(steps, "steps", 1)
     check_room(setting)
     game = OneSided(setting, tables)
-    rounds, steps = rounds or _ROUNDS, steps or _STEPS
     for last in outer.rounds(game, "pi-fp", InnerSettings(steps, steps)):
         if on_round:
             on_round(2, last)

@@ -21,6 +21,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from spiel_cr.common.checks import check_choice
+from spiel_cr.common.errors import SolverFailedError
 from spiel_cr.jam_fold.engine import InnerSettings
 
 ALGORITHMS = ("vi-fp", "pi-fp", "fp-vi", "fp-pi")
@@ -141,6 +142,9 @@ def best_deviation(
 
     Returns:
       Values [N, n] of best responses to the end, and the best responses.
+
+    Raises:
+      SolverFailedError: values still rise by more than `tolerance` after 1000 rounds.
     """
     values = game.evaluate(profile)
     replies = profile
@@ -151,8 +155,11 @@ def best_deviation(
         rise = float((found - values).max())
         values, replies = np.maximum(values, found), best
         if rise <= tolerance:
-            break
-    return values, replies
+            return values, replies
+    raise SolverFailedError(
+        f"tolerance={tolerance}: best responses of {type(game).__name__} still rise by "
+        f"{rise:.3g} after {_MOST_ROUNDS} rounds; give a larger tolerance"
+    )
 
 
 def ex_post_gains(

@@ -63,6 +63,7 @@ def solve_endgames(
       dtype: float64 or float32, of the iterations.
       progress: whether to show bars on stderr.
       checkpoint: a file to go on from, which is written after each layer; None: none.
+        A run that was stopped and goes on to as many iterations gives the same bits.
 
     Returns:
       For each player float64 [S]: `behaviour` with other probabilities in the last
@@ -73,20 +74,22 @@ def solve_endgames(
         in the last round, so that there is no phase before it; or the checkpoint is one
         of other arguments, or has more iterations.
       DamagedFileError: the checkpoint was changed since it was written.
+      FileInUseError: another process writes the checkpoint.
       OSError: the checkpoint cannot be written.
     """
     check_iterations(iterations)
-    endgames = Endgames(
-        *(game, behaviour),
-        gadget=gadget,
-        algorithm=algorithm,
-        dtype=dtype,
-        planned=iterations,
-        progress=progress,
-        checkpoint=checkpoint,
-    )
-    endgames.run_to(iterations, progress=progress)
-    return endgames.behaviour()
+    with atomic.reserved(checkpoint, "checkpoint"):
+        endgames = Endgames(
+            *(game, behaviour),
+            gadget=gadget,
+            algorithm=algorithm,
+            dtype=dtype,
+            planned=iterations,
+            progress=progress,
+            checkpoint=checkpoint,
+        )
+        endgames.run_to(iterations, progress=progress)
+        return endgames.behaviour()
 
 
 class _Layer(NamedTuple):
@@ -148,7 +151,8 @@ class Endgames:
             no checkpoint may have more.
           progress: whether to show a bar on stderr.
           checkpoint: its state is taken, if the file is there; going on from it gives
-            the same bits.
+            the same bits where as many are planned. Who runs several processes
+            reserves it (`atomic.reserved`).
 
         Raises:
           ValueError, DamagedFileError: see `solve_endgames`.
@@ -160,6 +164,8 @@ class Endgames:
         self._dtype = check_dtype(dtype)
         self._given = [np.asarray(own, np.float64) for own in behaviour]
         self._checkpoint = checkpoint
+        if checkpoint is not None:
+            atomic.check_writable(checkpoint, "checkpoint")
         saved = self._read(planned)  # refused before the work, if at all
         cuts = [decompose_public(game, player) for player in range(2)]
         roots = [endgame_roots(d) for d in cuts]

@@ -45,6 +45,24 @@ def test_endgames_over_iterations(tmp_path, monkeypatch):
     assert "| safe |" in page and "40 iterations" in page
 
 
+def test_endgames_of_a_checkpoint_have_no_row_before_it(tmp_path):
+    """The strategy of more iterations is none of fewer."""
+    settings = "python_leduc_poker(num_ranks=3)", "2-4", "abstraction", "cfrd", "cfr+"
+
+    def rows(looks):
+        limits = "float64", 0.2, 60.0, tmp_path
+        return endgames.solve_both_phases(*settings, looks, *limits)["rows"]
+
+    first, again = rows([2, 4]), rows([2, 4, 6])
+    assert [row["iterations"] for row in first] == [0, 2, 4]
+    assert [row["iterations"] for row in again] == [0, 4, 6]
+    assert first[-1]["nash_conv"] == again[1]["nash_conv"]
+    assert [row["timed_iterations"] for row in again[1:]] == [0, 2]
+    # Nothing was iterated for the first; the time of an iteration is the second's.
+    page = endgames.markdown([{**row, **frame.facts()} for row in again])
+    assert f"{again[2]['cpu_seconds'] / 2:.2f}" in page
+
+
 def test_looks_are_refused(tmp_path, capsys):
     for looks in (["0"], ["5", "5"], ["x"]):
         with pytest.raises(SystemExit):

@@ -70,6 +70,18 @@ PHASES = {
             "judging in the whole game",
         ],
     ),
+    "jam-fold": (
+        (
+            *("--stacks", "1200/900", "--prizes", "1", "--blinds", "300/600"),
+            *("--boards", "2", "--cache", "k", "--rounds", "1", "--steps", "2"),
+            "--unrestricted-opponent",
+        ),
+        [
+            "looking for the table of all-in hands",
+            "solving the tournament",
+            "what jam or fold wins against any opponent",
+        ],
+    ),
     "train-values": (
         (
             *("--depth", "1", "--out", "v.npz", "--rounds", "0", "--steps", "2"),
@@ -82,7 +94,7 @@ PHASES = {
 
 def run(capsys, command, words):
     """Runs a command in this process; its stdout, and what it announced."""
-    given = () if "--game" in words else GAME
+    given = () if "--game" in words or command == "jam-fold" else GAME
     main._run(main._parse(["spiel-cr", command, *given, *words]))
     out, err = capsys.readouterr()
     return out, LINE.findall(err)

@@ -211,6 +211,19 @@ def test_no_share_is_less_certain_than_itself():
     assert not both["judged_exactly"]
 
 
+def test_equal_returns_are_bounded_by_the_seats_that_are_estimated():
+    """A seat whose value is exact adds nothing, and without bounds nothing is known."""
+    equal = [_seat([1.0] * 10)._replace(largest=largest) for largest in (2.0, 7.0)]
+    exact = equal[1]._replace(is_exact=True)
+    alone = response_seats.summary(equal[:1])["half_width"]
+    assert alone == pytest.approx(3 * (1 - 0.05**0.1))
+    assert response_seats.summary([equal[0], exact])["half_width"] == alone
+    both = response_seats.summary(equal)
+    assert both["half_width"] == pytest.approx(11 * (1 - 0.05**0.1))
+    unknown = equal[1]._replace(largest=0.0)
+    assert response_seats.summary([equal[0], unknown])["half_width"] == 0
+
+
 # A third of the moves of chance has no probability; only it leads to player 1's "two".
 _ZERO = """EFG 2 R "zero" { "a" "b" }
 c "" 1 "" { "x" 0 "y" 1/2 "z" 1/2 } 0

@@ -144,5 +144,8 @@ def test_refusals():
     tables, _, _ = small_tables(2, CLASSES)
     with pytest.raises(ValueError, match="two stacks"):
         one_sided.guarantee(Setting(9, 3, (1, 2), (3.0, 2.0, 1.0)), tables)
+    for loops in ({"rounds": 0}, {"steps": 0}):
+        with pytest.raises(ValueError, match="=0 must be a whole number from 1"):
+            one_sided.guarantee(Setting(9, 2, (1, 2), (1.0, 0.0)), tables, **loops)
     with pytest.raises(GameTooLargeError, match="round stacks"):
         one_sided.guarantee(Setting(301, 2, (1, 2), (1.0, 0.0)), tables)

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from spiel_cr.common.errors import SolverFailedError
 from spiel_cr.jam_fold import outer
 from spiel_cr.jam_fold.engine import InnerSettings
 from tests.jam_fold.reference import StopOrGoOn
@@ -39,6 +40,19 @@ def test_value_iteration_is_right_from_below():
     game = StopOrGoOn(0.5)
     end = last_round("vi-fp", game, 10)
     np.testing.assert_array_equal(outer.ex_post_gains(game, end.profile), 0)
+
+
+def test_best_responses_that_never_end():
+    """Nobody is told that an endless search has ended."""
+
+    class Richer(StopOrGoOn):
+        def evaluate_alone(self, profile, replies):
+            self.gain = getattr(self, "gain", 2.0) + 1
+            return np.full((2, 2), self.gain)
+
+    game = Richer(2.0)
+    with pytest.raises(SolverFailedError, match="tolerance=0.5: .* Richer still rise"):
+        outer.best_deviation(game, game.start_profile(), tolerance=0.5)
 
 
 def test_unknown_algorithm():

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pyspiel
 import pytest
 from open_spiel.python.policy import UniformRandomPolicy
@@ -206,6 +207,23 @@ def test_mistakes_of_ours_are_not_laid_on_an_import(tmp_path, monkeypatch, capsy
     assert ended.value.code == 1
     said = capsys.readouterr().err
     assert "calls.py" in said and "a mistake in spiel_cr" in said
+
+
+def test_our_own_value_errors_are_not_laid_on_an_import(tmp_path, monkeypatch):
+    """Only what was refused on purpose is about the user's module."""
+    names = {"__name__": "spiel_cr.somewhere", "np": np}
+    code = "def mistaken(text): return np.ones(2) + np.ones(3)\n"
+    code += "def refuses(text): raise ValueError(f'{text} is unknown')"
+    exec(code, names)
+    text = "import spiel_cr\nspiel_cr.parse_algorithm('cfr-')"
+    (tmp_path / "calls.py").write_text(text, encoding="utf-8")
+    monkeypatch.setattr(spiel_cr, "parse_algorithm", names["mistaken"], raising=False)
+    with pytest.raises(ValueError, match="^operands could not be broadcast"):
+        plugins.import_own(["calls.py"])
+    monkeypatch.setattr(spiel_cr, "parse_algorithm", names["refuses"], raising=False)
+    message = "cfr- is unknown .*calls.py, line 2.; correct it there"
+    with pytest.raises(ValueError, match=message):
+        plugins.import_own(["calls.py"])
 
 
 def run(*words):

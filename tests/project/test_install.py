@@ -21,10 +21,9 @@ HOSTILE = "raise RuntimeError('the eval of a user was imported')\n"
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory) -> pathlib.Path:
-    """Built from a copy, so that no build folder of this checkout goes into it."""
-    folder = tmp_path_factory.mktemp("wheel")
-    source = folder / "source"
+def source(tmp_path_factory) -> pathlib.Path:
+    """A copy, so that no build folder of this checkout goes into a wheel."""
+    source = tmp_path_factory.mktemp("copy") / "source"
     files = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -35,6 +34,13 @@ def wheel(tmp_path_factory) -> pathlib.Path:
         if (ROOT / name).is_file():
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             (source / name).write_bytes((ROOT / name).read_bytes())
+    return source
+
+
+@pytest.fixture(scope="module")
+def wheel(source, tmp_path_factory) -> pathlib.Path:
+    """As for a package index."""
+    folder = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
     build += ["--no-build-isolation", "--wheel-dir", str(folder), str(source)]
     subprocess.run(build, check=True, env={**os.environ, "SPIEL_CR_HOME": HOME})
@@ -96,6 +102,14 @@ def test_links_work_where_a_package_index_shows_them(wheel):
     for link in ours:
         path = re.sub(f"^{HOME}/(blob|raw)/main/", "", link).split("#")[0]
         assert (ROOT / path).exists(), link
+
+
+def test_without_an_address_no_links_are_made_up(source, tmp_path):
+    unset = {k: v for k, v in os.environ.items() if k != "SPIEL_CR_HOME"}
+    code = [sys.executable, "setup.py", "--quiet", "egg_info", "--egg-base"]
+    subprocess.run([*code, str(tmp_path)], cwd=source, check=True, env=unset)
+    metadata = (tmp_path / "spiel_cr.egg-info" / "PKG-INFO").read_text("utf-8")
+    assert "Project-URL" not in metadata and "](docs/" in metadata
 
 
 def test_the_command_line_ignores_a_users_eval(environment, workplace):

@@ -7,6 +7,8 @@ import game_defs  # noqa: F401
 import spiel_cr
 from spiel_cr import gameshrink
 from spiel_cr.abstraction import buckets
+from spiel_cr.common import atomic
+from spiel_cr.common.errors import FileInUseError
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.resolving import public_endgames
 from spiel_cr.signals import public_nodes
@@ -145,6 +147,12 @@ def test_goes_on_where_it_stopped(tmp_path, monkeypatch):
         settings = {"behaviour": given, "iterations": 12, "checkpoint": path, **changed}
         with pytest.raises(ValueError, match=reason):
             public_endgames.solve_endgames(game, **settings)
+    # Refused before the work: another run has it, or nothing can be written there.
+    settings = {"behaviour": given, "iterations": 12}
+    with atomic.lock(path), pytest.raises(FileInUseError, match="^checkpoint="):
+        public_endgames.solve_endgames(game, **settings, checkpoint=path)
+    with pytest.raises(ValueError, match="^checkpoint="):
+        public_endgames.solve_endgames(game, **settings, checkpoint=path / "below")
 
 
 def test_single_precision_and_boards():

@@ -22,6 +22,7 @@ import tqdm
 
 from game_defs.bundled.holdem import strengths
 from spiel_cr.common import atomic
+from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_whole
 from spiel_cr.jam_fold import charts, equities, one_sided, solve
 from spiel_cr.jam_fold.engine import Engine, LocalEngine, PoolEngine
@@ -58,7 +59,9 @@ def add(commands: Commands) -> None:
     text = "of fictitious play per round (default 40, or 300 with two players)"
     option(parser, "--steps", text, metavar="N", type=int)
     text = (
-        "heads-up: what jam or fold wins at least if the opponent may bet as it likes"
+        "heads-up: what jam or fold wins at least if the opponent may bet as it likes; "
+        f"a second run, whose defaults are {one_sided.ROUNDS} --rounds of "
+        f"{one_sided.STEPS} --steps"
     )
     option(parser, "--unrestricted-opponent", text, action="store_true")
     text = "sampled for the table of all-in hands"
@@ -84,6 +87,7 @@ def _solve(arguments: argparse.Namespace) -> dict[str, object]:
     check_whole(arguments.workers, "workers", 0, 1024)
     if arguments.unrestricted_opponent:
         one_sided.check_room(setting)
+    announce("looking for the table of all-in hands")
     folder = arguments.cache or equities.default_folder()
     table = equities.through(
         folder,
@@ -95,6 +99,7 @@ def _solve(arguments: argparse.Namespace) -> dict[str, object]:
     )
     out = pathlib.Path(arguments.out) if arguments.out else None
     path = equities.kept_at(folder, setting.players, arguments.boards, arguments.seed)
+    announce("solving the tournament")
     with _engine(table, path, arguments.workers) as engine, _bar(settings) as tell:
         found = solve.solve_tournament(
             stacks,
@@ -112,6 +117,7 @@ def _solve(arguments: argparse.Namespace) -> dict[str, object]:
             "standard_errors": list(table.error),
         }
         if arguments.unrestricted_opponent:
+            announce("what jam or fold wins against any opponent")
             loops = given(arguments, "rounds", "steps")
             least = one_sided.guarantee(setting, engine.tables, on_round=tell, **loops)
             report["unrestricted_opponent"] = _least(least, unit)
