@@ -106,10 +106,13 @@ class _Intervals:
         best = cost[0]
         self._begins = [np.zeros(count + 1, np.int32)]
         costs = [best[-1]]
+        # A row for each end: the search for the least runs along memory.
+        cost = np.ascontiguousarray(cost.T)
+        through, ends = np.empty_like(cost), np.arange(count + 1)
         for _ in range(1, most):
-            through = best[:, None] + cost
-            begin = through.argmin(axis=0)
-            best = through[begin, np.arange(count + 1)]
+            np.add(cost, best, out=through)
+            begin = through.argmin(axis=1)
+            best = through[ends, begin]
             self._begins.append(begin.astype(np.int32))
             costs.append(best[-1])
         self._costs = np.minimum.accumulate(np.array(costs)) + spread

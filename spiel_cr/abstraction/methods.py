@@ -14,7 +14,7 @@ from spiel_cr.abstraction.outcomes import Outcomes, averages
 from spiel_cr.common import parameters
 from spiel_cr.common.checks import check_choice, check_whole
 
-DISTANCES = ("l2", "earth-movers")
+DISTANCES = ("l2", "cumulative", "earth-movers")
 OPPONENTS = ("all", "classes")
 _MOST_BINS = 2000
 
@@ -27,7 +27,9 @@ class Method:
       name: of the preset.
       histograms: whether earlier rounds are clustered by histograms over clusters of
         the next round; else by average strength.
-      distance: between histograms. "l2": Euclidean, centres are means. "earth-movers":
+      distance: between histograms. "l2": Euclidean, centres are means. "cumulative":
+        the same of cumulative shares, clusters in the order of their strength (Cramér's
+        distance, where neighbours are one apart). "earth-movers":
         the least mass times way that turns one into the other, the way between two
         clusters being the difference of their average strengths; centres are medians.
       bins: the most clusters of a later round that a histogram counts.
@@ -104,7 +106,7 @@ class Features:
     def norm(self) -> int:
         """Of distances between points; see `clustering.cluster`."""
         method = self._method
-        return 1 if method.histograms and method.distance != "l2" else 2
+        return 1 if method.histograms and method.distance == "earth-movers" else 2
 
     def norm_of(self, round: int) -> int:
         """The same for the points of a round; strengths have Euclidean distances."""
@@ -163,6 +165,8 @@ class Features:
         if self.norm == 1:
             # Mass that lies below each gap must be moved across it.
             found = found.cumsum(axis=1)[:, :-1] * np.diff(mean[order])
+        elif method.distance == "cumulative":
+            found = found.cumsum(axis=1)[:, :-1]
         width = max(method.bins, found.shape[1])
         if self._points[r - 1].shape[1] != width:
             self._points[r - 1] = np.zeros((len(self._parents[r - 1]), width))

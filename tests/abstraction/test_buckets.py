@@ -9,7 +9,7 @@ import game_defs  # noqa: F401
 import spiel_cr
 from spiel_cr import gameshrink
 from spiel_cr.abstraction import buckets, files
-from spiel_cr.abstraction.methods import METHODS, parse_method
+from spiel_cr.abstraction.methods import METHODS, Features, parse_method
 from spiel_cr.abstraction.outcomes import outcomes
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.policies import best_responses, conversions
@@ -23,6 +23,7 @@ METHODS_TRIED = (
     "win-probability(opponents=classes)",
     "potential-aware",
     "potential-aware(distance=earth-movers,passes=1,bins=5)",
+    "potential-aware(distance=cumulative)",
     "potential-aware(opponents=classes)",
 )
 
@@ -93,6 +94,24 @@ def test_methods_differ(small):
         for method in METHODS_TRIED
     ]
     assert len({tuple(own) for own in labels}) >= 4
+
+
+def test_cumulative_shares_are_those_of_histograms(leduc):
+    """Of weaker clusters in all, so that they say how far strengths are apart."""
+    points = {}
+    for distance in ("l2", "cumulative"):
+        method = parse_method(f"potential-aware(distance={distance})")
+        rng = np.random.default_rng(0)
+        features = Features(leduc.parents[0], outcomes(leduc, 0), method, rng)
+        features.look_ahead(0, np.arange(6))
+        points[distance] = features.points(0, np.arange(6))
+    assert points["l2"].sum(axis=1) == pytest.approx(1)
+    sums = points["l2"].cumsum(axis=1)
+    below = 1 - 1e-9
+    shares = points["cumulative"]
+    inside = (sums < below).any(axis=0)
+    np.testing.assert_allclose(shares[:, inside], sums[:, inside], atol=1e-12)
+    assert inside.sum() > 1
 
 
 def test_enough_buckets_are_win_probabilities(leduc):

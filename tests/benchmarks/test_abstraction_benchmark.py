@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks import frame
-from benchmarks.signals import abstraction, endgames
+from benchmarks.signals import abstraction, endgames, first_rounds
 from tests.support.benchmark_pages import run_on_page
 
 
@@ -20,6 +20,28 @@ def test_more_buckets_lose_less(tmp_path, monkeypatch):
     assert few["nash_conv"] > 1.5 * many["nash_conv"]
     assert shrunk["buckets"][0] == 6
     assert "2-4" in str(page) and picture.stat().st_size > 1000
+
+
+@pytest.mark.slow
+def test_first_rounds_by_budget(tmp_path):
+    game = (
+        "universal_poker(betting=limit,numPlayers=2,numRounds=4,blind=10 5,"
+        "firstPlayer=2 1 1 1,numSuits=3,numRanks=4,numHoleCards=2,"
+        "numBoardCards=0 2 1 1,raiseSize=10 10 20 20,maxRaises=1 1 1 1)"
+    )
+    command = ["--game", game, "--budgets", "3", "16", "3-9", "16-400"]
+    command += ["--methods", "win-probability"]
+    rows, page = run_on_page(first_rounds.BENCHMARK, tmp_path, command)
+    few, all_of, small, large = rows
+    assert [row["rounds"] for row in rows] == [1, 1, 2, 2]
+    assert all(row["nash_conv_of_buckets"] <= 0.01 for row in rows)
+    # With a bucket for each signal nothing is lost but what solving leaves.
+    assert all_of["nash_conv"] == pytest.approx(
+        all_of["nash_conv_of_buckets"], abs=1e-5
+    )
+    assert few["nash_conv"] > 10 * all_of["nash_conv"]
+    assert small["nash_conv"] > 2 * large["nash_conv"]
+    assert large["signals"] == [16, 528] and "| 3-9 |" in page
 
 
 @pytest.mark.slow
