@@ -179,10 +179,13 @@ def measure(name: str, algorithm: str, seed: int, budget: Budget) -> Row:
         )
         judging += time.process_time() - start
 
-    last = 0.0
+    last = clock = cpu = 0.0
     while solver.iterations < 2 or spent() + last <= budget.most:
         before = spent()
+        start = time.perf_counter(), time.process_time()
         solver.run(1)
+        clock += time.perf_counter() - start[0]
+        cpu += time.process_time() - start[1]
         # The first one may compile, which the later ones do not.
         last = spent() - before if solver.iterations > 1 else 0.0
         if spent() > budget.most * (len(curve) + 1) / _POINTS:
@@ -196,6 +199,7 @@ def measure(name: str, algorithm: str, seed: int, budget: Budget) -> Row:
         "curve": curve,
         **curve[-1],
         "seconds_of": solver.seconds_of,
+        "cpu_share": cpu / clock,
         "judging_cpu_seconds": judging,
         "gflop": gflop(solver),
         "peak_bytes": peak_bytes(),
@@ -310,11 +314,15 @@ def _line(game: str, runs: Sequence[Row]) -> Row:
 
 
 def _rates(row: Row) -> dict[str, float]:
-    """Rates, and shares of the time in percent, of one run."""
+    """Rates, and shares of the time in percent, of one run.
+
+    Rates are per second of the processor, if each part had the same share of it.
+    """
     spent = row["seconds_of"]
-    found = {"visits_rate": row["nodes"] / spent["traversal"]}
+    share = row.get("cpu_share", 1.0)
+    found = {"visits_rate": row["nodes"] / (share * spent["traversal"])}
     for what, done in row["gflop"].items():
-        found[f"{what}_rate"] = done / spent[what]
+        found[f"{what}_rate"] = done / (share * spent[what])
     for what, seconds in spent.items():
         found[f"{what}_share"] = 100 * seconds / sum(spent.values())
     if judging := row.get("judging_cpu_seconds"):

@@ -7,15 +7,16 @@ be the sum and W the weight of the visits in it, discounted alike:
 
 - memory="exact": R and W are kept per infoset, and R / W is fitted. With predictive
   what is fitted counts the newest visits twice, after the next discount (PDCFR+).
-- memory="reservoir": nothing is kept but the network, M = R / t, which has outputs of
-  one size. It is fitted to ((t - 1) / t) d M^+ + advantage / t at the visits of the
-  iteration, as Xu et al. 2025 bootstrap (their M is R). Of compiled games advantages
-  are means per infoset over the visits of the iteration, and infosets without a visit
-  have the advantage 0, with the weight of a small visit: the R of all infosets is then
-  the same recursion. R is a sum of these means, each of which counts alike, not by the
-  reach of the others. Of other games nothing is asked for where nothing was visited:
-  M stays there, and the next visit counts 1 / t. With predictive another network is
-  fitted to the newest advantages.
+- memory="reservoir": no regrets are kept but in the network. Of compiled games it holds
+  M = R / W, and W is kept per infoset. M is fitted to the mean of M^+, with the
+  discounted weight, and of the visits of the iteration, with theirs. Were M exact, it
+  would be that of memory="exact"; errors of fits are carried on. Of other games the
+  network holds M = R / t, which has outputs of one size. It is fitted to
+  ((t - 1) / t) d M^+ + advantage / t at the visits of the iteration, as Xu et al. 2025
+  bootstrap (their M is R): each iteration counts alike, whatever the reach of the
+  others. Nothing is asked for where nothing was visited: M stays there, and the next
+  visit counts 1 / t. With predictive another network is fitted to the newest
+  advantages.
 """
 
 import math
@@ -95,6 +96,11 @@ class Advantages:
             self.memory = Sums(knowledge.legal[player])
         elif config.accumulate == "mean":
             self.memory = Reservoir(config.capacity)
+        # Of the visits in what the network says, by infoset: before the last iteration,
+        # and of it.
+        self._weights: np.ndarray | None = None
+        if self.memory is None and isinstance(knowledge, CompiledKnowledge):
+            self._weights = np.zeros((2, len(knowledge.legal[player])))
         self.fitted, self.loss = False, math.nan
         self._iteration = 0
 
@@ -108,8 +114,10 @@ class Advantages:
             return seen.legal / seen.legal.sum(axis=1)[:, None]
         found = self.approximator.outputs(seen.rows)
         if self.newest is not None:
-            after = self._iteration * self._discount(self._iteration + 1)
-            found = np.maximum(found, 0) * after + self.newest.outputs(seen.rows)
+            share = self._newest_share(seen.rows)[:, None]
+            coming = np.maximum(found, 0) * (1 - share)
+            coming += self.newest.outputs(seen.rows) * share
+            found = np.where(share > 0, coming, found)
         return nets.regret_matching(found, seen.legal, self._config.fallback)
 
     def learn(
@@ -170,33 +178,41 @@ class Advantages:
         config = self._config
         plan = Plan(config.steps, config.batch, config.learning_rate)
         visits = self._means(visits)
-        known, visits = self._everywhere(visits)
         if self.newest is not None:
             self.newest.fit(self._balanced(visits), plan, random)
         before = np.zeros(visits.target.shape)
         if self.fitted:
             before = self.approximator.outputs(visits.rows)
-            # Without a visit, what is not positive says which action is the best.
-            before[known] = np.maximum(before[known], 0)
-            before *= (iteration - 1) * self._discount(iteration)
-        target = ((before + visits.target) / iteration).astype(np.float32)
-        return visits._replace(target=target)
+        if self._weights is None:
+            kept = np.maximum(before, 0) * (iteration - 1) * self._discount(iteration)
+            return self._single(visits, (kept + visits.target) / iteration)
+        newest = visits.weight
+        total = newest + self._weights.sum(axis=0) * self._discount(iteration)
+        share = (newest / np.where(total > 0, total, 1))[:, None]
+        # Without a visit, what is not positive says which action is the best.
+        before = np.where(share > 0, np.maximum(before, 0), before)
+        target = before * (1 - share) + np.where(share > 0, visits.target, 0) * share
+        self._weights = np.stack([total - newest, newest])
+        return self._single(visits._replace(weight=total), target)
 
-    def _everywhere(self, visits: Targets) -> tuple[np.ndarray, Targets]:
-        """bool [n], what was visited; and the advantage 0 of all other infosets.
+    @staticmethod
+    def _single(visits: Targets, target: np.ndarray) -> Targets:
+        """Visits with other targets, in single precision."""
+        return visits._replace(target=target.astype(np.float32))
 
-        Only of compiled games, whose rows are all infosets. What was not visited weighs
-        as little as any visit, and all of it no more than all visits.
+    def _newest_share(self, rows: np.ndarray) -> np.ndarray:
+        """float64 [m], of the newest advantages in the prediction of the next regrets.
+
+        Args:
+          rows: m of the player's.
         """
-        known = visits.weight > 0
-        missing = np.count_nonzero(~known)
-        if not missing or not known.any():
-            return known, visits
-        found = visits.weight[known]
-        least = min(float(found.min()), float(found.sum()) / missing)
-        target = np.where(known[:, None], visits.target, 0)
-        weight = np.where(known, visits.weight, least)
-        return known, visits._replace(target=target, weight=weight)
+        after = self._discount(self._iteration + 1)
+        if self._weights is None:
+            return np.full(len(rows), 1 / (1 + self._iteration * after))
+        kept, newest = self._weights[:, rows]
+        total = newest + (kept + newest) * after
+        share: np.ndarray = newest / np.where(total > 0, total, 1)
+        return share
 
     def _means(self, visits: Targets) -> Targets:
         """Per infoset, where the game is compiled."""
@@ -226,6 +242,8 @@ class Advantages:
                 found[f"new{k}"] = leaf
         if self.memory is not None:
             found |= {f"memory_{k}": own for k, own in self.memory.arrays().items()}
+        if self._weights is not None:
+            found["weights"] = self._weights
         return {**found, "iteration": np.array(self._iteration)}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
@@ -241,6 +259,11 @@ class Advantages:
             self.newest.restore(numbered(arrays, "new"))
         if self.memory is not None:
             self.memory.restore(within(arrays, "memory_"))
+        if self._weights is not None:
+            weights = arrays["weights"]
+            if weights.shape != self._weights.shape:
+                raise ValueError("its weights are of another game")
+            self._weights = weights.copy()
 
 
 def numbered(arrays: dict[str, np.ndarray], name: str) -> list[np.ndarray]:

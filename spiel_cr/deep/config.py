@@ -49,8 +49,8 @@ class DeepConfig:
       linear: exponent of t in the weight of iteration t's advantages, of "mean".
       gamma: exponent of t in the weight of iteration t in the average.
       memory: "reservoir": a uniform sample of `capacity` visits; of "cumulative", the
-        visits of the last iteration alone. "exact": sums per infoset, of compiled
-        games.
+        visits of the last iteration alone, and of compiled games the weights of those
+        before, by infoset. "exact": sums per infoset, of compiled games.
       capacity: visits in a reservoir, per player; of advantages, and again as many of
         strategies.
       averaging: what makes the average strategy: "network": fitted to sampled

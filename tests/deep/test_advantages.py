@@ -10,7 +10,7 @@ from spiel_cr.deep.infosets import CompiledKnowledge, Seen
 from spiel_cr.deep.memory import Targets
 from tests.support import games
 
-# Means are kept in single precision, over at most t = 8, and multiplied by t again.
+# Means are kept in single precision and multiplied by weights of at most 32.
 TOLERANCE = 1e-5
 
 
@@ -20,16 +20,17 @@ TOLERANCE = 1e-5
     [("vr-deep-dcfr+", 2.0, False), ("vr-deep-pdcfr+", 2.3, True)],
 )
 def test_a_bootstrapped_table_is_the_recursion(name, alpha, predictive, player):
-    """R <- [R]^+ t'^alpha / (t'^alpha + 1) + mean of the visits, t' = t - 1.
+    """R <- [R]^+ t'^alpha / (t'^alpha + 1) + sum of the visits, t' = t - 1.
 
-    At all infosets, also those that some iterations do not visit.
+    At all infosets, also those that some iterations do not visit. Visits count by their
+    weights, so that an infoset that others hardly reach changes little.
     """
     knowledge = CompiledKnowledge(games.compiled("kuhn"))
     legal = knowledge.legal[player]
     config = parse_deep(f"{name}(network=table,memory=reservoir,fallback=uniform)")
     advantages = Advantages(knowledge, player, config, 0)
     random = np.random.default_rng(5 + player)
-    regret = np.zeros(legal.shape)
+    regret, summed = np.zeros(legal.shape), np.zeros(len(legal))
     gaps = 0
     for t in range(1, 9):
         rows = random.integers(len(legal), size=7)
@@ -37,23 +38,24 @@ def test_a_bootstrapped_table_is_the_recursion(name, alpha, predictive, player):
         weight = random.random(7) + 0.5
         advantages.learn([Targets(rows, legal[rows], target, weight)], t, random)
 
-        mean = np.zeros(legal.shape)
-        for row in set(rows):
-            mine = rows == row
-            mean[row] = np.average(target[mine], axis=0, weights=weight[mine])
+        gain, newest = np.zeros(legal.shape), np.zeros(len(legal))
+        for row, advantage, share in zip(rows, target, weight, strict=True):
+            gain[row] += share * advantage
+            newest[row] += share
         gaps += len(legal) - len(set(rows))
         before, after = ((k**alpha) / (k**alpha + 1) for k in (t - 1, t))
-        regret = np.maximum(regret, 0) * before + mean
+        regret = np.maximum(regret, 0) * before + gain
+        summed = summed * before + newest
         positive = np.maximum(regret, 0)
         if predictive:
-            positive = np.maximum(positive * after + mean, 0)
+            positive = np.maximum(positive * after + gain, 0)
         total = positive.sum(axis=1, keepdims=True)
         wanted = np.where(total > 0, positive, legal) / np.where(
             total > 0, total, legal.sum(axis=1, keepdims=True)
         )
 
         everywhere = np.arange(len(legal))
-        found = t * advantages.approximator.outputs(everywhere)
+        found = summed[:, None] * advantages.approximator.outputs(everywhere)
         np.testing.assert_allclose(
             np.maximum(found, 0), np.maximum(regret, 0), atol=TOLERANCE
         )

@@ -131,7 +131,7 @@ def test_the_average_is_judged_by_its_reach():
         solver.average("network")
 
 
-NETWORK = "hidden=16,layers=2,steps=20,traversals=50,average_steps=100"
+NETWORK = "hidden=16,layers=2,steps=20,traversals=50,average_steps=400"
 EVERY = [
     f"deep-cfr({NETWORK},averaging=network+bank+exact)",
     f"sd-cfr({NETWORK},memory=exact,bank=4)",

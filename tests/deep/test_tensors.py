@@ -120,8 +120,8 @@ def test_traversals_are_those_of_the_compiled_game(dice, external):
 def test_iterates_are_those_of_the_compiled_game(dice, algorithm):
     """The compiled game's fits are on means per infoset, with the same gradients.
 
-    Where a batch takes all visits, that is. (Regrets of `vr-deep-*` differ: infosets
-    without a visit are known, and discounted, in compiled games only.) Rounding
+    Where a batch takes all visits, that is. (Regrets of `vr-deep-*` differ: visits of
+    all iterations count by their weights in compiled games only.) Rounding
     differs, in float32, and grows from step to step of Adam: 60 of them change
     strategies by less than 1e-3.
     """
