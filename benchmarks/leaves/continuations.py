@@ -37,9 +37,8 @@ def _add_options(parser: frame.Parser) -> None:
     parser.several("--games", PLANS, "and their cuts")
     parser.several("--kinds", KINDS, "of continuations")
     parser.strings("--k", ["1", "2", "4", "8"], "numbers of continuations")
-    parser.strings(
-        "--blueprints", ["100"], f"iterations of cfr+, or {_EXACT}: an equilibrium"
-    )
+    words = f"iterations of cfr+; ALGORITHM@ITERATIONS; or {_EXACT}: an equilibrium"
+    parser.strings("--blueprints", ["100"], words)
     parser.number("--iterations", 1000, "of cfr+, of each solve")
 
 
@@ -65,7 +64,8 @@ def measure(
 
     Args:
       name: of the game, one of `PLANS`.
-      blueprint: iterations of CFR+ or `_EXACT`.
+      blueprint: iterations of CFR+, an algorithm of `solve` and its iterations, as in
+        "os-mccfr@1000", or `_EXACT`.
       kinds: of continuations.
       numbers: of continuations, ascending.
       iterations: of each solve.
@@ -78,7 +78,8 @@ def measure(
     if blueprint == _EXACT:
         start = spiel_cr.solve(tree, "lp")
     else:
-        start = spiel_cr.solve(tree, "cfr+", int(blueprint))
+        algorithm, _, count = blueprint.rpartition("@")
+        start = spiel_cr.solve(tree, algorithm or "cfr+", int(count))
     low, high = value_bounds(tree.form, start.average)
     whole = spiel_cr.resolve(tree, "cfr+", iterations).nash_conv()
     rows = []

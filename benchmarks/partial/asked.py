@@ -3,10 +3,12 @@
 In games with too many infosets to ask at all of them. What is not known of the player
 is filled with an equilibrium; a best response to that is where the player loses most if
 it loses at all. There it is asked, first where it comes most often, as in a match: at
-all of its decisions on the way. The bound does not trust the filling: a responder gets
-what it gets against answers that were given, and against the best replies elsewhere.
-Where all answers that a best response meets are known, the player is asked where an
-equilibrium opponent would lead it: what it says there may change the best response.
+all of its decisions on the way. Of infosets where it comes about as often those of one
+subgame follow each other, since players may keep solutions. The bound does not trust
+the filling: a responder gets what it gets against answers that were given, and against
+the best replies elsewhere. Where all answers that a best response meets are known, the
+player is asked where an equilibrium opponent would lead it: what it says there may
+change the best response.
 """
 
 import time
@@ -16,9 +18,12 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.eval.players.traversing import Interview
+from spiel_cr.eval.players.traversing import Interview, by_subgames
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import reach_from_behaviour
+
+# Infosets are asked together that are met at least this often, beside the first one.
+_ABOUT_AS_OFTEN = 0.25
 
 
 class Bound(NamedTuple):
@@ -133,7 +138,7 @@ def bound(
     asked = _Asked(tree, bot, equilibrium[player])
     trivial = int(asked.known.sum())
     against_it = best_responses.best_response_value(tree.form, 1 - player, own)
-    best, unasked = -np.inf, 1.0
+    best, unasked, order = -np.inf, 1.0, by_subgames(tree, player)
     while True:
         responder = asked.responder()
         met = np.where(asked.known, 0.0, asked.reached(responder))
@@ -146,7 +151,10 @@ def bound(
             met = np.where(asked.known, 0.0, asked.reached(other))
             if not met.any():
                 break
-        asked.ask_on_the_way(int(met.argmax()))
+        for infoset in order[met[order] >= _ABOUT_AS_OFTEN * met.max()]:
+            if time.perf_counter() - begun > seconds:
+                break
+            asked.ask_on_the_way(int(infoset))
     return Bound(best, int(asked.known.sum()) - trivial, unasked, against_it)
 
 

@@ -1,11 +1,13 @@
 """A player's strategy everywhere, by asking it at every infoset.
 
-The *traversing* evaluator. A player that thinks during a match has no table to read.
-So it is asked at each of its infosets, those with fewer own decisions before them
-first: a resolving player has then resolved all its earlier decisions on the way, as in
-a match. A player that learns from what it is asked (online outcome sampling) is asked
-at each infoset as in its first match, with what it learned on the way there and nothing
-else. What it answers is a whole strategy, and OpenSpiel's exact tools judge it.
+The *traversing* evaluator. A player that thinks during a match has no table to read. So
+it is asked at each of its infosets, after those that lead there: a resolving player has
+then resolved all its earlier decisions on the way, as in a match. All infosets of a
+subgame come before those of the next one, so that a player that keeps its last
+solutions solves each subgame once. A player that learns from what it is asked (online
+outcome sampling) is asked at each infoset as in its first match, with what it learned
+on the way there and nothing else. What it answers is a whole strategy, and OpenSpiel's
+exact tools judge it.
 """
 
 import dataclasses
@@ -18,11 +20,13 @@ import numpy as np
 import pyspiel
 from tqdm import tqdm
 
+from spiel_cr.common.errors import HiddenTurnsError
 from spiel_cr.common.short_repr import short_repr
 from spiel_cr.compilation.tree import CompiledGame
 from spiel_cr.players.bot_strings import load_bot
 from spiel_cr.policies import conversions
 from spiel_cr.policies.bot_base import Learns
+from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.sequence_form.decisions import Decisions
 
 from ..judging import python_judge
@@ -181,13 +185,14 @@ def traverse(
     interview = Interview(bot)
     bot.restart()
     levels = infosets.decisions.levels()
-    order = np.argsort(levels, kind="stable")
     # What it had learned before each decision of the match, while it learns.
     memories = []
     if isinstance(bot, Learns):
         bot.forget()
         memories.append(bot.memory)
         order = _by_matches(infosets.decisions)
+    else:
+        order = by_subgames(compiled, player)
     for infoset in tqdm(order, desc=f"seat {player}", disable=not progress):
         state = compiled.state_at(int(infosets.history[infoset]))
         if isinstance(bot, Learns):
@@ -221,6 +226,32 @@ def check_behaviour(
     totals = np.bincount(decisions.owner[1:], weights=behaviour[1:])
     if np.abs(np.append(totals, behaviour[0]) - 1.0).max() > _SUM_TOLERANCE:
         raise ValueError("has a behaviour whose probabilities do not sum to 1")
+
+
+def by_subgames(compiled: CompiledGame, player: int) -> np.ndarray:
+    """int64 [I], infosets subgame by subgame, each subgame before what lies below it.
+
+    Where the opponent cannot tell the player's turns apart, and there are no subgames,
+    those with fewer own decisions before them come first.
+
+    Args:
+      compiled: the game.
+      player: whose infosets.
+    """
+    decisions = compiled.infosets[player].decisions
+    parent, levels = decisions.owner[decisions.parent], decisions.levels()
+    order = np.argsort(levels, kind="stable")
+    try:
+        subgame = decompose(compiled, player).own_subgame
+    except HiddenTurnsError:
+        return order
+    # Subgames on the way; those of -1 open none, and belong to the last one.
+    ways: list[tuple[int, ...]] = [()] * len(decisions)
+    for infoset in order:
+        above = ways[parent[infoset]] if parent[infoset] >= 0 else ()
+        own = int(subgame[infoset])
+        ways[infoset] = (*above, own) if own >= 0 else above
+    return np.array(sorted(order, key=ways.__getitem__), np.int64)
 
 
 def _by_matches(decisions: Decisions) -> np.ndarray:

@@ -182,6 +182,7 @@ def plot_training(
         over.legend()
         met = [point for point in judged if point.met_loss is not None]
         losses = [point.met_loss for point in met]
-        against.loglog(losses, [point.nash_conv for point in met], "o-")
+        # Losses differ by less than a factor of ten: a logarithmic axis has no labels.
+        against.semilogy(losses, [point.nash_conv for point in met], "o-")
         against.set(xlabel="validation loss at met ranges", ylabel="NashConv")
         over.figure.suptitle(title)

@@ -16,6 +16,7 @@ from spiel_cr.eval.cli import main
 from spiel_cr.eval.players import one_step, playing, traversing
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import nash_conv, reach_of
+from spiel_cr.resolving.decomposition import decompose
 from tests.support import games
 from tests.support.learner import Learner
 
@@ -168,6 +169,27 @@ def test_a_bot_that_learns_is_asked_as_in_its_first_match():
         shown.behaviour[known], found.behaviour[known], atol=1e-15
     )
     assert (shown.met > 1).any()
+
+
+@pytest.mark.parametrize("name", ("leduc7", "ii_goofspiel4"))
+@pytest.mark.parametrize("seat", SEATS)
+def test_bots_are_asked_subgame_by_subgame(name, seat):
+    """After what leads to an infoset, and all that is below a subgame together."""
+    tree = compiled(name)
+    order = traversing.by_subgames(tree, seat)
+    assert sorted(order) == list(range(len(tree.infosets[seat])))
+    place = np.argsort(order)
+    decisions = tree.infosets[seat].decisions
+    above = decisions.owner[decisions.parent]
+    later = np.flatnonzero(above >= 0)
+    assert (place[above[later]] < place[later]).all()
+    subgame = decompose(tree, seat).own_subgame
+    assert len(np.unique(subgame[subgame >= 0])) > 2
+    for number in np.unique(subgame[subgame >= 0]):
+        below = subgame == number
+        for infoset in np.argsort(decisions.levels(), kind="stable"):
+            below[infoset] |= above[infoset] >= 0 and below[above[infoset]]
+        assert np.ptp(place[below]) == below.sum() - 1
 
 
 def test_a_bot_that_learns_knows_what_leads_to_an_infoset():

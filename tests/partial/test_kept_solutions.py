@@ -29,21 +29,33 @@ def test_only_what_can_be_found_again_is_kept(solved):
     assert kept.find(start, 2) is None and kept.find(second, 1) is None
 
 
-@pytest.mark.parametrize(("labels", "capacity"), [(0, 35), (61, 60)])
-def test_all_is_forgotten_when_one_was_too_large(solved, labels, capacity):
-    """For a second solution of 18 histories, or for what infosets are called."""
-    start, first, second, _ = solved
-    kept = KeptSolutions(start, capacity)
+def test_what_another_one_follows_from_stays(solved):
+    """There is room for two of 18 histories."""
+    start, first, second, third = solved
+    kept = KeptSolutions(start, 36)
     kept.keep(start, 1, first)
-    kept.forget_if_full(capacity)
     kept.keep(start, 2, second)
-    assert len(kept) == (1 if capacity < 36 else 2)
-    kept.forget_if_full(labels)
+    kept.keep(second, 1, third)
+    assert len(kept) == 2 and kept.find(start, 1) is None
+    assert kept.find(start, 2) is second and kept.find(second, 1) is third
+    # No room for what comes after both; what was forgotten is kept again.
+    kept.keep(third, 1, first)
+    assert len(kept) == 2 and kept.find(third, 1) is None
+    kept.keep(start, 1, first)
+    assert len(kept) == 1 and kept.find(start, 1) is first
+
+
+def test_all_is_forgotten_when_too_many_labels_were_met(solved):
+    start, first, second, _ = solved
+    kept = KeptSolutions(start, 60)
+    kept.keep(start, 1, first)
+    kept.keep(first, 2, second)
+    kept.forget_if_full(60)
+    assert len(kept) == 2
+    kept.forget_if_full(61)
     assert not len(kept) and kept.find(start, 1) is None
-    # There is capacity again, and what was not found before is.
-    kept.keep(start, 2, second)
-    kept.forget_if_full(0)
-    assert kept.find(start, 2) is second
+    kept.keep(start, 1, first)
+    assert kept.find(start, 1) is first
 
 
 def test_without_capacity_nothing_is_kept(solved):
