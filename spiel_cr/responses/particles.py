@@ -112,8 +112,8 @@ class ParticleFilter:
     exchanged; or all hidden moves between two decisions drawn anew. Only places are
     chosen at which the histories were different when they were found: the others tell
     the player what was moved. The other moves stay, and a proposal that does not give
-    the player its information state is refused. (The last string is compared; as in all
-    of OpenSpiel's games it tells what the player knew before.) Where no such step leads
+    the player its information states at its decisions is refused at the first one that
+    differs. Where no such step leads
     from one consistent history to another, resampling has to.
     """
 
@@ -381,7 +381,7 @@ class ParticleFilter:
         state = self._game.new_initial_state()
         moved: list[tuple[int, ...]] = []
         shares: list[tuple[float, ...]] = []
-        for number, (_, action) in enumerate(stages):
+        for number, (seen, action) in enumerate(stages):
             given = None if number == anew else path.hidden[number]
             place = another[1] if another and another[0] == number else None
             known = path.odds[number]
@@ -392,13 +392,13 @@ class ParticleFilter:
                 return None
             moved.append(found[0])
             shares.append(found[1])
-            if action is not None:
-                # Before the first change the player did the same.
-                if number >= same[0] and action not in state.legal_actions():
+            # Before the first change the player saw the same. Elsewhere whoever sees
+            # something else is refused at once, and who sees the same may do the same.
+            if number >= same[0]:
+                if state.information_state_string(self._player) != seen[-1]:
                     return None
+            if action is not None:
                 state.apply_action(action)
-        if state.information_state_string(self._player) != stages[-1].seen[-1]:
-            return None
         return _Path(tuple(moved), tuple(shares), state)
 
     def _played_stage(
