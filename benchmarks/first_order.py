@@ -47,8 +47,9 @@ ALGORITHMS = {
     "dcfr": 10_000,
 }
 PARTS = ("curves", "memory", "rhode island")
-# Seconds after which NashConv on Rhode Island is shown; each is twice the one before.
-_COLUMNS = (15, 30, 60, 120, 240, 480)
+# Seconds after which NashConv on Rhode Island is shown, and those when it is judged.
+_COLUMNS = (15, 30, 60, 120, 300, 600, 900)
+_LOOKS = (1, 2, 4, 8, *_COLUMNS)
 
 
 def _add_options(parser: frame.Parser) -> None:
@@ -164,17 +165,18 @@ def measure_large(algorithm: str, seconds: float) -> Row:
     solver = make(form, algorithm, "float32")
     made = peak_bytes()
     curve: list[list[float]] = []
-    spent, mark, next_look = 0.0, time.process_time(), _COLUMNS[0] / 16
+    spent, mark = 0.0, time.process_time()
+    due = [look for look in _LOOKS if look <= seconds]
 
     def point() -> list[float]:
         return [solver.iterations, products_of(solver), spent, solver.nash_conv()]
 
     def look(_: int) -> bool:
-        nonlocal spent, mark, next_look
+        nonlocal spent, mark
         spent += time.process_time() - mark
-        if spent >= next_look:
-            while spent >= next_look:
-                next_look *= 2
+        if due and spent >= due[0]:
+            while due and spent >= due[0]:
+                del due[0]
             curve.append(point())
         mark = time.process_time()  # judging is not counted
         return spent >= seconds
@@ -204,13 +206,13 @@ def measure_large(algorithm: str, seconds: float) -> Row:
 
 
 def _at(row: Mapping[str, Any], *, products: int) -> str:
-    """NashConv at the last point with at most so many pairs of products."""
+    """NashConv at the last point that was judged within this many pairs of products."""
     found = [point[-1] for point in row["curve"] if point[1] <= products]
     return f"{found[-1]:.1e}" if found else "–"
 
 
 def _after(row: Mapping[str, Any], seconds: float) -> float | None:
-    """NashConv at the point that was due after so many seconds, if there is one."""
+    """NashConv at the point that was due after these seconds, if there is one."""
     found = [p for p in row["curve"] if seconds <= p[2] < 1.2 * seconds]
     return found[0][-1] if found else None
 
@@ -225,7 +227,11 @@ def markdown(rows: Sequence[Row]) -> str:
     parts = frame.group_by(rows, "part")
     text = [f"{frame.sentence(rows[0], ['cpu'])}\n"]
     if "curves" in parts:
-        text.append("NashConv after so many pairs of products with the payoffs.\n")
+        text.append(
+            "NashConv at the last point that was judged within the given number of "
+            "pairs of products with the payoffs. A method that ended earlier has its "
+            "last value in all later columns.\n"
+        )
         columns: dict[str, document.Column] = {
             "game": "{name}",
             "algorithm": "`{algorithm}`",
@@ -246,7 +252,7 @@ def markdown(rows: Sequence[Row]) -> str:
         found = parts["rhode island"]
         text.append(
             "Rhode Island Hold'em, 7 969 classes of signals, float32: NashConv in chips"
-            " after so many seconds of the processor.\n"
+            " after the given seconds of the processor, without those of judging.\n"
         )
         columns = {"algorithm": "`{algorithm}`"}
         for count in _COLUMNS:
