@@ -24,6 +24,7 @@ BUDGETS = "13-25-125", "13-50-250", "13-100-750", "13-205-1774"
 METHODS = (
     "win-probability",
     "potential-aware",
+    "potential-aware(distance=l2)",
     "potential-aware(distance=earth-movers)",
     "win-probability(opponents=classes)",
     "potential-aware(opponents=classes)",

@@ -26,7 +26,7 @@ GAME = (
     "raiseSize=10 10 20 20,maxRaises=3 4 4 4)"
 )
 BUDGETS = "5", "20", "80", "169", "10-100", "20-400", "50-1000"
-METHODS = "win-probability", "potential-aware"
+METHODS = "win-probability", "potential-aware", "potential-aware(distance=l2)"
 _EVERY = 50
 
 

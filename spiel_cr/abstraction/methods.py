@@ -44,7 +44,7 @@ class Method:
 
     name: str
     histograms: bool
-    distance: str = "l2"
+    distance: str = "cumulative"
     bins: int = 50
     passes: int = 0
     opponents: str = "all"

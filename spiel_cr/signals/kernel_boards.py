@@ -204,12 +204,13 @@ def of_rollouts(
     # A showdown's entries are sums over completions for the hands of a signal.
     wide = np.int16 if 24 * rollouts.ways < np.iinfo(np.int16).max else np.int64
     need = float(np.square(counts.astype(float)).sum() * (1 + np.dtype(wide).itemsize))
-    largest = float(np.square(counts.max(initial=0) * 24.0))
+    # Of one board's hands: strengths of completions, and sums on the way.
+    largest = 100.0 * float(counts.max(initial=0)) ** 2
     if len(counts) > 1:
         memory.check_need(
             f"{what} in the form of signals, whose {int(counts.sum()):,} hands on "
             f"{len(counts):,} boards are compared on all cards to come,",
-            need + _BASE + 4 * largest,
+            need + _BASE + largest,
             memory_limit,
             "take fewer rounds (rounds=1), or a smaller deck",
         )

@@ -23,7 +23,7 @@ METHODS_TRIED = (
     "win-probability(opponents=classes)",
     "potential-aware",
     "potential-aware(distance=earth-movers,passes=1,bins=5)",
-    "potential-aware(distance=cumulative)",
+    "potential-aware(distance=l2)",
     "potential-aware(opponents=classes)",
 )
 

@@ -12,7 +12,7 @@ examples:
 With --iterations the game of buckets is solved, and its strategy judged in the whole
 game, where a best response sees its cards. With --rounds the whole game is that of the
 first rounds: limit hold'em, which has too many signals on the turn, is taken before the
-flop (--rounds 1, a minute) or up to it (--rounds 2: 6 GB, several minutes).
+flop (--rounds 1, a minute) or up to it (--rounds 2: 5 GB, several minutes).
 """
 
 import argparse

@@ -1,5 +1,6 @@
 """The parameters of a `universal_poker`, and whether it is a signal game."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -69,6 +70,14 @@ def rules_of(game: pyspiel.Game, rounds: int | None = None) -> Rules:
                 f"ends where public cards are dealt; give a number up to that"
             )
         late, later = late[: rounds - 1], sum(late[rounds - 1 :])
+        if len(late) + (deals[0] > 0) > 1:
+            dealt = [hole, *(cards for cards in (deals[0], *late) if cards)]
+            many = _num_signals(deck, len(board), dealt)
+            raise ValueError(
+                f"rounds={rounds}: public cards would be dealt in several of them, with"
+                f" about {many:.1e} signals per player;"
+                " one such deal at most is supported. Take fewer rounds"
+            )
     if len(late) + (deals[0] > 0) > 1:
         shown = len(board) + deals[0]
         raise ValueError(
@@ -88,6 +97,21 @@ def rules_of(game: pyspiel.Game, rounds: int | None = None) -> Rules:
         )
     deal = deals[0] or sum(late)
     return Rules(deck, hole, board, deal, not deals[0], reaches, later)
+
+
+def _num_signals(deck: Deck, shown: int, dealt: list[int]) -> float:
+    """About how many a player has in the last round, up to suits.
+
+    Args:
+      deck: all cards.
+      shown: public cards that lie there.
+      dealt: private cards, and public ones by deal.
+    """
+    left, signals = len(deck) - shown, 1.0
+    for cards in dealt:
+        signals *= math.comb(left, cards)
+        left -= cards
+    return signals / (1 if shown else math.factorial(deck.num_suits))
 
 
 def _deals(given: dict, shown: int) -> list[int]:
