@@ -21,7 +21,7 @@ class Values:
           game: OpenSpiel string.
           iterations: of pdcfr+.
         """
-        self.tree = spiel_cr.compile_game(game)
+        self.tree = spiel_cr.compile_game(game, observations=True)
         result = spiel_cr.solve(self.tree, "pdcfr+", iterations)
         self.nash_conv = result.nash_conv()
         self.behaviour = result.average

@@ -235,7 +235,8 @@ def by_subgames(compiled: CompiledGame, player: int) -> np.ndarray:
     those with fewer own decisions before them come first.
 
     Args:
-      compiled: the game.
+      compiled: the game; without observations its subgames may be larger than those of
+        a player that has them.
       player: whose infosets.
     """
     decisions = compiled.infosets[player].decisions
