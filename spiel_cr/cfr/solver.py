@@ -135,6 +135,7 @@ class Solver:
         buckets: Labels = (None, None),
         reader: Reader | None = None,
         consumes: bool = False,
+        compile_seconds: float = 0.0,
     ) -> None:
         """Puts game and state on the device and compiles the program.
 
@@ -155,6 +156,7 @@ class Solver:
           buckets: for each player the bucket of each infoset, or None.
           reader: of strategies; None where the state has them as `players`.
           consumes: the program writes into the arrays of the state that it is given.
+          compile_seconds: that other programs, which made problem or state, took.
         """
         self._reader = reader
         self._consumes = consumes
@@ -167,11 +169,11 @@ class Solver:
         self.seconds = 0.0
         self._order = (first, 1 - first)
         self._program = program
-        self.compile_seconds = 0.0
+        self.compile_seconds = compile_seconds
         with precision(dtype):
             self.problem = jax.device_put(problem)
             if callable(state):
-                self.compile_seconds = self._compile(state)
+                self.compile_seconds += self._compile(state)
                 state = state()
                 memory.trim()
             self._state = jax.device_put(state)

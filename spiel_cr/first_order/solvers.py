@@ -1,6 +1,7 @@
 """First-order methods as solvers: problem and state on the device, one jitted loop."""
 
 import functools
+import time
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import jax
@@ -73,10 +74,14 @@ class _Programs(NamedTuple):
         """Compiles both, and gives back what that took, before a state is there."""
         like = jax.eval_shape(functools.partial(_first, problem, config=config))
         count = np.zeros((), np.int32)
-        self.begin.lower(problem, config=config).compile()
+        self.compile_begin(problem, config)
         trim()
         self.run.lower(problem, like, count, config=config).compile()
         trim()
+
+    def compile_begin(self, problem: AnyProblem, config: FirstOrderConfig) -> None:
+        """Compiles what begins."""
+        self.begin.lower(problem, config=config).compile()
 
 
 _PROGRAMS = _Programs(
@@ -164,13 +169,17 @@ def make_solver(
         )
     exponent = treeplex.exponent_of(map(treeplex.largest_payoff, form.arrays))
     trees = tuple(treeplex.rescale(tree, exponent) for tree in form.arrays)
-    problem = _problem(form, trees, config, dtype)
+    problem, compile_seconds = _problem(form, trees, config, dtype)
     large = sum(own.size for own in form.layouts) > _LARGE_STATE
 
     programs = large_programs() if large else _PROGRAMS
     with precision(dtype):
+        started = time.perf_counter()
         if large:
             programs.compile(problem, config)
+        else:
+            programs.compile_begin(problem, config)
+        compile_seconds += time.perf_counter() - started
         # In place, arrays of a state must not be one and the same.
         state = jax.tree.map(jnp.copy, programs.begin(problem, config=config))
     return Solver(
@@ -183,6 +192,7 @@ def make_solver(
         exponent=exponent,
         reader=_Iterates(form),
         consumes=large,
+        compile_seconds=compile_seconds,
     )
 
 
@@ -191,13 +201,17 @@ def _problem(
     trees: tuple[treeplex.Treeplex, ...],
     config: FirstOrderConfig,
     dtype: np.dtype,
-) -> AnyProblem:
-    """The game on the device, as the method takes it."""
+) -> tuple[AnyProblem, float]:
+    """The game on the device, as the method takes it; the seconds of compiling."""
     if isinstance(config, PDHGConfig):
         with precision(dtype):
             both = jax.device_put(cast_arrays(trees, dtype))
-            scales, length = _scale(both, rounds=config.rounds, draws=config.draws)
-        return primal_dual.PDHGProblem(both, scales, length)
+            how = {"rounds": config.rounds, "draws": config.draws}
+            started = time.perf_counter()
+            _scale.lower(both, **how).compile()
+            seconds = time.perf_counter() - started
+            scales, length = _scale(both, **how)
+        return primal_dual.PDHGProblem(both, scales, length), seconds
     weighing = cast(regularisers.Weighing, config.weights)
     weights = [regularisers.make_weights(form, p, weighing) for p in range(2)]
     kind: regularisers.Kind = (
@@ -208,4 +222,4 @@ def _problem(
         (trees[0], trees[1]), (weights[0], weights[1]), np.asarray(max(diameter, 1e-9))
     )
     with precision(dtype):
-        return cast(Problem, jax.device_put(cast_arrays(made, dtype)))
+        return cast(Problem, jax.device_put(cast_arrays(made, dtype))), 0.0

@@ -1,5 +1,7 @@
 """First-order methods reach what is published of them, and what they promise."""
 
+import time
+
 import jax
 import numpy as np
 import pytest
@@ -56,6 +58,29 @@ def test_the_excessive_gap_holds_at_every_step(name, steps):
         assert bound < before
         before = bound
     assert solver.nash_conv() <= bound + ROUNDING
+
+
+@pytest.mark.parametrize("algorithm", ["egt(first_share=0.4)", "pdhg(draws=3)"])
+def test_seconds_of_compiling_are_those_of_all_programs(algorithm):
+    """What scales and begins is compiled, too; settings that no other test has."""
+    form, spent = games.compiled("rps5").form, {}
+
+    def tell(event, seconds, fun_name="", **_):
+        if event.endswith("backend_compile_duration"):
+            spent[fun_name] = spent.get(fun_name, 0.0) + seconds
+
+    jax.monitoring.register_event_duration_secs_listener(tell)
+    try:
+        began = time.perf_counter()
+        solver = make_solver(form, config=parse_first_order(algorithm))
+        elapsed = time.perf_counter() - began
+    finally:
+        jax.monitoring.unregister_event_duration_listener(tell)
+    programs = [name for name in spent if "_" in name]
+    assert {"jit(_first)", "jit(_iterate)"} <= set(programs)
+    assert ("jit(_scale)" in programs) == algorithm.startswith("pdhg")
+    assert sum(spent[name] for name in programs) <= solver.compile_seconds <= elapsed
+    assert solver.seconds == 0
 
 
 @pytest.mark.slow
