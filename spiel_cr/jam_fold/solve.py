@@ -160,7 +160,9 @@ def solve_tournament(
     """Finds an approximate equilibrium, and what each player could win by deviating.
 
     Args:
-      stacks, prizes, blinds: see `units_of`.
+      stacks: see `units_of`.
+      prizes: see there.
+      blinds: see there.
       engine: with tables of as many players' hands.
       settings: how; None: as they are.
       checkpoint: a file to go on from if it exists, written after each round of the

@@ -102,8 +102,9 @@ def DCFRSolver(  # noqa: N802
 
     Args:
       game: OpenSpiel game string, game, or compiled game.
-      alpha, beta, gamma: exponents of the discounts of positive regrets, of negative
-        ones, and of the average.
+      alpha: exponent of the discount of positive regrets.
+      beta: of negative ones.
+      gamma: of the average.
       **options: dtype and memory_limit, as of `CFRSolver`.
     """
     settings = f"alpha={alpha!r},beta={beta!r},gamma={gamma!r}"
