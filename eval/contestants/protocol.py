@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import pyspiel
+from open_spiel.python import policy as openspiel_policy
 
 import game_defs  # noqa: F401  registers the project's games
 from spiel_cr.compilation.tree import CompiledGame
@@ -190,6 +191,48 @@ class SteppingAdapter(SolverAdapter):
     def strategy(self) -> Strategy:
         with self._draws.installed():
             return ask(self._instance.tree, self.policy())
+
+    def on_states(self) -> "PolicyOnStates":
+        """What `strategy` judges, asked state by state: it needs no tree."""
+        with self._draws.installed():
+            policy = self.policy()
+        # OpenSpiel's average policies in C++ point into the solver, which must live.
+        owner = self._step
+        return PolicyOnStates(self._instance.game, policy, self._draws, owner)
+
+
+class PolicyOnStates(openspiel_policy.Policy):
+    """What a solver of OpenSpiel plays, whatever kind of policy it has itself."""
+
+    def __init__(
+        self, game: pyspiel.Game, policy: Policy, draws: NumpyDraws, owner: object
+    ) -> None:
+        """Takes what a solver learned.
+
+        Args:
+          game: the sequential game.
+          policy: of both players.
+          draws: numpy's global generator while it is asked.
+          owner: what the policy needs to be alive.
+        """
+        super().__init__(game, list(range(game.num_players())))
+        self._policy = policy
+        self._draws = draws
+        self._owner = owner
+
+    def action_probabilities(
+        self, state: pyspiel.State, player_id: int | None = None
+    ) -> dict[int, float]:
+        """Probabilities of all legal actions; alike where the solver has none."""
+        with self._draws.installed():
+            given = self._policy.action_probabilities(state)
+        legal = state.legal_actions()
+        weights = [float(given.get(action, 0.0)) for action in legal]
+        total = sum(weights)
+        # OpenSpiel's solvers give nothing, or 0/0, where they never were.
+        if not total > 0:
+            return dict.fromkeys(legal, 1 / len(legal))
+        return {a: weight / total for a, weight in zip(legal, weights, strict=True)}
 
 
 class Iterating(Protocol):
