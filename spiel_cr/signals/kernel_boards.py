@@ -1,7 +1,7 @@
 """Kernels board by board, of signals that lie side by side: too large to list.
 
 The early rounds of a game whose later cards are many end in such kernels: the entry of
-two hands is summed over all cards to come (`add_completions`), and kept as a whole
+two hands is summed over all cards to come (`of_rollouts`), and kept as a whole
 number. What needs them takes a board at a time: `coarsen` sums them over buckets,
 `times` multiplies by weights of signals, `board_responses` responds.
 

@@ -76,8 +76,7 @@ def test_traversing_a_resolving_bot_is_resolving_everywhere(name):
     expected = spiel_cr.resolve(tree, "cfr+", 300).nash_conv()
     # Measured: 1e-16, 2e-12, 8e-9; forests sum in another order.
     assert found.nash_conv == pytest.approx(expected, abs=1e-6)
-    # Far above the tolerance, so it is not two zeros that agree.
-    assert 1e-5 < expected < 0.01
+    assert 1e-4 < expected < 0.01
     assert found.infosets == sum(len(infosets) for infosets in tree.infosets)
     assert found.infosets_defined == found.moves == found.infosets
     assert found.late_moves == 0 and found.programs_compiled == 0
