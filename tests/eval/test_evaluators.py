@@ -55,8 +55,8 @@ def traversed(name, text):
     return seats, traversing.evaluate(tree, (seats[0], seats[1]))
 
 
-def resolving(gadget):
-    return f"resolving(solver=cfr+,iterations=300,gadget={gadget})"
+def resolving(gadget, iterations=300):
+    return f"resolving(solver=cfr+,iterations={iterations},gadget={gadget})"
 
 
 # Traversing.
@@ -71,10 +71,12 @@ def resolving(gadget):
 )
 def test_traversing_a_resolving_bot_is_resolving_everywhere(name):
     """`resolve` solves forests and judges by our own best response instead."""
-    _, found = traversed(name, resolving("cfrd"))
+    # After 300 iterations liar's dice has 9.5e-5 on some processors, too little to tell.
+    iterations = 200
+    _, found = traversed(name, resolving("cfrd", iterations))
     tree = compiled(name)
-    expected = spiel_cr.resolve(tree, "cfr+", 300).nash_conv()
-    # Measured: 1e-16, 2e-12, 8e-9; forests sum in another order.
+    expected = spiel_cr.resolve(tree, "cfr+", iterations).nash_conv()
+    # Measured, with 300: 1e-16, 2e-12, 8e-9; forests sum in another order.
     assert found.nash_conv == pytest.approx(expected, abs=1e-6)
     assert 1e-4 < expected < 0.01
     assert found.infosets == sum(len(infosets) for infosets in tree.infosets)
