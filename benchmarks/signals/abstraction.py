@@ -16,7 +16,9 @@ from benchmarks.document import Column, table
 from benchmarks.frame import Row
 from spiel_cr import gameshrink
 from spiel_cr.abstraction.buckets import abstract, read_budget
-from spiel_cr.eval.cli.solving.abstract import whole_nash_conv
+from spiel_cr.eval.cli.solving.abstract import lifted_nash_conv
+from spiel_cr.policies.result import Result
+from spiel_cr.signals.game import SignalGame
 from spiel_cr.signals.loading import signal_game
 
 GAME = "python_rhode_island_holdem"
@@ -71,16 +73,9 @@ def solve_buckets(
     else:
         partition = abstract(signals, read_budget(budget), method).partition
     clustering = time.process_time() - began
-    result = spiel_cr.solve(
-        gameshrink.coarsen(signals, partition),
-        "dcfr",
-        dtype="float32",
-        until=until,
-        eval_every=_EVERY,
-        seconds=seconds,
-    )
+    smaller = gameshrink.coarsen(signals, partition)
+    result = solve_among_buckets(smaller, until, seconds)
     low, high = result.value_bounds()
-    lifted = gameshrink.lift(signals, partition, result.average)
     return {
         "game": game,
         "budget": budget,
@@ -90,8 +85,32 @@ def solve_buckets(
         "iterations": result.iterations,
         "seconds": result.seconds,
         "nash_conv_of_buckets": high - low,
-        "nash_conv": whole_nash_conv(signals, lifted),
+        "nash_conv": lifted_nash_conv(signals, partition, result.average),
     }
+
+
+def solve_among_buckets(smaller: SignalGame, until: float, seconds: float) -> Result:
+    """Solves a game of buckets by dcfr in float32, for all benchmarks alike.
+
+    Args:
+      smaller: the game.
+      until: NashConv in it, in the game's units.
+      seconds: at most.
+    """
+    return spiel_cr.solve(
+        smaller,
+        "dcfr",
+        dtype="float32",
+        until=until,
+        eval_every=_EVERY,
+        seconds=seconds,
+    )
+
+
+def check_budgets(options: argparse.Namespace) -> None:
+    """Refuses budgets that cannot be read, before the work."""
+    for budget in options.budgets:
+        read_budget(budget)
 
 
 def markdown(rows: Sequence[Row]) -> str:
@@ -150,6 +169,7 @@ BENCHMARK = frame.Benchmark(
     markdown=markdown,
     tables="abstraction",
     page="abstraction.md",
+    check=check_budgets,
     finish=_finish,
     group=lambda row: (row["game"], row["budget"], row["method"]),
 )

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 import game_defs  # noqa: F401  registers the project's games
-import spiel_cr
 from benchmarks import frame
 from benchmarks.document import Column, table
 from benchmarks.frame import Row
+from benchmarks.signals.abstraction import check_budgets, solve_among_buckets
 from spiel_cr import gameshrink
 from spiel_cr.abstraction.buckets import abstract, read_budget
 from spiel_cr.abstraction.first_phase import check_down, early_rounds
@@ -32,7 +32,6 @@ METHOD = "potential-aware(distance=earth-movers)"
 # valued as if nobody bet any more.
 ABSTRACTION, ROLLOUTS = "abstraction", "rollouts"
 LOOKS = "10", "25", "50", "100", "200"
-_EVERY = 50
 
 
 def _add_options(parser: frame.Parser) -> None:
@@ -55,8 +54,7 @@ def _add_options(parser: frame.Parser) -> None:
 
 def _check(options: argparse.Namespace) -> None:
     read_looks(options.looks)
-    for budget in options.budgets:
-        read_budget(budget)
+    check_budgets(options)
 
 
 def read_looks(texts: Sequence[str]) -> list[int]:
@@ -197,14 +195,8 @@ def first_phase(
         solved = early_rounds(signals, signals.num_rounds - 1)
         buckets = buckets[:-1]
     partition = abstract(solved, buckets, METHOD).partition
-    result = spiel_cr.solve(
-        gameshrink.coarsen(solved, partition),
-        "dcfr",
-        dtype="float32",
-        until=until,
-        eval_every=_EVERY,
-        seconds=seconds,
-    )
+    smaller = gameshrink.coarsen(solved, partition)
+    result = solve_among_buckets(smaller, until, seconds)
     low, high = result.value_bounds()
     lifted = gameshrink.lift(solved, partition, result.average)
     if first == ROLLOUTS:

@@ -9,10 +9,10 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 
-import spiel_cr
 from benchmarks import frame
 from benchmarks.document import Column, table
 from benchmarks.frame import Row
+from benchmarks.signals.abstraction import check_budgets, solve_among_buckets
 from spiel_cr import gameshrink
 from spiel_cr.abstraction.buckets import abstract, read_budget
 from spiel_cr.abstraction.first_phase import first_rounds
@@ -27,7 +27,6 @@ GAME = (
 )
 BUDGETS = "5", "20", "80", "169", "10-100", "20-400", "50-1000"
 METHODS = "win-probability", "potential-aware", "potential-aware(distance=l2)"
-_EVERY = 50
 
 
 def _add_options(parser: frame.Parser) -> None:
@@ -82,14 +81,7 @@ def solve_buckets(
     clustering = took()
     smaller = gameshrink.coarsen(game, partition)
     summing = took()
-    result = spiel_cr.solve(
-        smaller,
-        "dcfr",
-        dtype="float32",
-        until=until,
-        eval_every=_EVERY,
-        seconds=seconds,
-    )
+    result = solve_among_buckets(smaller, until, seconds)
     low, high = result.value_bounds()
     solving = took()
     nash_conv = lifted_nash_conv(game, partition, result.average)
@@ -137,6 +129,7 @@ BENCHMARK = frame.Benchmark(
     markdown=markdown,
     tables="first rounds",
     page="abstraction.md",
+    check=check_budgets,
     group=lambda row: (row["game"], row["budget"], row["method"]),
 )
 
