@@ -71,7 +71,7 @@ def resolving(gadget, iterations=300):
 )
 def test_traversing_a_resolving_bot_is_resolving_everywhere(name):
     """`resolve` solves forests and judges by our own best response instead."""
-    # After 300 iterations liar's dice has 9.5e-5 on some processors, too little to tell.
+    # After 300 iterations liar's dice has 9.5e-5 on some processors: too little.
     iterations = 200
     _, found = traversed(name, resolving("cfrd", iterations))
     tree = compiled(name)
