@@ -307,6 +307,8 @@ def _line(game: str, runs: Sequence[Row]) -> Row:
         line[key] = _middle([row.get(key) for row in runs])
     for kind in ("network", "bank", "exact"):
         line[kind] = _middle([row["nash_conv"].get(kind) for row in runs])
+    best = "network" if line["exact"] is None else "exact"
+    line["of_seeds"] = {row["seed"]: row["nash_conv"][best] for row in runs}
     timed = [_rates(row) for row in runs if row.get("seconds_of")]
     for key in timed[0] if timed else ():
         line[key] = _middle([rates.get(key) for rates in timed])
@@ -341,6 +343,12 @@ def _average(kind: str) -> Column:
     return lambda row: f"{row[kind]:.4f} ({500 * row[kind]:.1f})"
 
 
+def _each_seed(row: Row) -> str:
+    """Half of NashConv in thousandths, of each seed."""
+    found = sorted(row["of_seeds"].items())
+    return ", ".join(f"{seed}: {500 * value:.1f}" for seed, value in found)
+
+
 _COLUMNS: dict[str, Column] = {
     "game": "{game}",
     "algorithm": "{preset}",
@@ -352,6 +360,7 @@ _COLUMNS: dict[str, Column] = {
     "network": _average("network"),
     "bank": _average("bank"),
     "exact": _average("exact"),
+    "of the seeds": _each_seed,
 }
 _PARTS: dict[str, Column] = {
     "traversal, %": "{traversal_share:.0f}",

@@ -29,6 +29,9 @@ def test_tables_have_medians():
     ]
     text = training.markdown(rows)
     assert "0.3000 (150.0)" in text and "| 3 |" in text and "0.1000 (" not in text
+    assert "| 0: 250.0, 1: 50.0, 2: 150.0 |" in text
+    fitted = rows[0] | {"part": "seconds", "seed": 7, "nash_conv": {"network": 0.4}}
+    assert "| 7: 200.0 |" in training.markdown([fitted])
     profile = training.markdown([{**rows[0], "part": "profile"}])
     assert "nodes/s" in profile
 
