@@ -13,7 +13,7 @@ Run `python -m benchmarks.deep --help`. docs/deep.md has the tables.
 import argparse
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from benchmarks import frame
@@ -343,7 +343,7 @@ def _average(kind: str) -> Column:
     return lambda row: f"{row[kind]:.4f} ({500 * row[kind]:.1f})"
 
 
-def _each_seed(row: Row) -> str:
+def _each_seed(row: Mapping[str, Any]) -> str:
     """Half of NashConv in thousandths, of each seed."""
     found = sorted(row["of_seeds"].items())
     return ", ".join(f"{seed}: {500 * value:.1f}" for seed, value in found)
