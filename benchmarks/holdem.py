@@ -39,6 +39,7 @@ from spiel_cr.responses.local_best_response import LEAVES, LBRBot
 from spiel_cr.responses.state_posterior import StatePosterior
 from spiel_cr.responses.state_responder import StateResponder
 from spiel_cr.root_responses import setting as settings_of
+from spiel_cr.root_responses.backward import BackwardResponder
 from spiel_cr.root_responses.gradient import GradientResponder, LikeliestPolicy
 
 # As in Timbers et al. 2022, but for bettingAbstraction: their "full" is not accepted,
@@ -49,7 +50,12 @@ HOLDEM = (
     "numSuits=4,numRanks=13,numHoleCards=2,numBoardCards=0 3 1 1,raiseSize=10 10 20 20,"
     "maxRaises=3 4 4 4,bettingAbstraction=fcpa)"
 )
-RESPONDERS = {"ismcts": "ISMCTS-BR", "lbr": "LBR", "gradient": "policy gradients"}
+RESPONDERS = {
+    "ismcts": "ISMCTS-BR",
+    "lbr": "LBR",
+    "gradient": "policy gradients",
+    "backward": "backward",
+}
 
 _BIG_BLIND = 10
 
@@ -177,6 +183,11 @@ class _Host:
         policy = load_opponent(opponent, game)
         if responder == "gradient":
             return PolicyBot(seat, self._learned(opponent, seat))
+        if responder == "backward":
+            setting = settings_of.on_states(game, policy)
+            backward = BackwardResponder(setting, seat, seed=options.seed)
+            backward.learn()
+            return PolicyBot(seat, backward.policy())
         belief = StatePosterior(game, seat, policy, compare="always", open_moves=True)
         if responder == "lbr":
             return LBRBot(

@@ -32,6 +32,11 @@ class UniformPlayer:
         chosen: np.ndarray = drawn.astype(np.int64)
         return chosen
 
+    def odds(self, player: int, legal: np.ndarray) -> np.ndarray:
+        """See `backward.BlindPlayer`."""
+        found: np.ndarray = legal / legal.sum()
+        return found
+
 
 class TablePlayer:
     """Draws by a table of keys; uniformly where that has no row."""
@@ -121,6 +126,12 @@ class LegalPlayer:
             found = self._ask(player, one)
             row[: len(found)] = found
         return choose(odds[which.reshape(-1)], random.random(len(places)))
+
+    def odds(self, player: int, legal: np.ndarray) -> np.ndarray:
+        """See `backward.BlindPlayer`; raises as `draw`."""
+        found = np.zeros(len(legal))
+        found[legal] = self._ask(player, legal)
+        return found
 
     def _ask(self, player: int, legal: np.ndarray) -> np.ndarray:
         """Probabilities of the legal actions, ascending."""
