@@ -6,7 +6,7 @@ import numpy as np
 import pyspiel
 
 import spiel_cr
-from spiel_cr.policies.best_responses import reach_of
+from spiel_cr.policies.best_responses import expected_value, reach_of
 from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.policies.conversions import history_values
 
@@ -47,6 +47,24 @@ class Values:
         own = slice(first, first + int(infosets.decisions.num_actions[infoset]))
         actions = infosets.actions[own.start - 1 : own.stop - 1].tolist()
         return actions, self.behaviour[player][own], self._worth[player][own]
+
+    def loss(self, player: int, behaviour: np.ndarray) -> float:
+        """What a strategy gives away in a match against the equilibrium, expected.
+
+        Args:
+          player: whose strategy.
+          behaviour: float64 [S], action probabilities by logical sequence.
+
+        Returns:
+          In the game's units: the mean of what `losses` draws.
+        """
+        first, second = self.behaviour
+        played = (behaviour, second) if player == 0 else (first, behaviour)
+        equilibrium, found = (
+            expected_value(self.tree.form, reach_of(self.tree.form, pair))
+            for pair in (self.behaviour, played)
+        )
+        return (equilibrium - found) * (1.0 if player == 0 else -1.0)
 
     def _action_values(
         self, player: int, reach: np.ndarray, values: np.ndarray

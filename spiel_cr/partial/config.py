@@ -57,8 +57,7 @@ class PartialConfig:
             leaf, ChoiceValues | FrontierFunction
         ):
             parse_leaf(leaf, compiled=False)
-        has_blueprint = isinstance(leaf, Continuations) or names_choices(leaf)
-        if self.until_end and not has_blueprint:
+        if self.until_end and not self.has_blueprint:
             raise ValueError(
                 f"until_end=True plays a blueprint elsewhere, and leaf={leaf!r} has "
                 f"none; give leaf=continuations(path=FILE), or leave until_end out"
@@ -72,6 +71,11 @@ class PartialConfig:
             *(self.expansion_share, "expansion_share", "(0, 1)"),
             why="a move's time is for growing and for solving",
         )
+
+    @property
+    def has_blueprint(self) -> bool:
+        """Whether leaf values come with a strategy of the whole game."""
+        return isinstance(self.leaf, Continuations) or names_choices(self.leaf)
 
     def check(self, resolving: ResolvingConfig) -> None:
         """Raises ValueError where settings do not go with partial trees."""

@@ -50,6 +50,9 @@ _FEWER_ROUNDS = {
 }
 _ROUNDS_SHARE = 0.3
 
+# A solve of fewer iterations under a clock says less than a blueprint.
+_LEAST_ITERATIONS = 30
+
 # With a gadget, or the start of the game.
 LayerGame: TypeAlias = Forest | LimitedGame
 LayOut: TypeAlias = Callable[[SolvedTree | None], tuple[SolvedTree, LayerGame] | None]
@@ -189,7 +192,8 @@ class LayerSolver:
           seconds: for solving; None: there is no clock.
 
         Returns:
-          The last tree, solved; None: there is none.
+          The last tree, solved; None: there is none, or there was no time for enough
+          iterations, where a blueprint can be played instead.
         """
         begun, least, left = time.perf_counter(), len(tree), 1.0
         until = None
@@ -204,6 +208,7 @@ class LayerSolver:
             else:
                 rounds = ((1.0, 1.0),)
         done: _Laid | None = None
+        at_most: int | None = None
         for number, (size, share) in enumerate(rounds):
             self._grow(tree, least + int(size * max(0, most - least)), most, until)
             laid = self._lay_out(tree, lay_out, done and done.after, deadline)
@@ -227,7 +232,24 @@ class LayerSolver:
                 tree.set_reach(done.after.snapshot.ids, done.after.reach())
             if last:
                 break
-        return done and done.after
+        if done is None or self._is_too_short(done.solver, deadline, at_most):
+            return None
+        return done.after
+
+    def _is_too_short(
+        self, solver: Solver, deadline: float | None, most: int | None
+    ) -> bool:
+        """Whether the blueprint, if there is one, is better than what was solved.
+
+        Args:
+          solver: of the last round.
+          deadline: of the decision; None: none.
+          most: iterations that it should have had; None: as many as there is time for.
+        """
+        if deadline is None or not self._settings.has_blueprint:
+            return False
+        least = _LEAST_ITERATIONS if most is None else min(_LEAST_ITERATIONS, most)
+        return solver.iterations < least
 
     def _lay_out(
         self,

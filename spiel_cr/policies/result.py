@@ -295,8 +295,8 @@ def _read(path: atomic.Path) -> tuple[dict[str, np.ndarray], str, str]:
     if metadata.get("kind") != KIND:
         raise ValueError(
             f"{path} holds a {metadata.get('kind', 'file of another kind')}, not a "
-            f"policy of a compiled game; give a file written by SolveResult.save or "
-            f"--save"
+            f"policy of a compiled game; give a file that SolveResult.save or --save "
+            f"wrote of a compiled game (solve without --compile never)"
         )
     arrays, metadata = storage.load(path)
     named = text_of(metadata, "game", path)

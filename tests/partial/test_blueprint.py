@@ -1,6 +1,7 @@
 """What a player of partial trees takes from a blueprint."""
 
 import functools
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -125,6 +126,29 @@ def test_a_blueprint_answers_where_nothing_is_solved(path):
     assert dict(bot.get_policy(state)) == pytest.approx(given)
     assert bot.counts.shrunk and bot.counts.unsafe_restarts == 1
     assert bot.counts.blueprint == 2
+
+
+@pytest.mark.parametrize("seconds", [0, 1000])
+def test_what_had_no_time_for_iterations_is_the_blueprint_s(
+    seconds, tmp_path, monkeypatch
+):
+    """A solve that a clock ends at once plays worse than what it began with."""
+    kuhn, path = "kuhn_poker", str(tmp_path / "kuhn.npz")
+    sampled(kuhn).save(path)
+    leaf = f"continuations(path={path},k=1,rollouts=1)"
+    settings = PartialConfig(30, leaf=leaf, warmup_matches=0)
+    config = ResolvingConfig("cfr+", iterations=20)
+    bot = partial_bots.PartialResolvingBot(kuhn, 0, config, partial=settings)
+    monkeypatch.setattr(
+        bot.agent._clock, "deadline", lambda solves: time.perf_counter() + seconds
+    )
+    state = bot.agent.solved.partial.game.new_initial_state()
+    for action in (0, 1, 0, 1):  # player 0 passes, and is bet into
+        state.apply_action(action)
+    given = dict(bot.get_policy(state))
+    blueprint = spiel_cr.load_policy(path).action_probabilities(state)
+    assert (given == pytest.approx(blueprint)) == (not seconds)
+    assert bot.counts.blueprint == (not seconds)
 
 
 def test_without_a_blueprint_no_tree_is_left_out():
