@@ -7,6 +7,7 @@ game, or None where its parameters are not supported. `signals_of_universal_poke
 declares its game as a signal game instead, see `holdem`.
 """
 
+from game_defs.bundled.battleship import vectorised_battleship
 from game_defs.bundled.goofspiel import vectorised_goofspiel
 from game_defs.bundled.hidden_boards import (
     vectorised_dark_hex,
@@ -20,6 +21,7 @@ from game_defs.bundled.liars_dice import vectorised_liars_dice
 
 __all__ = [
     "signals_of_universal_poker",
+    "vectorised_battleship",
     "vectorised_dark_hex",
     "vectorised_goofspiel",
     "vectorised_liars_dice",

@@ -27,6 +27,15 @@ DICE = (
     # More actions than a number has bits.
     "liars_dice(numdice=6,dice_sides=6)",
 )
+SHIPS = "battleship(board_height={},board_width={},ship_sizes={},ship_values={},{})"
+BATTLESHIPS = (
+    SHIPS.format(2, 2, "[1;2]", "[1;2]", "num_shots=2"),
+    # A cell is shot at once only.
+    SHIPS.format(3, 4, "[2;3]", "[1;2.5]", "num_shots=4,allow_repeated_shots=false"),
+    # Shots enough to sink everything, and to shoot at what is sunk.
+    SHIPS.format(5, 6, "[3;1;2]", "[1;2;1]", "num_shots=20"),
+    SHIPS.format(10, 10, "[2;3;3;4;5]", "[1;1;1;1;1]", "num_shots=5"),
+)
 GOOFSPIEL = "goofspiel(imp_info=true,num_cards={},num_turns={},points_order={},{})"
 POKER = (
     "universal_poker(betting=limit,bettingAbstraction=fcpa,numPlayers=2,numRounds={},"
@@ -75,7 +84,7 @@ MORE = (
 )
 
 
-@pytest.mark.parametrize("game", [*HIDDEN, *DICE, *CARDS, *POKERS])
+@pytest.mark.parametrize("game", [*HIDDEN, *DICE, *BATTLESHIPS, *CARDS, *POKERS])
 def test_plays_the_same_game(game):
     vectorised_check.check(
         game, np.random.default_rng(0), rollouts=40, max_histories=5_000
@@ -83,7 +92,9 @@ def test_plays_the_same_game(game):
 
 
 @slow
-@pytest.mark.parametrize("game", [*HIDDEN, *DICE, *CARDS, *POKERS, *MORE, HOLDEM])
+@pytest.mark.parametrize(
+    "game", [*HIDDEN, *DICE, *BATTLESHIPS, *CARDS, *POKERS, *MORE, HOLDEM]
+)
 def test_plays_the_same_game_often(game):
     vectorised_check.check(
         game, np.random.default_rng(1), rollouts=1_000, max_histories=100_000
@@ -101,6 +112,8 @@ def test_plays_the_same_game_often(game):
         "dark_hex(num_rows=1,num_cols=3)",
         "dark_hex(board_size=6,obstype=reveal-numturns)",
         "misere(game=liars_dice())",
+        # The second ship may not fit.
+        SHIPS.format(2, 3, "[2;3]", "[1;1]", "num_shots=3"),
         "kuhn_poker",
         "universal_poker",
         POKERS[0].replace("=limit", "=nolimit"),
