@@ -65,13 +65,14 @@ _CHUMPS = tuple(_Case("leduc_poker", kind, 10_000) for kind in opponents.CHUMPS)
 
 class _Believed(NamedTuple):
     """A game against uniform play on states: matches in each seat, simulations per
-    decision, histories of exact beliefs, and particles of larger ones."""
+    decision, histories of exact beliefs, particles of larger ones, and the method."""
 
     game: str
     matches: int
     simulations: int
     max_histories: int
     particles: int
+    method: str = "ismcts"
 
 
 # Where exact beliefs fit, too; the response is asked at each infoset that it comes to.
@@ -86,7 +87,19 @@ _LARGE = (
     _Believed("python_ii_goofspiel(num_cards=13)", 50, 50, 500, 200),
     _Believed("dark_hex(board_size=4)", 50, 50, 500, 200),
     _Believed("phantom_ttt", 50, 100, 1_000, 200),
-    _Believed("battleship", 50, 30, 1_000, 100),
+)
+# From the default board of 10 × 10, five ships and 50 shots to smaller ones.
+_SHIPS = (
+    "battleship(board_width={0},board_height={0},ship_sizes={1},ship_values={2},{3})"
+)
+_ARRAYS = tuple(
+    _Believed(game, 50, 300, 1, 100, "flat")
+    for game in (
+        "battleship",
+        _SHIPS.format(5, "[2;3]", "[1;1]", "num_shots=12"),
+        _SHIPS.format(6, "[2;3;3]", "[1;1;1]", "num_shots=18"),
+        _SHIPS.format(8, "[2;3;3;4]", "[1;1;1;1]", "num_shots=32"),
+    )
 )
 
 
@@ -278,7 +291,8 @@ def _seats(case: _Believed, seed: int, known: bool, limits: tuple[int, int]) -> 
     if known:
         judged = approximate_nash_conv.Known(*_search(game, "uniform"))
     settings = approximate_nash_conv.ResponseConfig(
-        search=SearchConfig(case.simulations),
+        case.method,
+        SearchConfig(case.simulations),
         matches=case.matches,
         always_play=False,
         seed=seed,
@@ -361,9 +375,9 @@ def _particles(seeds: int, scale: float) -> Iterator[Row]:
         }
 
 
-def _large(seeds: int, scale: float) -> Iterator[Row]:
+def _large(cases: Sequence[_Believed], seeds: int, scale: float) -> Iterator[Row]:
     """Matches in games whose beliefs do not fit; one seed."""
-    for case in tqdm(_LARGE, desc="cases"):
+    for case in tqdm(cases, desc="cases"):
         case = case._replace(simulations=max(1, int(case.simulations * scale)))
         limits = case.max_histories, case.particles
         begun = time.process_time()
@@ -435,6 +449,27 @@ def _shares_part(title: str, cases: Sequence[_Case]) -> _Part:
     )
 
 
+def _large_part(title: str, cases: Sequence[_Believed]) -> _Part:
+    return _Part(
+        title,
+        functools.partial(_large, cases),
+        {
+            "game": "`{game}`",
+            "matches a seat": "{matches:,}",
+            "simulations": "{simulations:,}",
+            "particles": "{particles:,}",
+            "value": lambda row: f"{row['value']:+.3f} ± {row['half_width']:.3f}",
+            "seats": lambda row: ", ".join(f"{value:+.3f}" for value in row["seats"]),
+            "decisions": lambda row: f"{row['beliefs']['decisions']:,}",
+            "in particles": lambda row: f"{row['beliefs']['approximate']:,}",
+            "none found": lambda row: f"{row['beliefs']['empty']:,}",
+            "effective sample size": _sizes,
+            "CPU seconds": "{seconds:.0f}",
+        },
+        labels=1,
+    )
+
+
 _PARTS: dict[str, _Part] = {
     "uniform": _shares_part("Against uniform random play:", _UNIFORM),
     "solved": _shares_part("Against CFR+ stopped after 10 iterations:", _SOLVED),
@@ -478,24 +513,15 @@ _PARTS: dict[str, _Part] = {
         },
         labels=1,
     ),
-    "large": _Part(
+    "large": _large_part(
         "Searches on states against uniform play where exact beliefs do not fit; sums "
         "of both seats:",
-        _large,
-        {
-            "game": "`{game}`",
-            "matches a seat": "{matches:,}",
-            "simulations": "{simulations:,}",
-            "particles": "{particles:,}",
-            "value": lambda row: f"{row['value']:+.3f} ± {row['half_width']:.3f}",
-            "seats": lambda row: ", ".join(f"{value:+.3f}" for value in row["seats"]),
-            "decisions": lambda row: f"{row['beliefs']['decisions']:,}",
-            "in particles": lambda row: f"{row['beliefs']['approximate']:,}",
-            "none found": lambda row: f"{row['beliefs']['empty']:,}",
-            "effective sample size": _sizes,
-            "CPU seconds": "{seconds:.0f}",
-        },
-        labels=1,
+        _LARGE,
+    ),
+    "flat": _large_part(
+        "Flat Monte Carlo with all moves as first ones on rules on arrays, against "
+        "uniform play; sums of both seats:",
+        _ARRAYS,
     ),
     "speed": _Part(
         f"Speed on `{_SPEED_GAME}` (first decisions of player 0, random rollouts):",

@@ -94,7 +94,7 @@ class Judge:
             if state.is_terminal():
                 value = float(state.player_return(self._seat))
             else:
-                actions, shares, _ = self._answers[state.current_player()](state)
+                actions, shares, *_ = self._answers[state.current_player()](state)
                 value = sum(
                     share * self._value((*moves, action), won)
                     for action, share in zip(actions, shares, strict=True)

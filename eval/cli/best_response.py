@@ -12,6 +12,8 @@ methods (default: exact where it can be had, else ismcts):
   lbr     local best response (Lisy & Bowling 2017): one action ahead
   learned ISMCTS-BR with a network trained on --rounds of searched episodes; needs
           pip install 'spiel_cr[deep]', and a game with information state tensors
+  flat    rollouts side by side on a game's rules on arrays, from particles, each of
+          which counts for all own actions in it; against uniform play, on states
 
 The game is compiled if it fits into --memory-limit; then the response is a fixed
 strategy (searched from each information state that it comes to, with --simulations),
@@ -155,7 +157,8 @@ def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
     path = None
     if config.method == "exact" and not arguments.states:
         path = opponent_strings.signal_file(arguments.policy)
-    tree = None if path else _compile(arguments)
+    flat = config.method == "flat"
+    tree = None if path or flat else _compile(arguments)
     opponent: openspiel_policy.Policy | None = None
     if path:
         form, seats = "signals", _on_signals(arguments, path, players, config)

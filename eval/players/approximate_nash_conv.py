@@ -28,6 +28,7 @@ from spiel_cr.responses import (
     opponents,
     posterior,
 )
+from spiel_cr.responses.arrays import RulesResponder
 from spiel_cr.responses.ismcts_config import SearchConfig
 from spiel_cr.responses.learning import LearningConfig, Stage
 from spiel_cr.responses.local_best_response import LBRBot, lbr
@@ -44,7 +45,7 @@ from .control_variates import Luck, without_luck
 from .match import play_match
 from .response_seats import Seat, mean_of_matches, summary
 
-METHODS = ("exact", "ismcts", "lbr", "learned")
+METHODS = ("exact", "ismcts", "lbr", "learned", "flat")
 
 # Of a round of learning on states, where an episode takes a tenth of a second or more.
 _EPISODES = 64
@@ -58,7 +59,8 @@ class ResponseConfig:
 
     Attributes:
       method: one of `METHODS`.
-      search: settings of "ismcts", and of the searches of "learned".
+      search: settings of "ismcts", and of the searches of "learned"; of "flat" its
+        simulations.
       leaf: of "lbr", see `local_best_response.LEAVES`; None: "call" in poker, else
         "uniform".
       rollouts: of "lbr" where the game is not compiled, per decision.
@@ -280,7 +282,7 @@ def on_states(
     if config.method == "exact":
         raise ValueError(
             f"method={config.method!r} needs the whole tree, and the game was not "
-            f"compiled; choose ismcts, lbr or learned, or allow more memory"
+            f"compiled; choose ismcts, lbr, learned or flat, or allow more memory"
         )
     announce(f"{config.method} response of player {player}, on states")
     begun = time.perf_counter()
@@ -320,6 +322,14 @@ def _responder(
 ) -> tuple[StateResponder, int]:
     """Who looks ahead in matches, and the simulations that it learned from before."""
     seed, simulations = config.seed, 0
+    if config.method == "flat":
+        flat = RulesResponder(
+            *(game, player, opponent),
+            simulations=config.search.simulations,
+            particles=config.particles,
+            seed=seed,
+        )
+        return flat, 0
     belief = StatePosterior(
         game,
         player,

@@ -15,10 +15,13 @@ from spiel_cr.compilation.loading import load_game
 from spiel_cr.responses import ismcts_node
 from spiel_cr.responses.beliefs.belief_search import BeliefSearch
 from spiel_cr.responses.ismcts_config import SearchConfig
-from spiel_cr.responses.ismcts_node import Node
+from spiel_cr.responses.ismcts_node import Node, Shared
 from spiel_cr.responses.rollouts import Answers, draw_outcome, play_on, uniform_numbers
 from spiel_cr.responses.state_posterior import StatePosterior
 from spiel_cr.responses.state_responder import StateResponder
+
+# How much of what all moves as first ones have told counts at the next decision.
+_KEPT = 0.8
 
 
 class StatePriorAndValue(Protocol):
@@ -160,6 +163,8 @@ class ISMCTSBRBot(StateResponder):
         self._by_prior = rollout is None
         self._both = {**self._others, player: self._own}
         self._nodes: dict[str, Node] = {}
+        # All moves as first ones, of the last decision of the match.
+        self._shared: Shared | None = None
         self._beliefs: BeliefSearch | None = None
         if config.histories == "all" and config.posterior == "exact":
             self._beliefs = BeliefSearch(
@@ -177,13 +182,20 @@ class ISMCTSBRBot(StateResponder):
         """A new match: the tree and the belief are dropped."""
         super().restart()
         self._nodes.clear()
+        self._shared = None
         if self._beliefs is not None:
             self._beliefs.clear()
 
     def best_action(self, state: pyspiel.State) -> int:
-        """The most visited action of a search, the better one if equal."""
+        """The most visited action of a search, the better one if equal.
+
+        With `SearchConfig.shared` that of most value.
+        """
         found = self.search(state)
-        ranked = zip(found.visits, found.values, strict=True)
+        ranks = [found.visits, found.values]
+        if self._config.shared:
+            ranks.reverse()
+        ranked = zip(*ranks, strict=True)
         best = max(enumerate(ranked), key=lambda place: place[1])[0]
         return found.actions[best]
 
@@ -214,7 +226,9 @@ class ISMCTSBRBot(StateResponder):
         if self._beliefs is not None and self._beliefs.enter(
             state, self.belief, random
         ):
-            return self._search_beliefs(random, noise, concentration)
+            found = self._search_beliefs(random, noise, concentration)
+            if found is not None:
+                return found
         if len(self._nodes) >= self._config.max_nodes:
             self._nodes.clear()
         key = state.information_state_string(self._player)
@@ -222,6 +236,10 @@ class ISMCTSBRBot(StateResponder):
         if root is None:
             prior, _ = self._prior_and_value(state, self._player)
             root = self._nodes[key] = Node(state.legal_actions(), list(prior))
+        if self._config.shared:
+            if root.shared is None:
+                root.shared = self._sharing(root.actions, self._shared)
+            self._shared = root.shared
         without_noise = root.prior
         root.prior = _noisy(without_noise, noise, concentration, random)
         number = uniform_numbers(random)
@@ -231,22 +249,30 @@ class ISMCTSBRBot(StateResponder):
             self._simulate(history, root, number)
         root.prior = without_noise
         self.simulations += self._config.simulations
-        values = [
-            total / visits if visits else 0.0
-            for total, visits in zip(root.totals, root.visits, strict=True)
-        ]
+        values = root.values()
+        if root.shared is None:
+            values = [
+                value if visits else 0.0
+                for value, visits in zip(values, root.visits, strict=True)
+            ]
         return Searched(list(root.actions), list(root.visits), values)
+
+    def _sharing(self, actions: Sequence[int], before: Shared | None) -> Shared:
+        """All moves as first ones, at a new information state."""
+        return ismcts_node.share(actions, self._config.shared, before, _KEPT)
 
     def _search_beliefs(
         self, random: np.random.Generator, noise: float, concentration: float
-    ) -> Searched:
-        """As `search`, with the whole belief."""
+    ) -> Searched | None:
+        """As `search`, with the whole belief; None where that is too large."""
         assert self._beliefs is not None
         root = self._beliefs.root
         without_noise = root.prior
         root.prior = _noisy(without_noise, noise, concentration, random)
         worth = self._beliefs.search()
         root.prior = without_noise
+        if worth is None:
+            return None
         self.simulations += worth
         visits, best = list(root.visits), root.best()
         # Those that were not needed would have gone to the best action; one at least,
@@ -261,6 +287,7 @@ class ISMCTSBRBot(StateResponder):
     ) -> None:
         """Goes from a history at the root to a value, and backs it up."""
         me, node, leaf = self._player, root, None
+        begun = state.move_number()
         path: list[tuple[Node, int]] = []
         while True:
             place = node.choose(self._exploration)
@@ -276,6 +303,13 @@ class ISMCTSBRBot(StateResponder):
                 break
             node = below
         ismcts_node.back_up(path, leaf, value, self._config.backup)
+        if self._config.shared:
+            moved = state.full_history()[begun:]
+            own = [move.action for move in moved if move.player == me]
+            for depth, (node, _) in enumerate(path):
+                if node.shared is None:
+                    node.shared = self._sharing(node.actions, None)
+                node.shared.add(own[depth:], value)
 
     def _leave(
         self,

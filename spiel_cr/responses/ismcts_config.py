@@ -36,6 +36,13 @@ class SearchConfig:
         most visited action follows at every later decision; "mean", the mean return of
         the simulations that took it, as in the paper. Compiled games know "chosen"
         only.
+      shared: on states with "drawn", all moves as first ones (RAVE, Gelly and Silver
+        2011): the simulations from an information state at which an action's own mean,
+        and the mean of all simulations in which it was taken there *or later*, count
+        about alike. For games with many actions whose worth hardly depends on when they
+        are taken, such as shots at cells. What is played is then the action of most
+        value, and what was counted at a decision counts at the next one of the match,
+        too, but less. 0: none.
       max_nodes: on states, most information states in the tree. A full tree does not
         grow; if it is full when a search begins, it is dropped first. With "all", what
         follows an information state joins the tree as a whole, and may overfill it.
@@ -49,6 +56,7 @@ class SearchConfig:
     backup: str = "chosen"
     max_nodes: int = 200_000
     histories: str = "all"
+    shared: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("simulations", "batch", "max_nodes"):
@@ -56,9 +64,15 @@ class SearchConfig:
         if self.learn:
             check_iterations(self.learn, name="learn")
         check_number(self.exploration, "exploration", "(0, inf)")
+        check_number(self.shared, "shared", "[0, inf)")
         check_choice(self.posterior, "posterior", POSTERIORS)
         check_choice(self.backup, "backup", BACKUPS)
         check_choice(self.histories, "histories", HISTORIES)
+        if self.shared and self.histories == "all":
+            raise ValueError(
+                f"shared={self.shared} is for histories that are drawn, and "
+                f"histories='all' has expectations; give histories='drawn' as well"
+            )
         if self.backup != "chosen" and self.histories == "all":
             raise ValueError(
                 f"backup={self.backup!r} is for histories that are drawn, and "

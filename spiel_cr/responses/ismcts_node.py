@@ -2,7 +2,56 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class Shared:
+    """All moves as first ones: every simulation counts for each own action in it.
+
+    Attributes:
+      places: of each legal action, where its numbers stand.
+      weights: simulations in which it was taken, here or later; those of an earlier
+        decision of the match count less.
+      totals: of these, the sum of returns.
+      equivalence: the simulations at which these means and those of the actions' own
+        visits count about alike, in `Node.values`.
+    """
+
+    places: dict[int, int]
+    weights: list[float]
+    totals: list[float]
+    equivalence: float
+
+    def add(self, actions: Iterable[int], value: float) -> None:
+        """A simulation with these own actions got so much."""
+        for action in set(actions):
+            place = self.places.get(action)
+            if place is not None:
+                self.weights[place] += 1
+                self.totals[place] += value
+
+
+def share(
+    actions: Sequence[int], equivalence: float, before: Shared | None, kept: float
+) -> Shared:
+    """All moves as first ones, at a new information state.
+
+    Args:
+      actions: the legal ones.
+      equivalence: see `Shared`.
+      before: what is known from an earlier decision; None: nothing.
+      kept: by how much less it counts here.
+    """
+    weights, totals = [0.0] * len(actions), [0.0] * len(actions)
+    if before is not None:
+        for place, action in enumerate(actions):
+            known = before.places.get(action)
+            if known is not None:
+                weights[place] = kept * before.weights[known]
+                totals[place] = kept * before.totals[known]
+    places = {action: place for place, action in enumerate(actions)}
+    return Shared(places, weights, totals, equivalence)
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -22,6 +71,7 @@ class Node:
       arrived: simulations that came here from the decision before this one; those that
         began here are not among them.
       credited: what the action that leads here has in its total for this.
+      shared: all moves as first ones; None: they are not counted.
     """
 
     actions: list[int]
@@ -34,6 +84,7 @@ class Node:
     value: float = 0.0
     arrived: int = 0
     credited: float = 0.0
+    shared: "Shared | None" = None
 
     def __post_init__(self) -> None:
         self.visits = [0] * len(self.actions)
@@ -42,17 +93,38 @@ class Node:
     def choose(self, exploration: float) -> int:
         """The place of PUCT's action; unvisited ones are worth the mean so far."""
         drive = exploration * math.sqrt(self.reached + 1)
-        mean = self.total / self.reached if self.reached else 0.0
         best, chosen, place = -math.inf, 0, 0
-        for visits, total, prior in zip(
-            self.visits, self.totals, self.prior, strict=True
+        for value, visits, prior in zip(
+            self.values(), self.visits, self.prior, strict=True
         ):
-            value = total / visits if visits else mean
             score = value + drive * prior / (1 + visits)
             if score > best:
                 best, chosen = score, place
             place += 1
         return chosen
+
+    def values(self) -> list[float]:
+        """What each action is worth; unvisited ones the mean so far.
+
+        With `shared`, (1 - b) times that plus b times the mean of the simulations in
+        which the action was taken here or later, b = sqrt(k / (3 N + k)) for N
+        simulations and k their `equivalence` (Gelly and Silver 2011, section 5.4).
+        """
+        mean = self.total / self.reached if self.reached else 0.0
+        own = [
+            total / visits if visits else mean
+            for total, visits in zip(self.totals, self.visits, strict=True)
+        ]
+        if self.shared is None:
+            return own
+        equal = self.shared.equivalence
+        share = math.sqrt(equal / (3 * self.reached + equal))
+        return [
+            (1 - share) * value + share * (total / weight if weight else mean)
+            for value, total, weight in zip(
+                own, self.shared.totals, self.shared.weights, strict=True
+            )
+        ]
 
     def add(self, place: int, amount: float) -> None:
         """A simulation took this action, and its total changed by `amount`."""

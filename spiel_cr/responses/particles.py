@@ -24,6 +24,10 @@ from spiel_cr.responses.rollouts import Answers, draw_outcome, moves
 # Continuations that are built and compared with the view in one step, per particle.
 _TRIED = 10
 
+# Histories whose continuations are all looked at, to tell which moves fit the view, and
+# the share of the draws that other moves get.
+_LOOKED_AT, _DOUBTED = 3, 0.1
+
 # Below this share of the particles, a step is tried again from redrawn histories.
 _FEW = 0.05
 
@@ -87,11 +91,13 @@ class _Path(NamedTuple):
       hidden: of each stage, the moves before the player's decision.
       odds: their probabilities.
       state: at the end.
+      starts: by stage, those before its hidden moves, of stages that may change.
     """
 
     hidden: tuple[tuple[int, ...], ...]
     odds: tuple[tuple[float, ...], ...]
     state: pyspiel.State
+    starts: dict[int, pyspiel.State]
 
 
 _Placed = tuple[pyspiel.State, float, int]
@@ -102,7 +108,10 @@ class ParticleFilter:
 
     *Step.* All continuations of the particles are weighted with the probabilities that
     chance and the opponent's policy give them. If they are more than ten times the
-    particles, so many are drawn by weight (systematic sampling). Those that do not fit
+    particles, so many are drawn by weight (systematic sampling). The player often sees
+    which move is made, so that hardly any continuation fits: a few histories are
+    looked at first, and moves that fit the view at none of them get a tenth of the
+    draws (importance sampling). Those that do not fit
     the view are dropped; of the others at most as many as there are particles are
     kept, drawn by weight. Each draw keeps the expected weight of every history, so the
     weights before they are normalised are unbiased.
@@ -206,7 +215,8 @@ class ParticleFilter:
         starts: dict[int, _Path] = {}
         for place in drawn.tolist():
             if place not in starts:
-                starts[place] = self._path_of(belief.states[place], stages)
+                state = belief.states[place]
+                starts[place] = self._path_of(state, stages, belief.secret)
             path = starts[place]
             for _ in range(self._config.redraws):
                 path = self._proposed(path, stages, belief.secret, random)
@@ -255,7 +265,12 @@ class ParticleFilter:
             for place, (state, weight, _) in enumerate(moved):
                 options = moves(state, self._answers).items()
                 pairs += [(place, move, weight * odds) for move, odds in options]
-            chosen, weights = _thinned([w for *_, w in pairs], _TRIED * most, random)
+            chosen, weights = list(range(len(pairs))), [w for *_, w in pairs]
+            if len(pairs) > _TRIED * most:
+                guess = self._guess(moved, pairs, seen)
+                drawn = (np.array(weights) * guess).tolist()
+                chosen, drawn = _thinned(drawn, _TRIED * most, random)
+                weights = [w / guess[c] for w, c in zip(drawn, chosen, strict=True)]
             complete = complete and len(chosen) == len(pairs)
             front = []
             for pair, weight in zip(chosen, weights, strict=True):
@@ -267,6 +282,44 @@ class ParticleFilter:
             complete = complete and whole and all_found
         found_weights = np.array([weight for _, weight, _ in found])
         return Particles([state for state, *_ in found], found_weights, complete)
+
+    def _guess(
+        self,
+        moved: Sequence[_Placed],
+        pairs: Sequence[tuple[int, int, float]],
+        seen: tuple[str, ...],
+    ) -> np.ndarray:
+        """float64 [pairs], by how much each is drawn more or less than by weight.
+
+        All moves of a few histories are looked at. A move that fits the view after none
+        of them, for the same mover, is unlikely to fit elsewhere.
+        """
+        spread = np.linspace(0, len(moved) - 1, min(_LOOKED_AT, len(moved)))
+        looked = set(spread.astype(int).tolist())
+        tried: set[tuple[int, int]] = set()
+        fitting: set[tuple[int, int]] = set()
+        movers = [entry[0].current_player() for entry in moved]
+        for place, move, _ in pairs:
+            if place in looked:
+                state, weight, above = moved[place]
+                child = self._fitting(state.child(move), weight, seen, above)
+                tried.add((movers[place], move))
+                if any(
+                    entry[0].current_player() != self._player
+                    or self._has_seen(entry, seen)
+                    for entry in child
+                    if entry[0].current_player() != TERMINAL
+                ):
+                    fitting.add((movers[place], move))
+        doubted = tried - fitting
+        good = np.array(
+            [(movers[place], move) not in doubted for place, move, _ in pairs]
+        )
+        weights = np.array([weight for *_, weight in pairs])
+        rest, most = weights[~good].sum(), weights[good].sum()
+        if not rest or not most:
+            return np.ones(len(pairs))
+        return np.where(good, 1.0, min(1.0, _DOUBTED * most / rest))
 
     def _has_seen(self, entry: _Placed, seen: tuple[str, ...]) -> bool:
         """Whether a history at the player's decision fits a view there."""
@@ -347,11 +400,17 @@ class ParticleFilter:
                 hidden[-1].append(item.action)
         return hidden
 
-    def _path_of(self, state: pyspiel.State, stages: Sequence[Stage]) -> _Path:
+    def _path_of(
+        self,
+        state: pyspiel.State,
+        stages: Sequence[Stage],
+        places: Sequence[tuple[int, int]],
+    ) -> _Path:
         """The hidden moves of a history that gives the player its view."""
         hidden = tuple(map(tuple, self._hidden(state)))
-        unknown = _Path(hidden, tuple(() for _ in hidden), state)
-        path = self._played(unknown, stages, None)
+        starts = dict.fromkeys((stage for stage, _ in places), state)
+        unknown = _Path(hidden, tuple(() for _ in hidden), state, starts)
+        path = self._played(unknown, stages, None, whole=True)
         assert path is not None
         return path
 
@@ -364,6 +423,7 @@ class ParticleFilter:
         anew: int | None = None,
         another: tuple[int, int] | None = None,
         same: tuple[int, int] = (0, 0),
+        whole: bool = False,
     ) -> _Path | None:
         """The history of some hidden moves, if it is possible and fits the view.
 
@@ -375,31 +435,35 @@ class ParticleFilter:
           another: stage and place of a move instead of which another is drawn.
           same: stage and place up to which the path's odds are known; further where
             something is drawn.
+          whole: play from the root, not from the stage up to which nothing changes.
         """
         if anew is not None or another is not None:
             same = another or (anew or 0, 0)
-        state = self._game.new_initial_state()
-        moved: list[tuple[int, ...]] = []
-        shares: list[tuple[float, ...]] = []
-        for number, (seen, action) in enumerate(stages):
+        first = 0 if whole else same[0]
+        starts: dict[int, pyspiel.State] = {}
+        if not whole:
+            starts = {at: kept for at, kept in path.starts.items() if at <= first}
+        state = self._game.new_initial_state() if whole else starts[first].clone()
+        moved = list(path.hidden[:first])
+        shares = list(path.odds[:first])
+        for number, (seen, action) in enumerate(stages[first:], first):
+            if number in path.starts and number not in starts:
+                starts[number] = state.clone()
             given = None if number == anew else path.hidden[number]
             place = another[1] if another and another[0] == number else None
-            known = path.odds[number]
-            if number >= same[0]:
-                known = known[: same[1]] if number == same[0] else ()
+            known = path.odds[number][: same[1]] if number == same[0] else ()
             found = self._played_stage(state, given, known, random, place)
             if found is None:
                 return None
             moved.append(found[0])
             shares.append(found[1])
-            # Before the first change the player saw the same. Elsewhere whoever sees
-            # something else is refused at once, and who sees the same may do the same.
-            if number >= same[0]:
-                if state.information_state_string(self._player) != seen[-1]:
-                    return None
+            # Whoever sees something else is refused at once, and who sees the same may
+            # do the same.
+            if not whole and state.information_state_string(self._player) != seen[-1]:
+                return None
             if action is not None:
                 state.apply_action(action)
-        return _Path(tuple(moved), tuple(shares), state)
+        return _Path(tuple(moved), tuple(shares), state, starts)
 
     def _played_stage(
         self,

@@ -30,11 +30,13 @@ class Answer(NamedTuple):
       probabilities: of each; sum to 1.
       ends: cumulative probabilities, for drawing: u in [0, 1) draws the first action
         whose end is above u. The last one is 1.
+      by_action: the probabilities again; not to be changed.
     """
 
     actions: list[int]
     probabilities: list[float]
     ends: list[float]
+    by_action: dict[int, float]
 
 
 def by_legal_actions(policy: openspiel_policy.Policy) -> bool:
@@ -81,10 +83,17 @@ class Answers:
 
     def draw(self, state: pyspiel.State, number: float) -> int:
         """The action that a number in [0, 1) draws."""
-        actions, _, ends = self(state)
+        actions, _, ends, _ = self(state)
         return actions[bisect.bisect_right(ends, number)]
 
     def _ask(self, state: pyspiel.State) -> Answer:
+        if type(self._policy) is openspiel_policy.UniformRandomPolicy:
+            # Where legal actions are hardly ever the same, this is asked often.
+            legal = state.legal_actions()
+            count = len(legal)
+            same = [1 / count] * count
+            ends = [(place + 1) / count for place in range(count)]
+            return Answer(legal, same, ends, dict.fromkeys(legal, 1 / count))
         given = self._policy.action_probabilities(state, self._player)
         legal = state.legal_actions()
         shares = normalised(
@@ -97,7 +106,7 @@ class Answers:
         ends = list(itertools.accumulate(probabilities))
         # Numbers drawn are below 1, whatever the sum was rounded to.
         ends[-1] = 1.0
-        return Answer([a for a, _ in chosen], probabilities, ends)
+        return Answer([a for a, _ in chosen], probabilities, ends, dict(chosen))
 
 
 def normalised(
@@ -119,11 +128,13 @@ def normalised(
 
 
 def moves(state: pyspiel.State, answers: Answers) -> dict[int, float]:
-    """Possible actions and their probabilities where chance or a known policy acts."""
+    """Possible actions and their probabilities where chance or a known policy acts.
+
+    Not to be changed.
+    """
     if state.is_chance_node():
         return dict(chance_outcomes(state))
-    actions, probabilities, _ = answers(state)
-    return dict(zip(actions, probabilities, strict=True))
+    return answers(state).by_action
 
 
 def first_decision(game: pyspiel.Game) -> pyspiel.State:
@@ -152,7 +163,7 @@ def play_on(
         if mover >= 0:
             if mover not in answers:
                 return mover
-            actions, _, ends = answers[mover](state)
+            actions, _, ends, _ = answers[mover](state)
             state.apply_action(actions[bisect.bisect_right(ends, number())])
         elif mover == TERMINAL:
             return mover

@@ -41,7 +41,7 @@ class BeliefRecord:
     def add(self, belief: StatePosterior) -> None:
         """Takes in the belief of one more decision."""
         self.decisions += 1
-        if not belief.states:
+        if not len(belief.states):
             self.approximate += 1
             self.empty += 1
         elif belief.approximate:

@@ -139,8 +139,7 @@ class LegalPlayer:
         if key not in self._known:
             actions = np.flatnonzero(legal).tolist()
             state = self._state_with(player, actions)
-            taken, probabilities, _ = self._answers[player](state)
-            by_action = dict(zip(taken, probabilities, strict=True))
+            by_action = self._answers[player](state).by_action
             odds = np.array([by_action.get(action, 0.0) for action in actions])
             self._known[key] = odds
         return self._known[key]
@@ -198,8 +197,7 @@ class StatePlayer:
     def _ask(self, decision: Decision) -> tuple[int, list[float]]:
         """How many legal actions there are, and their probabilities, ascending."""
         state, legal = decision
-        actions, probabilities, _ = self._answers[state.current_player()](state)
-        by_action = dict(zip(actions, probabilities, strict=True))
+        by_action = self._answers[state.current_player()](state).by_action
         return len(legal), [by_action.get(action, 0.0) for action in legal]
 
 

@@ -463,3 +463,51 @@ def test_shares_against_cfr_plus(string, simulations, median, worst):
     case = best_response.Stated(string, "cfr+(iterations=10)", simulations)
     shares = [best_response.on_states(case, seed)["share"] for seed in range(5)]
     assert np.median(shares) >= median and min(shares) >= worst
+
+
+def test_beliefs_that_take_more_than_the_simulations_are_drawn():
+    game = pyspiel.load_game(
+        "battleship(board_height=5,board_width=5,ship_sizes=[2;3],ship_values=[1;1],"
+        "num_shots=12)"
+    )
+    uniform = policy_lib.UniformRandomPolicy(game)
+    bot = ISMCTSBRBot(game, 0, uniform, SearchConfig(simulations=10), rollout=uniform)
+    # One history, forty placements, each with forty answers and as many rollouts.
+    found = bot.search(game.new_initial_state())
+    assert sum(found.visits) == bot.simulations == 10
+
+
+@pytest.mark.parametrize("shared", [0.0, 1000.0])
+def test_all_moves_as_first_ones_tell_more_of_many_actions(shared):
+    """Two ships of two cells in a row of ten; the first cell of the row was a hit, so
+    the second one belongs to the same ship."""
+    game = pyspiel.load_game(
+        "battleship(board_height=1,board_width=10,ship_sizes=[2;2],ship_values=[1;1],"
+        "num_shots=6)"
+    )
+    state = after(game, 10, 10, 14, 14, 0, 9)
+    uniform = policy_lib.UniformRandomPolicy(game)
+    config = SearchConfig(
+        simulations=20, histories="drawn", shared=shared, exploration=0.1
+    )
+    found = 0
+    for seed in range(20):
+        bot = ISMCTSBRBot(game, 0, uniform, config, seed=seed)
+        found += bot.best_action(state) == 1
+    assert found >= 19 if shared else found <= 17
+
+
+def test_shared_means_by_hand():
+    node = ismcts_node.Node([3, 5, 8], [1 / 3] * 3)
+    node.shared = ismcts_node.share(node.actions, 12.0, None, 0.5)
+    ismcts_node.back_up([(node, 0)], None, 1.0, "mean")
+    node.shared.add([3, 8, 8], 1.0)
+    ismcts_node.back_up([(node, 1)], None, -1.0, "mean")
+    node.shared.add([5, 8], -1.0)
+    # Two simulations: sqrt(12 / (6 + 12)) of the shared means; 8 was never first.
+    share = (12 / 18) ** 0.5
+    assert node.values() == pytest.approx([1.0, -1.0, 0.0])
+    node.shared.add([3], 0.0)
+    assert node.values() == pytest.approx([1 - share + share * 0.5, -1.0, 0.0])
+    later = ismcts_node.share([8, 9], 12.0, node.shared, 0.5)
+    assert (later.weights, later.totals) == ([1.0, 0.0], [0.0, 0.0])

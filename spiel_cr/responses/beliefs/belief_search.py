@@ -126,15 +126,17 @@ class BeliefSearch:
         self.root = known
         return True
 
-    def search(self) -> int:
+    def search(self) -> int | None:
         """Expands information states from the root on.
 
         It ends when the root is solved, the tree is full, values of as many information
         states were predicted as there are simulations, or as many moves were made as
-        these have, if one of them is as long as a rollout from the root.
+        these have, if one of them is as long as a rollout from the root; and where an
+        information state cannot be expanded with that many moves.
 
         Returns:
-          How many simulations the moves are worth.
+          How many simulations the moves are worth; None where the root cannot be
+          expanded: nothing is known of it then.
         """
         root, simulations = self.root, self._config.simulations
         while not root.solved:
@@ -152,15 +154,23 @@ class BeliefSearch:
                 node.visits[place] += 1
                 path.append((node, branch))
                 node = branch.next()
-            self._expand(node)
+            if not self._expand(node):
+                if node is root:
+                    return None
+                break
             for above, branch in reversed(path):
                 branch.update()
                 above.update()
         return round(self._moves / self._length)
 
-    def _expand(self, node: BeliefNode) -> None:
-        """All actions of an information state, and what comes next."""
-        histories, node.histories = node.histories, []
+    def _expand(self, node: BeliefNode) -> bool:
+        """All actions of an information state, and what comes next.
+
+        Given up where that alone takes more moves than all simulations have.
+        """
+        histories, before = node.histories, self._moves
+        joined: list[str] = []
+        most = self._config.simulations * self._length
         for action in node.actions:
             reward, found, made = follow(
                 *(histories, action, self._player, self._opponent),
@@ -170,12 +180,20 @@ class BeliefSearch:
             self._moves += made
             below, odds = [], []
             for key, weighted in found.items():
+                if self._moves - before > most:
+                    node.branches.clear()
+                    for new in joined:
+                        self._nodes.pop(new, None)
+                    return False
+                joined.append(key)
                 total = sum(weight for _, weight in weighted)
                 shares = [(history, weight / total) for history, weight in weighted]
                 below.append(self._join(key, shares))
                 odds.append(total)
             node.branches.append(Branch(reward, below, odds))
+        node.histories = []
         node.update()
+        return True
 
     def _join(self, key: str, histories: list[Weighted]) -> BeliefNode:
         """A new information state in the tree."""
