@@ -238,7 +238,7 @@ class ISMCTSBRBot(StateResponder):
             root = self._nodes[key] = Node(state.legal_actions(), list(prior))
         if self._config.shared:
             if root.shared is None:
-                root.shared = self._sharing(root.actions, self._shared)
+                root.shared = self._as_first_ones(root.actions, self._shared)
             self._shared = root.shared
         without_noise = root.prior
         root.prior = _noisy(without_noise, noise, concentration, random)
@@ -257,7 +257,7 @@ class ISMCTSBRBot(StateResponder):
             ]
         return Searched(list(root.actions), list(root.visits), values)
 
-    def _sharing(self, actions: Sequence[int], before: Shared | None) -> Shared:
+    def _as_first_ones(self, actions: Sequence[int], before: Shared | None) -> Shared:
         """All moves as first ones, at a new information state."""
         return ismcts_node.share(actions, self._config.shared, before, _KEPT)
 
@@ -308,7 +308,7 @@ class ISMCTSBRBot(StateResponder):
             own = [move.action for move in moved if move.player == me]
             for depth, (node, _) in enumerate(path):
                 if node.shared is None:
-                    node.shared = self._sharing(node.actions, None)
+                    node.shared = self._as_first_ones(node.actions, None)
                 node.shared.add(own[depth:], value)
 
     def _leave(

@@ -257,46 +257,46 @@ class RulesBelief:
         after the first that is taken are proposed anew: the same chain as step by step.
         """
         count = self._config.particles
-        lanes = given.take(draws.systematic(weights, count, random.random()))
+        trajectories = given.take(draws.systematic(weights, count, random.random()))
         places = np.flatnonzero(self._secret)
         left = np.full(count, self._config.redraws)
         while len(places) and left.any():
-            lane = np.repeat(np.arange(count), left)
-            proposed, change = self._proposed(lanes, lane, places, random)
+            trajectory = np.repeat(np.arange(count), left)
+            proposed, change = self._proposed(trajectories, trajectory, places, random)
             kept = np.flatnonzero(proposed.length > 0)
             which, new = replay.replayed(
                 self._rules, proposed.take(kept), view, self._player, self._odds_of
             )
             which = kept[which]
-            old = lanes.odds[lane[which]]
+            old = trajectories.odds[trajectory[which]]
             ratio = _ratio(old, new.odds, change[which])
             taken = np.flatnonzero(random.random(len(which)) < ratio)
-            # The first of each lane.
-            movers, first = np.unique(lane[which[taken]], return_index=True)
+            # The first of each trajectory.
+            movers, first = np.unique(trajectory[which[taken]], return_index=True)
             starts = np.cumsum(left) - left
             used = which[taken[first]] - starts[movers] + 1
-            for part, fresh in zip(lanes, new, strict=True):
+            for part, fresh in zip(trajectories, new, strict=True):
                 part[movers] = fresh[taken[first]]
             rest = left[movers] - used
             left = np.zeros(count, np.int64)
             left[movers] = rest
-        return _merged(lanes, np.full(count, 1 / count))
+        return _merged(trajectories, np.full(count, 1 / count))
 
     def _proposed(
         self,
-        lanes: Histories,
-        lane: np.ndarray,
+        trajectories: Histories,
+        trajectory: np.ndarray,
         places: np.ndarray,
         random: np.random.Generator,
     ) -> tuple[Histories, np.ndarray]:
-        """A proposal for each entry of `lane`; of length 0 where it is none.
+        """A proposal for each entry of `trajectory`; of length 0 where it is none.
 
         Also int64 [n, 2], the places that were drawn by their movers' policies, or -1.
         A third of the proposals exchange two moves, a third have one drawn anew, and a
         third two of them.
         """
-        new = lanes.take(lane)
-        rows, count = np.arange(len(lane)), len(lane)
+        new = trajectories.take(trajectory)
+        rows, count = np.arange(len(trajectory)), len(trajectory)
         pair = np.sort(places[random.integers(len(places), size=(count, 2))], axis=1)
         kind = random.integers(3, size=count)
         there = (pair < new.length[:, None]) & (
@@ -316,7 +316,7 @@ class RulesBelief:
                 drawn = drawn[pair[drawn, 0] != pair[drawn, 1]]
             place = pair[drawn, which]
             new.action[drawn, place] = self._drawn(new.take(drawn), place, random)
-        same = (new.action == lanes.action[lane]).all(axis=1)
+        same = (new.action == trajectories.action[trajectory]).all(axis=1)
         new.length[~fit | same] = 0
         return new, pair
 
