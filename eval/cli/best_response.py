@@ -54,6 +54,7 @@ from spiel_cr.common import memory
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.compilation import vectorised
 from spiel_cr.compilation.compiler import Game, as_compiled
 from spiel_cr.compilation.loading import load_game
 from spiel_cr.compilation.tree import CompiledGame
@@ -149,10 +150,12 @@ def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
     if arguments.states and arguments.method == "exact":
         raise ValueError(
             "--method exact needs the compiled game; leave --states out, or choose "
-            "ismcts, lbr or learned"
+            "ismcts, lbr, learned or flat"
         )
     players = [0, 1] if arguments.player == "both" else [int(arguments.player)]
     opponent_strings.check_opponent(arguments.policy, arguments.game)
+    if config.method == "flat":
+        _check_flat(arguments)
     announce(f"looking at {arguments.game}")
     path = None
     if config.method == "exact" and not arguments.states:
@@ -187,6 +190,21 @@ def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
             f"{opponent.asked:,} {of}"
         )
     return report
+
+
+def _check_flat(arguments: argparse.Namespace) -> None:
+    """Raises ValueError where rollouts on arrays cannot play."""
+    if arguments.policy.strip() != "uniform":
+        raise ValueError(
+            f"--method flat plays against --policy uniform only, not "
+            f"{arguments.policy}; choose ismcts"
+        )
+    game = load_game(arguments.game)
+    if vectorised.of_game(game) is None:
+        raise ValueError(
+            f"--method flat needs rules on arrays, and {game} has none (see "
+            f"docs/vectorised-games.md); choose ismcts"
+        )
 
 
 def _config(arguments: argparse.Namespace) -> ResponseConfig:

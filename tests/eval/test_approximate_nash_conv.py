@@ -514,6 +514,19 @@ def test_command_searches_on_states(monkeypatch, capsys):
     assert report["share"] == pytest.approx(1) and report["compiled"] is False
 
 
+def test_command_rolls_out_on_arrays(monkeypatch, capsys):
+    words = (
+        *("best-response", "--game", "python_ii_goofspiel(num_cards=3)"),
+        *("--policy", "uniform", "--method", "flat", "--simulations", "50"),
+        *("--matches", "60", "--player", "1"),
+    )
+    report = _run(monkeypatch, capsys, *words)
+    assert report["method"] == "flat" and report["compiled"] is False
+    assert report["value"] > 0.2
+    again = _run(monkeypatch, capsys, *words)
+    assert again["value"] == report["value"]
+
+
 def test_command_knows_no_best_response_where_a_bot_is_estimated(monkeypatch, capsys):
     report = _run(
         monkeypatch, capsys, "best-response", "--game", "kuhn_poker", "--method",

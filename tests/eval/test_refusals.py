@@ -154,6 +154,8 @@ EARLY = [
     (f"{RESPONSE} DAMAGED", "is not a file written by spiel_cr"),
     (f"{RESPONSE} uniform --states --method exact", "leave --states out"),
     ("best-response --game tic_tac_toe --policy always_fold", "is not a game of poker"),
+    (f"{RESPONSE} uniform --method flat", "needs rules on arrays, and kuhn_poker"),
+    (f"{RESPONSE} cfr+(iterations=2) --method flat", "against --policy uniform only"),
     (f"show {KUHN} --policy DAMAGED", "is not a file written by spiel_cr"),
     (f"{PLAY} --bots=solved(iterations=9);nobody", "there is no bot 'nobody'"),
     (
